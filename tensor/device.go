@@ -1,0 +1,260 @@
+package tensor
+
+// Device is what layers, losses and optimisers compute with. An operation's
+// matrices all belong to the device it is called on. Where dst is named first it
+// is overwritten unless the operation says it adds. dst may be the same view as
+// an input only where that is said ("in place"); views that overlap in part are
+// never allowed. Sizes that do not fit are a bug of the caller and panic.
+//
+// Numbers of a device: parameters, their gradients and the optimiser's state are
+// of the device's own Type (float32, or float64 on the reference device). Rows
+// of vertices (features, activations and their gradients) may be of that type or
+// bfloat16. Sums over columns for batch norm are always float64.
+type Device interface {
+	Memory
+	Dense
+	Graphs
+	Elements
+	Norms
+	Losses
+	Optimisers
+}
+
+// Memory makes, fills and frees matrices.
+type Memory interface {
+	// Type is the type of parameters: F32 or F64.
+	Type() DType
+	// RowType is the type rows of vertices get when the user asked for t: BF16 stays
+	// BF16 on the CPU; the reference device keeps F64 whatever is asked.
+	RowType(t DType) DType
+
+	// New is a matrix of zeros.
+	New(t DType, rows, cols int) Matrix
+	// Scratch is a matrix of any content, for results that are overwritten at once.
+	Scratch(t DType, rows, cols int) Matrix
+	// Free gives the memory of a matrix made by New or Scratch back for reuse. A
+	// view must not be freed, nor a matrix used after.
+	Free(Matrix)
+
+	// FromHost is a matrix of host numbers (float32, or bfloat16 as uint16),
+	// without a copy where the device can see host memory: host must stay as it is
+	// while the matrix is in use. This is how mapped features larger than memory are used.
+	FromHost(rows, cols int, host []float32) Matrix
+	FromHostBF16(rows, cols int, host []uint16) Matrix
+	// Upload fills dst with host numbers, rounding to its type; Download reads m, row by row.
+	Upload(dst Matrix, host []float64)
+	Download(host []float64, m Matrix)
+	// Upload32 and Download32 are the same in single precision.
+	Upload32(dst Matrix, host []float32)
+	Download32(host []float32, m Matrix)
+
+	// Indices is a list of row numbers on the device.
+	Indices(host []uint32) Index
+	// SparseMatrix is a CSR matrix on the device. value may be nil (all ones). The slices
+	// must stay as they are while it is in use.
+	SparseMatrix(rows, cols int, ptr []int64, index []uint32, value []float32) *Sparse
+	// SparseTranspose is the transpose of s given its structure and, for each of
+	// its entries, the entry of s it stands for; values are carried over.
+	SparseTranspose(s *Sparse, ptr []int64, index []uint32, perm []uint32) *Sparse
+
+	// InUse and Peak are the bytes of matrices made by New and Scratch.
+	InUse() int64
+	Peak() int64
+	// Close frees all memory and stops the device's threads.
+	Close()
+}
+
+// Dense is matrix multiplication.
+type Dense interface {
+	// MatMul: dst = act(op(a)·op(b) + bias), or dst += op(a)·op(b) with Add.
+	// The shapes that matter: tall times small (a: vertices x in, b: in x out, with
+	// or without TransB) and, with TransA, tall-transposed times tall
+	// (a: vertices x in, b: vertices x out, dst: in x out).
+	MatMul(dst, a, b Matrix, op MatMul)
+	// ColumnSum: dst (1 x cols) = or += the sum over rows of src.
+	ColumnSum(dst, src Matrix, add bool)
+}
+
+// MatMul says which product is meant and what follows it.
+type MatMul struct {
+	TransA, TransB bool
+	Add            bool // add to dst; then After must be empty
+	After          After
+}
+
+// After is what is done to a row right after it was computed: dst =
+// dropout(act(x + bias)). Kernels that produce rows do it while the row is in
+// cache, which saves a pass over memory.
+type After struct {
+	Bias    Matrix // 1 x cols, or none
+	Act     Act
+	Dropout Dropout
+}
+
+// Act is an activation function.
+type Act uint8
+
+const (
+	NoAct Act = iota
+	ReLU
+	ELU       // alpha 1
+	LeakyReLU // slope 0.01
+)
+
+func (a Act) String() string { return [...]string{"none", "relu", "elu", "leaky_relu"}[a] }
+
+// Dropout zeroes each number with probability P and scales the others by
+// 1/(1-P). The draw for (row, column) is a function of Key, the row's vertex id
+// and the column: see dropout.go. P = 0 is no dropout.
+type Dropout struct {
+	P   float32
+	Key uint64
+	// IDs are the vertex ids of the rows; without them row i has id First + i.
+	IDs   Index
+	First uint32
+}
+
+// Slice is the same dropout for rows lo to hi of the matrix it was made for.
+func (d Dropout) Slice(lo, hi int) Dropout {
+	d.IDs = d.IDs.Slice(lo, hi)
+	d.First += uint32(lo)
+	return d
+}
+
+// Graphs is sparse times dense, with a graph's edges as the sparse matrix.
+type Graphs interface {
+	// Aggregate: dst_i = rowScale_i · ( sum over entries (i,j) of value_ij · colScale_j · src_j
+	//                                  + self · colScale_i · src_i )
+	// with each factor one where it is left out; with Add it is added to dst. src
+	// has adj.Cols rows, dst adj.Rows. A sparse feature matrix times weights is this
+	// operation too (adj = features, src = weights).
+	Aggregate(dst Matrix, adj *Sparse, src Matrix, op Aggregate)
+	// AggregateMax: dst_i = the largest src_j over entries (i,j), column by column,
+	// and zero where row i has none. arg (rows·cols entries) gets the j of each
+	// maximum, the first of equals, or ^0 where there is none.
+	AggregateMax(dst Matrix, arg Index, adj *Sparse, src Matrix)
+	// AggregateMaxGrad: dsrc_j = sum over i with arg_ic = j of ddst_ic. adjT is the
+	// transpose of adj.
+	AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg Index)
+
+	// HeadDot: score (rows x heads): score_ih = z_ih · a_h, where z is rows x
+	// (heads·width) and a is 1 x (heads·width).
+	HeadDot(score, z, a Matrix)
+	// HeadDotGrad: dz_ih += dscore_ih · a_h; da_h += sum over i of dscore_ih · z_ih.
+	// dz may be none.
+	HeadDotGrad(dz, da, dscore, z, a Matrix)
+	// Attend: the attention layer's aggregation, all heads at once.
+	//   e_ij = leaky(left_j + right_i);  α_ij = softmax over row i of e_ij
+	//   dst_i = sum over j of drop(α_ij) · z_j       (per head)
+	// stat (rows x 2·heads) keeps row maximum and reciprocal sum for the backward pass.
+	// A row with no entry is zero.
+	Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op Attention)
+	// AttendGrad: from ddst: dz (overwritten), dleft, dright (overwritten). adjT is
+	// the transpose of adj made by SparseTranspose. dst is what Attend computed.
+	AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention)
+
+	// GatherRows: dst_k = src_rows[k]. ScatterAdd: dst_rows[k] += src_k, in order of k.
+	GatherRows(dst, src Matrix, rows Index)
+	ScatterAdd(dst, src Matrix, rows Index)
+	// DropoutValues: dst (entries x 1) = the values of s (or ones) after dropout keyed by
+	// (row id, column); with transposed set, s is a transpose and its columns are the
+	// vertices, so that both orientations of a feature matrix draw alike.
+	DropoutValues(dst Matrix, s *Sparse, d Dropout, transposed bool)
+}
+
+// Aggregate are the factors of an aggregation.
+type Aggregate struct {
+	RowScale, ColScale Matrix // n x 1, device type, or none
+	Self               float64
+	Add                bool
+}
+
+// Attention are the settings of an attention layer.
+type Attention struct {
+	Heads int
+	Slope float32 // of the leaky ReLU on scores
+	// Dropout of attention coefficients: IDs are those of the rows (destinations);
+	// the draw is keyed by destination, source and head.
+	Dropout Dropout
+	// SrcIDs are the vertex ids of sources, without them source j has id j. Edges
+	// given twice draw alike.
+	SrcIDs Index
+}
+
+// Elements works on each number by itself.
+type Elements interface {
+	Zero(m Matrix)
+	// Copy converts between types; dst and src have the same shape.
+	Copy(dst, src Matrix)
+	// Combine: dst = a·x + b·y; in place of x or y. y may be none.
+	Combine(dst Matrix, a float64, x Matrix, b float64, y Matrix)
+	// Activate: dst = dropout(act(src + bias)); in place.
+	Activate(dst, src Matrix, after After)
+	// ActivateGrad: dx = the gradient before Activate, from dy after it and the
+	// result y; in place of dy. dbias, if given, gets the column sums of dx added.
+	ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix)
+	// Dot is the sum of products of equal places, in float64.
+	Dot(x, y Matrix) float64
+	// Finite reports whether all numbers are finite.
+	Finite(m Matrix) bool
+}
+
+// Norms are batch and layer norm. Batch norm is in steps, so that between them
+// the sums of several workers can be added.
+type Norms interface {
+	// ColumnSums: sums (2 x cols, F64) = sum of x, sum of x².
+	ColumnSums(sums, x Matrix)
+	// Moments: mv (2 x cols, F64) = mean and biased variance from sums over count rows.
+	Moments(mv, sums Matrix, count int64)
+	// Running: running (2 x cols, F64) moves by momentum towards mv's mean and unbiased variance.
+	Running(running, mv Matrix, count int64, momentum float64)
+	// BatchNorm: y = after(gamma·(x-mean)/sqrt(var+eps) + beta); in place. after.Bias must be none.
+	BatchNorm(y, x, mv, gamma, beta Matrix, eps float64, after After)
+	// BatchNormSums: gs (2 x cols, F64) = sum of dy, sum of dy·xhat.
+	BatchNormSums(gs, dy, x, mv Matrix, eps float64)
+	// BatchNormGrad: dx = gamma/sqrt(var+eps) · (dy - gs0/count - xhat·gs1/count); in place of dy.
+	BatchNormGrad(dx, dy, x, mv, gs, gamma Matrix, count int64, eps float64)
+
+	// LayerNorm: y = after(gamma·(x-mean)/sqrt(var+eps) + beta) over each row; in place
+	// not allowed. stat (rows x 2, device type) keeps mean and reciprocal deviation.
+	LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After)
+	// LayerNormGrad: dx overwritten (in place of dy), dgamma and dbeta added to.
+	LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix)
+}
+
+// Losses compare predictions with what was known. A loss is the sum over the
+// given rows, times scale; its gradient goes into those rows of dlogits, and
+// other rows are set to zero. dlogits may be none (evaluation), or logits itself.
+type Losses interface {
+	// CrossEntropy: -log softmax(logits_r)[label_r]. labels has one entry a row of
+	// logits. correct counts rows whose largest logit (the first of equals) is the label.
+	CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale float64) (loss float64, correct int)
+	// BCE: binary cross-entropy with logits against targets in [0,1], of the same shape as logits.
+	BCE(dlogits, logits, targets Matrix, rows Index, scale float64) float64
+	// Softmax of each row; in place.
+	Softmax(dst, src Matrix)
+	// Argmax: the column of the largest number of each row, the first of equals.
+	Argmax(dst []uint32, src Matrix)
+}
+
+// Optimisers update a parameter from its gradient.
+type Optimisers interface {
+	// Adam with decoupled (AdamW) or L2 weight decay. step counts from 1.
+	Adam(p, g, m, v Matrix, op Adam)
+	// SGD with momentum: buf = momentum·buf + g + decay·p (buf = g + decay·p at step 1); p -= lr·buf.
+	SGD(p, g, buf Matrix, op SGD)
+}
+
+// Adam are the settings of one Adam step.
+type Adam struct {
+	LR, Beta1, Beta2, Eps, Decay float64
+	Decoupled                    bool
+	Step                         int
+}
+
+// SGD are the settings of one step of gradient descent.
+type SGD struct {
+	LR, Momentum, Decay float64
+	Nesterov            bool
+	Step                int
+}
