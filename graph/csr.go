@@ -1,0 +1,160 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+)
+
+// MaxEdges bounds the edges of one graph, so that an edge's position fits a uint32.
+const MaxEdges = math.MaxUint32
+
+// MaxNodes bounds the vertices of one graph.
+const MaxNodes = math.MaxUint32
+
+// grain is the number of vertices or edges a core takes at a time: enough to
+// hide the hand-over, few enough to balance a power law.
+const grain = 1 << 14
+
+// CSR is a graph by in-edges: the vertices that send to v are
+// Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight an edge.
+type CSR struct {
+	Indptr  []int64
+	Indices []uint32
+	Weights []float32
+}
+
+// Nodes is the number of vertices.
+func (g *CSR) Nodes() int { return max(len(g.Indptr)-1, 0) }
+
+// Edges is the number of stored, directed edges.
+func (g *CSR) Edges() int64 { return int64(len(g.Indices)) }
+
+// Neighbors lists the in-neighbours of v. The slice belongs to the graph.
+func (g *CSR) Neighbors(v uint32) []uint32 { return g.Indices[g.Indptr[v]:g.Indptr[v+1]] }
+
+// Degree is the in-degree of v.
+func (g *CSR) Degree(v uint32) int { return int(g.Indptr[v+1] - g.Indptr[v]) }
+
+// Validate checks that the arrays describe a graph: lengths agree, indptr
+// starts at 0, never falls and ends at the number of edges, every neighbour
+// exists, every weight is finite.
+func (g *CSR) Validate() error {
+	if err := g.checkIndptr(); err != nil {
+		return err
+	}
+	if err := checkIndices("indices", g.Indices, g.Nodes()); err != nil {
+		return err
+	}
+	return checkFinite("weights", g.Weights, 1)
+}
+
+// checkIndptr checks everything that costs a pass over vertices, not edges.
+func (g *CSR) checkIndptr() error {
+	if err := checkIndptr("indptr", g.Indptr, g.Edges(), "indices"); err != nil {
+		return err
+	}
+	if g.Edges() > MaxEdges || int64(g.Nodes()) > MaxNodes {
+		return &InputError{Field: "indices", Found: fmt.Sprintf("%d vertices and %d edges", g.Nodes(), g.Edges()),
+			Want: "fewer than 2^32 of each", Fix: "split the graph"}
+	}
+	if g.Weights != nil && len(g.Weights) != len(g.Indices) {
+		return &InputError{Field: "weights", Found: fmt.Sprintf("%d values", len(g.Weights)),
+			Want: fmt.Sprintf("one an edge (%d)", len(g.Indices)), Fix: "write the file again from its source"}
+	}
+	return nil
+}
+
+// checkIndptr checks row offsets into an array of total elements.
+func checkIndptr(field string, indptr []int64, total int64, of string) error {
+	bad := func(found, want string) error {
+		return &InputError{Field: field, Found: found, Want: want, Fix: "import or generate the dataset again"}
+	}
+	if len(indptr) == 0 {
+		return bad("no elements", "one more than there are vertices")
+	}
+	if indptr[0] != 0 {
+		return bad(fmt.Sprintf("first offset %d", indptr[0]), "0")
+	}
+	if last := indptr[len(indptr)-1]; last != total {
+		return bad(fmt.Sprintf("last offset %d", last), fmt.Sprintf("%d, the length of %s", total, of))
+	}
+	return parallelErr(int64(len(indptr)-1), grain, func(lo, hi int64) error {
+		for v := lo; v < hi; v++ {
+			if indptr[v] > indptr[v+1] {
+				return bad(fmt.Sprintf("offset %d of vertex %d after offset %d", indptr[v+1], v+1, indptr[v]), "offsets that never fall")
+			}
+		}
+		return nil
+	})
+}
+
+// checkIndices checks that every id is below limit.
+func checkIndices(field string, ids []uint32, limit int) error {
+	return parallelErr(int64(len(ids)), 1<<18, func(lo, hi int64) error {
+		for i, u := range ids[lo:hi] {
+			if int64(u) >= int64(limit) {
+				return &InputError{Field: field, Found: fmt.Sprintf("%d at position %d", u, lo+int64(i)),
+					Want: fmt.Sprintf("ids from 0 to %d", limit-1), Fix: "an edge names an absent vertex: import the dataset again or correct its source"}
+			}
+		}
+		return nil
+	})
+}
+
+// checkFinite reports the first NaN or infinity; cols turns a position into a row.
+func checkFinite(field string, values []float32, cols int) error {
+	return parallelErr(int64(len(values)), 1<<18, func(lo, hi int64) error {
+		for i, x := range values[lo:hi] {
+			// The exponent of NaN and infinity is all ones.
+			if math.Float32bits(x)&0x7f800000 == 0x7f800000 {
+				return notFinite(field, x, lo+int64(i), cols)
+			}
+		}
+		return nil
+	})
+}
+
+func notFinite(field string, x float32, pos int64, cols int) error {
+	at := fmt.Sprintf("%v at position %d", x, pos)
+	if cols > 1 {
+		at = fmt.Sprintf("%v in row %d, column %d", x, pos/int64(cols), pos%int64(cols))
+	}
+	return &InputError{Field: field, Found: at, Want: "finite numbers", Fix: "replace missing values in the source before importing"}
+}
+
+// Symmetric reports whether every edge has its reverse, as often and with the
+// same weight. It compares the sum of a hash over edges with the sum over
+// reversed edges, so it needs no memory; two different multisets agree by chance
+// once in 2^64.
+func (g *CSR) Symmetric() bool {
+	type sum struct{ diff uint64 }
+	sums := make(chan sum, g.Nodes()/grain+1)
+	Parallel(int64(g.Nodes()), grain, func(lo, hi int64) {
+		var s sum
+		for v := lo; v < hi; v++ {
+			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+				var w uint64
+				if g.Weights != nil {
+					w = uint64(math.Float32bits(g.Weights[e]))
+				}
+				u := uint64(g.Indices[e])
+				s.diff += mix(u<<32|uint64(v), w) - mix(uint64(v)<<32|u, w)
+			}
+		}
+		sums <- s
+	})
+	close(sums)
+	var total uint64
+	for s := range sums {
+		total += s.diff
+	}
+	return total == 0
+}
+
+// mix hashes an ordered pair of vertices and a weight.
+func mix(pair, w uint64) uint64 {
+	z := pair + (w+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>32) * 0xd6e8feb86659fd93
+	z = (z ^ z>>29) * 0xbf58476d1ce4e5b9
+	return z ^ z>>32
+}

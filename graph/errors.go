@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"errors"
+	"strings"
+)
+
+// ErrInput is what errors.Is finds in every error caused by what the user gave
+// (a bad file, an impossible option), as opposed to a disk or a system that failed.
+var ErrInput = errors.New("bad input")
+
+// InputError is a user's mistake: where it is, what was found, what was
+// expected, and what to do. Empty parts are left out of the message.
+type InputError struct {
+	File  string // path of the file, if any
+	Field string // array, line, key or option inside it
+	Found string
+	Want  string
+	Fix   string
+}
+
+// Error joins the parts in reading order.
+func (e *InputError) Error() string {
+	var b strings.Builder
+	part := func(before, s string) {
+		if s == "" {
+			return
+		}
+		if b.Len() > 0 {
+			b.WriteString(before)
+		}
+		b.WriteString(s)
+	}
+	part("", e.File)
+	part(": ", e.Field)
+	if e.Found != "" {
+		part(": ", "found "+e.Found)
+	}
+	if e.Want != "" {
+		part(", ", "want "+e.Want)
+	}
+	part("; ", e.Fix)
+	return b.String()
+}
+
+// Is makes errors.Is(err, ErrInput) true.
+func (e *InputError) Is(target error) bool { return target == ErrInput }
+
+// inFile names the file in an InputError that does not know its own.
+func inFile(file string, err error) error {
+	var in *InputError
+	if errors.As(err, &in) && in.File == "" {
+		named := *in
+		named.File = file
+		return &named
+	}
+	return err
+}

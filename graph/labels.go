@@ -1,0 +1,105 @@
+package graph
+
+import "fmt"
+
+// Labels gives each vertex one class in 0..Classes-1, or -1 for none. (Meta.Task
+// names the kind of target; other kinds will be further fields here.)
+type Labels struct {
+	Classes int
+	Class   []int32
+}
+
+// Validate checks that there are n labels, each a class or -1.
+func (l *Labels) Validate(n int) error {
+	if len(l.Class) != n {
+		return &InputError{Field: "labels", Found: fmt.Sprintf("%d labels", len(l.Class)),
+			Want: fmt.Sprintf("one a vertex (%d)", n), Fix: "use -1 for a vertex without a label"}
+	}
+	return parallelErr(int64(n), 1<<18, func(lo, hi int64) error {
+		for i, c := range l.Class[lo:hi] {
+			if c < -1 || int(c) >= l.Classes {
+				return &InputError{Field: "labels", Found: fmt.Sprintf("class %d at vertex %d", c, lo+int64(i)),
+					Want: fmt.Sprintf("0 to %d, or -1 for none", l.Classes-1), Fix: "number classes from 0 and set classes to their count"}
+			}
+		}
+		return nil
+	})
+}
+
+// Splits names the vertices to learn from, to choose by and to report on, each
+// in ascending order, no vertex in two.
+type Splits struct {
+	Train, Val, Test []uint32
+}
+
+// Empty tells that there are no splits at all.
+func (s *Splits) Empty() bool { return len(s.Train)+len(s.Val)+len(s.Test) == 0 }
+
+// named lists the splits in the order they are written and checked.
+func (s *Splits) named() []namedSplit {
+	return []namedSplit{{"train", s.Train}, {"val", s.Val}, {"test", s.Test}}
+}
+
+type namedSplit struct {
+	name string
+	ids  []uint32
+}
+
+// Validate checks order, range, overlap, and that every vertex in a split has a
+// label (labels may be nil: then that is not checked).
+func (s *Splits) Validate(n int, labels *Labels) error {
+	if s.Empty() {
+		return nil
+	}
+	if len(s.Train) == 0 {
+		return &InputError{Field: "train", Found: "an empty split next to others", Want: "at least one vertex",
+			Fix: "give a larger training fraction"}
+	}
+	for _, sp := range s.named() {
+		if err := sp.validate(n, labels); err != nil {
+			return err
+		}
+	}
+	for _, pair := range [][2]namedSplit{
+		{{"train", s.Train}, {"val", s.Val}}, {{"train", s.Train}, {"test", s.Test}}, {{"val", s.Val}, {"test", s.Test}},
+	} {
+		if v, both := common(pair[0].ids, pair[1].ids); both {
+			return &InputError{Field: pair[1].name, Found: fmt.Sprintf("vertex %d, which is also in %s", v, pair[0].name),
+				Want: "splits without common vertices", Fix: "remove it from one of the two"}
+		}
+	}
+	return nil
+}
+
+func (sp namedSplit) validate(n int, labels *Labels) error {
+	for i, v := range sp.ids {
+		if int64(v) >= int64(n) {
+			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d", v), Want: fmt.Sprintf("ids from 0 to %d", n-1),
+				Fix: "the split names an absent vertex: it belongs to another graph"}
+		}
+		if i > 0 && sp.ids[i-1] >= v {
+			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d after %d", v, sp.ids[i-1]),
+				Want: "ascending ids, each once", Fix: "sort the ids and drop repeats"}
+		}
+		if labels != nil && labels.Class[v] < 0 {
+			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d, which has no label", v), Want: "labelled vertices",
+				Fix: "leave unlabelled vertices out of the splits"}
+		}
+	}
+	return nil
+}
+
+// common finds the first id in both ascending lists.
+func common(a, b []uint32) (id uint32, found bool) {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] == b[0]:
+			return a[0], true
+		case a[0] < b[0]:
+			a = a[1:]
+		default:
+			b = b[1:]
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,170 @@
+package graph
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	metaFile      = "meta.json"
+	formatName    = "starling-dataset"
+	formatVersion = 1
+	maxMetaBytes  = 1 << 20
+)
+
+// SingleLabel is the task of a dataset whose vertices have one class each.
+const SingleLabel = "single-label"
+
+// Meta is meta.json.
+type Meta struct {
+	Format    string               `json:"format"`
+	Version   int                  `json:"version"`
+	Name      string               `json:"name"`
+	Nodes     int64                `json:"nodes"`
+	Edges     int64                `json:"edges"`
+	Symmetric bool                 `json:"symmetric"`          // every edge has its reverse
+	Features  *FeatureMeta         `json:"features,omitempty"` // nil: structure only
+	Task      string               `json:"task,omitempty"`     // SingleLabel, or empty without labels
+	Classes   int                  `json:"classes,omitempty"`
+	Source    string               `json:"source,omitempty"` // where it came from: importer or generator with its options
+	Notes     []string             `json:"notes,omitempty"`
+	Checksum  string               `json:"checksum,omitempty"` // algorithm of the sums below
+	Arrays    map[string]ArrayMeta `json:"arrays,omitempty"`
+	CRC32C    string               `json:"crc32c,omitempty"` // of this file with these eight digits as zeros
+}
+
+// FeatureMeta says how features are stored and how wide they are.
+type FeatureMeta struct {
+	Kind FeatureKind `json:"kind"`
+	Dim  int         `json:"dim"`
+}
+
+// ArrayMeta describes one file of the folder, header included.
+type ArrayMeta struct {
+	DType  string  `json:"dtype,omitempty"` // empty for ids.txt
+	Shape  []int64 `json:"shape,omitempty"`
+	Bytes  int64   `json:"bytes"`
+	CRC32C string  `json:"crc32c,omitempty"`
+}
+
+const noCRC = "00000000"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encode writes meta.json with its own checksum.
+func (m *Meta) encode() ([]byte, error) {
+	m.CRC32C = noCRC
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, '\n')
+	m.CRC32C = fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli))
+	at := bytes.LastIndex(b, []byte(noCRC))
+	copy(b[at:], m.CRC32C)
+	return b, nil
+}
+
+// decodeMeta parses and checks meta.json. Unknown fields are refused: they are
+// a newer format or a damaged name.
+func decodeMeta(b []byte) (*Meta, error) {
+	m := &Meta{}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(m); err != nil {
+		return nil, badMeta("JSON", err.Error(), "the fields of a "+formatName)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, badMeta("JSON", "more text after the object", "one object")
+	}
+	if m.CRC32C != "" {
+		if err := checkMetaSum(b, m.CRC32C); err != nil {
+			return nil, err
+		}
+	}
+	return m, m.validate()
+}
+
+func checkMetaSum(b []byte, want string) error {
+	at := bytes.LastIndex(b, []byte(`"crc32c": "`+want+`"`))
+	if at < 0 {
+		return badMeta("crc32c", "the field in an unexpected place", "the last field")
+	}
+	at += len(`"crc32c": "`)
+	zeroed := bytes.Clone(b)
+	copy(zeroed[at:], noCRC[:min(len(want), len(noCRC))])
+	if got := fmt.Sprintf("%08x", crc32.Checksum(zeroed, castagnoli)); got != want {
+		return &InputError{File: metaFile, Field: "crc32c", Found: "contents with checksum " + got, Want: want,
+			Fix: "the file is damaged: write the dataset again (or, if you edited it by hand, delete this field)"}
+	}
+	return nil
+}
+
+func (m *Meta) validate() error {
+	switch {
+	case m.Format != formatName:
+		return badMeta("format", fmt.Sprintf("%q", m.Format), fmt.Sprintf("%q", formatName))
+	case m.Version != formatVersion:
+		return &InputError{File: metaFile, Field: "version", Found: fmt.Sprint(m.Version), Want: fmt.Sprint(formatVersion),
+			Fix: "the dataset was written by a newer starling: use that one"}
+	case m.Nodes < 1 || m.Nodes > MaxNodes:
+		return badMeta("nodes", fmt.Sprint(m.Nodes), "1 to 2^32-1")
+	case m.Edges < 0 || m.Edges > MaxEdges:
+		return badMeta("edges", fmt.Sprint(m.Edges), "0 to 2^32-1")
+	case m.Features != nil && (m.Features.Dim < 1 || m.Features.Dim > 1<<31-1):
+		return badMeta("features.dim", fmt.Sprint(m.Features.Dim), "1 to 2^31-1")
+	case m.Features != nil && m.Features.Kind != Dense && m.Features.Kind != BFloat16 && m.Features.Kind != Sparse:
+		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
+	case m.Task != "" && m.Task != SingleLabel:
+		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q", SingleLabel))
+	case m.Task == SingleLabel && (m.Classes < 1 || m.Classes > 1<<31-1):
+		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^31-1")
+	case m.Checksum != "" && m.Checksum != "crc32c":
+		return badMeta("checksum", fmt.Sprintf("%q", m.Checksum), `"crc32c"`)
+	}
+	return nil
+}
+
+func badMeta(field, found, want string) error {
+	return &InputError{File: metaFile, Field: field, Found: found, Want: want, Fix: "the file is damaged or written by hand: correct it or write the dataset again"}
+}
+
+// ReadMeta reads and checks only the meta.json of a dataset folder.
+func ReadMeta(dir string) (*Meta, error) {
+	path := filepath.Join(dir, metaFile)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &InputError{File: dir, Field: metaFile, Found: "no such file", Want: "a dataset folder",
+			Fix: "make one with starling import or starling generate"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxMetaBytes {
+		return nil, &InputError{File: path, Found: fmt.Sprintf("%s of %d bytes", info.Mode().Type(), info.Size()),
+			Want: fmt.Sprintf("a file of at most %d", maxMetaBytes), Fix: "this is no dataset folder"}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeMeta(b)
+	var in *InputError
+	if errors.As(err, &in) {
+		in.File = path
+	}
+	return m, err
+}
+
+// IsDataset tells whether dir looks like a dataset folder, damaged or not.
+func IsDataset(dir string) bool {
+	b, err := os.ReadFile(filepath.Join(dir, metaFile))
+	return err == nil && bytes.Contains(b, []byte(`"`+formatName+`"`))
+}

@@ -1,0 +1,94 @@
+package graph
+
+// WithSelfLoops returns the graph with exactly one self-loop a vertex, which is
+// what PyG's GCNConv and GATConv do before they aggregate. In a weighted graph a
+// vertex keeps the weight of the (last) loop it had; a new loop weighs 1.
+// Rows that were in ascending order stay so.
+func (g *CSR) WithSelfLoops() *CSR {
+	return g.rebuild(func(v uint32, u uint32) bool { return u != v }, true)
+}
+
+// Subgraph returns the graph without the edges that touch a vertex whose mask is
+// false. Vertices keep their numbers, so features, labels and splits still fit:
+// inductive training runs on the subgraph of its training vertices.
+func (g *CSR) Subgraph(mask []bool) *CSR {
+	return g.rebuild(func(v, u uint32) bool { return mask[v] && mask[u] }, false)
+}
+
+// rebuild copies the edges u → v for which keep holds, and with loops adds one
+// self-loop a vertex before its first larger neighbour.
+func (g *CSR) rebuild(keep func(v, u uint32) bool, loops bool) *CSR {
+	n := int64(g.Nodes())
+	out := &CSR{Indptr: make([]int64, n+1)}
+	Parallel(n, grain, func(lo, hi int64) {
+		for v := lo; v < hi; v++ {
+			var deg int64
+			if loops {
+				deg = 1
+			}
+			for _, u := range g.Neighbors(uint32(v)) {
+				if keep(uint32(v), u) {
+					deg++
+				}
+			}
+			out.Indptr[v+1] = deg
+		}
+	})
+	for v := range n {
+		out.Indptr[v+1] += out.Indptr[v]
+	}
+	out.Indices = make([]uint32, out.Indptr[n])
+	if g.Weights != nil {
+		out.Weights = make([]float32, out.Indptr[n])
+	}
+	Parallel(n, grain, func(lo, hi int64) {
+		for v := lo; v < hi; v++ {
+			g.copyRow(out, uint32(v), keep, loops)
+		}
+	})
+	return out
+}
+
+func (g *CSR) copyRow(out *CSR, v uint32, keep func(v, u uint32) bool, loops bool) {
+	to := out.Indptr[v]
+	put := func(u uint32, w float32) {
+		out.Indices[to] = u
+		if out.Weights != nil {
+			out.Weights[to] = w
+		}
+		to++
+	}
+	own := g.loopWeight(v)
+	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+		u := g.Indices[e]
+		if !keep(v, u) {
+			continue
+		}
+		if loops && u > v {
+			put(v, own)
+			loops = false
+		}
+		var w float32
+		if g.Weights != nil {
+			w = g.Weights[e]
+		}
+		put(u, w)
+	}
+	if loops {
+		put(v, own)
+	}
+}
+
+// loopWeight is the weight of v's last self-loop, 1 if it has none.
+func (g *CSR) loopWeight(v uint32) float32 {
+	w := float32(1)
+	if g.Weights == nil {
+		return w
+	}
+	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+		if g.Indices[e] == v {
+			w = g.Weights[e]
+		}
+	}
+	return w
+}

@@ -1,0 +1,368 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Writer streams a dataset to disk, an array at a time, without ever holding
+// one. It works in a hidden folder beside the target; Commit gives it its name.
+//
+//	w, err := graph.Create(dir, graph.WriterOptions{})
+//	defer w.Abort()            // does nothing after Commit
+//	w.Graph(g); w.Features(f)  // in any order, each at most once
+//	err = w.Commit()
+type Writer struct {
+	Meta Meta // Name, Source, Notes are the caller's; the rest is filled in
+
+	dir, tmp  string
+	overwrite bool
+	done      bool
+	splits    Splits
+	labels    *Labels
+}
+
+// WriterOptions says what Create may do.
+type WriterOptions struct {
+	Overwrite bool // replace an existing dataset (never any other folder)
+}
+
+// Create starts a dataset that will appear at dir.
+func Create(dir string, opt WriterOptions) (*Writer, error) {
+	if !littleEndian {
+		return nil, errors.New("datasets cannot be written on a big-endian machine")
+	}
+	dir = filepath.Clean(dir)
+	if err := checkTarget(dir, opt.Overwrite); err != nil {
+		return nil, err
+	}
+	parent := filepath.Dir(dir)
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return nil, &InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
+	}
+	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-")
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: dir, tmp: tmp, overwrite: opt.Overwrite}
+	w.Meta = Meta{Format: formatName, Version: formatVersion, Name: filepath.Base(dir), Checksum: "crc32c", Arrays: map[string]ArrayMeta{}}
+	return w, nil
+}
+
+// checkTarget refuses to write over anything but a dataset, and over that only when told to.
+func checkTarget(dir string, overwrite bool) error {
+	if _, err := os.Lstat(dir); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if !IsDataset(dir) {
+		return &InputError{File: dir, Found: "something that is no dataset", Want: "a new name or an existing dataset",
+			Fix: "choose another output folder or remove this one yourself"}
+	}
+	if !overwrite {
+		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name", Fix: "choose another output folder or ask to overwrite"}
+	}
+	return nil
+}
+
+// ArrayWriter writes one array; Close checks that all of it came.
+type ArrayWriter struct {
+	w     *Writer
+	f     *os.File
+	name  string
+	meta  ArrayMeta
+	want  int64
+	sum   uint32
+	bytes int64
+}
+
+// Array starts an array of the given dtype (numpy's name, such as "<f4") and
+// shape. Write takes its little-endian bytes; WriteSlice takes slices.
+func (w *Writer) Array(name, descr string, shape ...int64) (*ArrayWriter, error) {
+	h := NPYHeader{Descr: descr, Shape: shape}
+	if err := h.checkSize(); err != nil {
+		return nil, inFile(name, err)
+	}
+	a, err := w.open(name)
+	if err != nil {
+		return nil, err
+	}
+	head := npyHeader(descr, shape)
+	a.meta = ArrayMeta{DType: descr, Shape: shape}
+	a.want = int64(len(head)) + h.DataBytes()
+	_, err = a.Write(head)
+	return a, err
+}
+
+func (w *Writer) open(name string) (*ArrayWriter, error) {
+	f, err := os.OpenFile(filepath.Join(w.tmp, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &ArrayWriter{w: w, f: f, name: name, want: -1}, nil
+}
+
+// Write appends bytes.
+func (a *ArrayWriter) Write(b []byte) (int, error) {
+	n, err := a.f.Write(b)
+	a.sum = crc32.Update(a.sum, castagnoli, b[:n])
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Close syncs the array to disk and notes its checksum.
+func (a *ArrayWriter) Close() error {
+	err := a.f.Sync()
+	if err := errors.Join(err, a.f.Close()); err != nil {
+		return err
+	}
+	if a.want >= 0 && a.bytes != a.want {
+		return fmt.Errorf("%s: wrote %d bytes of an array of %d", a.name, a.bytes, a.want)
+	}
+	a.meta.Bytes, a.meta.CRC32C = a.bytes, fmt.Sprintf("%08x", a.sum)
+	a.w.Meta.Arrays[a.name] = a.meta
+	return nil
+}
+
+// WriteSlice appends elements of an array.
+func WriteSlice[T element](a *ArrayWriter, s []T) error {
+	_, err := a.Write(asBytes(s))
+	return err
+}
+
+// writeArray writes a whole array.
+func writeArray[T element](w *Writer, name string, s []T, shape ...int64) error {
+	if shape == nil {
+		shape = []int64{int64(len(s))}
+	}
+	a, err := w.Array(name, descrOf[T](), shape...)
+	if err != nil {
+		return err
+	}
+	if err := WriteSlice(a, s); err != nil {
+		a.f.Close()
+		return err
+	}
+	return a.Close()
+}
+
+// Graph writes the edges and notes whether they are symmetric.
+func (w *Writer) Graph(g *CSR) error {
+	if err := g.Validate(); err != nil {
+		return inFile(w.dir, err)
+	}
+	w.Meta.Nodes, w.Meta.Edges, w.Meta.Symmetric = int64(g.Nodes()), g.Edges(), g.Symmetric()
+	if err := writeArray(w, "indptr.npy", g.Indptr); err != nil {
+		return err
+	}
+	if err := writeArray(w, "indices.npy", g.Indices); err != nil {
+		return err
+	}
+	if g.Weights == nil {
+		return nil
+	}
+	return writeArray(w, "weights.npy", g.Weights)
+}
+
+// Features writes features that are in memory (or mapped); values must be finite.
+func (w *Writer) Features(f *Features) error {
+	if err := f.Validate(); err != nil {
+		return inFile(w.dir, err)
+	}
+	if err := f.CheckFinite(); err != nil {
+		return inFile(w.dir, err)
+	}
+	w.Meta.Features = &FeatureMeta{Kind: f.Kind(), Dim: f.Cols}
+	shape := []int64{int64(f.Rows), int64(f.Cols)}
+	switch f.Kind() {
+	case Dense:
+		return writeArray(w, "features.npy", f.F32, shape...)
+	case BFloat16:
+		return writeArray(w, "features.npy", f.BF16, shape...)
+	}
+	if err := writeArray(w, "features_indptr.npy", f.Indptr); err != nil {
+		return err
+	}
+	if err := writeArray(w, "features_indices.npy", f.Indices); err != nil {
+		return err
+	}
+	return writeArray(w, "features_values.npy", f.Values)
+}
+
+// DenseFeatures starts dense features that are written row by row: with
+// WriteSlice of float32 for Dense, of uint16 for BFloat16. The caller answers for
+// finite values and calls Close.
+func (w *Writer) DenseFeatures(kind FeatureKind, rows, cols int) (*ArrayWriter, error) {
+	descr := map[FeatureKind]string{Dense: "<f4", BFloat16: "<u2"}[kind]
+	w.Meta.Features = &FeatureMeta{Kind: kind, Dim: cols}
+	return w.Array("features.npy", descr, int64(rows), int64(cols))
+}
+
+// Labels writes the classes; Commit checks them against the graph.
+func (w *Writer) Labels(l *Labels) error {
+	w.labels, w.Meta.Task, w.Meta.Classes = l, SingleLabel, l.Classes
+	return writeArray(w, "labels.npy", l.Class)
+}
+
+// Splits writes the splits that are not empty; Commit checks them.
+func (w *Writer) Splits(s Splits) error {
+	w.splits = s
+	for _, sp := range s.named() {
+		if len(sp.ids) == 0 {
+			continue
+		}
+		if err := writeArray(w, sp.name+".npy", sp.ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IntIDs writes what the vertices were called, when they were numbers.
+func (w *Writer) IntIDs(ids []int64) error { return writeArray(w, "ids.npy", ids) }
+
+// TextIDs writes what the vertices were called, a line each. Names cannot hold
+// line breaks.
+func (w *Writer) TextIDs(ids []string) error {
+	a, err := w.open("ids.txt")
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, 0, 1<<20)
+	for v, id := range ids {
+		if strings.ContainsRune(id, '\n') {
+			a.f.Close()
+			return &InputError{File: w.dir, Field: fmt.Sprintf("name of vertex %d", v), Found: fmt.Sprintf("%q", id), Want: "a name on one line", Fix: "rename the vertex"}
+		}
+		if buf = append(append(buf, id...), '\n'); len(buf) >= 1<<20 || v == len(ids)-1 {
+			if _, err := a.Write(buf); err != nil {
+				a.f.Close()
+				return err
+			}
+			buf = buf[:0]
+		}
+	}
+	return a.Close()
+}
+
+// Commit checks that the parts belong together, writes meta.json and makes the
+// folder appear under its name. On an error nothing is left behind.
+func (w *Writer) Commit() (err error) {
+	if w.done {
+		return errors.New("the dataset was already committed or aborted")
+	}
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	if err := w.check(); err != nil {
+		return err
+	}
+	b, err := w.Meta.encode()
+	if err != nil {
+		return err
+	}
+	if err := WriteFileAtomic(filepath.Join(w.tmp, metaFile), func(f io.Writer) error {
+		_, err := f.Write(b)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := os.Chmod(w.tmp, 0o755); err != nil {
+		return err
+	}
+	if err := w.swap(); err != nil {
+		return err
+	}
+	w.done = true
+	return syncDir(filepath.Dir(w.dir))
+}
+
+func (w *Writer) check() error {
+	if err := w.Meta.validate(); err != nil {
+		return inFile(w.dir, err)
+	}
+	n := w.Meta.Nodes
+	for name, rows := range map[string]int64{"indptr.npy": n + 1, "indices.npy": w.Meta.Edges, "features.npy": n, "features_indptr.npy": n + 1, "ids.npy": n} {
+		a, ok := w.Meta.Arrays[name]
+		if !ok && (name == "indptr.npy" || name == "indices.npy") {
+			return fmt.Errorf("%s: the dataset has no %s", w.dir, name)
+		}
+		if ok && a.Shape[0] != rows {
+			return &InputError{File: w.dir, Field: name, Found: fmt.Sprintf("%d rows", a.Shape[0]), Want: fmt.Sprint(rows), Fix: "give one row a vertex"}
+		}
+	}
+	if w.labels != nil {
+		if err := w.labels.Validate(int(n)); err != nil {
+			return inFile(w.dir, err)
+		}
+	}
+	return inFile(w.dir, w.splits.Validate(int(n), w.labels))
+}
+
+// swap renames the finished folder to its name. An old dataset is first moved
+// aside, and moved back should the second rename fail.
+func (w *Writer) swap() error {
+	if err := checkTarget(w.dir, w.overwrite); err != nil {
+		return err
+	}
+	old := w.tmp + ".old"
+	err := os.Rename(w.dir, old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(w.tmp, w.dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(w.tmp, w.dir); err != nil {
+		return errors.Join(err, os.Rename(old, w.dir))
+	}
+	return os.RemoveAll(old)
+}
+
+// Abort removes what was written so far. After Commit it does nothing.
+func (w *Writer) Abort() {
+	if !w.done {
+		w.done = true
+		os.RemoveAll(w.tmp)
+	}
+}
+
+// Save writes a whole dataset from memory.
+func Save(dir string, d *Dataset, opt WriterOptions) (err error) {
+	w, err := Create(dir, opt)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if d.Meta.Name != "" {
+		w.Meta.Name = d.Meta.Name
+	}
+	w.Meta.Source, w.Meta.Notes = d.Meta.Source, d.Meta.Notes
+	if err := w.Graph(d.Graph); err != nil {
+		return err
+	}
+	if d.Features != nil {
+		if err := w.Features(d.Features); err != nil {
+			return err
+		}
+	}
+	if d.Labels != nil {
+		if err := w.Labels(d.Labels); err != nil {
+			return err
+		}
+	}
+	if err := w.Splits(d.Splits); err != nil {
+		return err
+	}
+	return w.Commit()
+}
