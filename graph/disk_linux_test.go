@@ -1,0 +1,28 @@
+package graph
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A real full disk: a tmpfs of 256 KiB, where mounting is allowed.
+func TestFullDiskLeavesNothing(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skip("a tmpfs cannot be mounted here, so a full disk is not tried:", err)
+	}
+	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	d := small(Dense)
+	d.Features = &Features{Rows: 4, Cols: 1 << 16, F32: make([]float32, 4<<16)}
+	err := Save(disk+"/d", d, WriterOptions{})
+	if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, ErrInput) {
+		t.Fatal(err)
+	}
+	onlyChild(t, disk)
+	if err := Save(disk+"/d", small(Dense), WriterOptions{}); err != nil {
+		t.Fatal("the disk is still full:", err)
+	}
+}
