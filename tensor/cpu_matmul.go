@@ -1,0 +1,273 @@
+package tensor
+
+import (
+	"fmt"
+	"unsafe"
+
+	"starling/tensor/simd"
+)
+
+// Dense multiplication. The two shapes that matter have a small side that stays
+// in cache and a tall side that is read once:
+//
+//	tall · small     rows are independent: the small matrix is packed into panels
+//	                 (transposed on the way if asked), blocks of rows go through the
+//	                 tiles of tensor/simd and, still in cache, through op.After
+//	tallᵀ · tall     the sum runs over the tall side: see cpu_matmul_tall.go
+//
+// A bfloat16 left side goes to the matrix unit where there is one
+// (cpu_matmul_amx.go); float32 products are float32 throughout.
+
+func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
+	checkMatMul(dst, a, b, op)
+	switch {
+	case dst.Rows == 0 || dst.Cols == 0:
+	case op.TransA && op.TransB:
+		t := c.Scratch(b.dtype, b.Cols, b.Rows)
+		transpose(t, b)
+		c.tallTall(dst, a, t, op)
+		c.Free(t)
+	case op.TransA:
+		c.tallTall(dst, a, b, op)
+	default:
+		c.tallSmall(dst, a, b, op)
+	}
+}
+
+func checkMatMul(dst, a, b Matrix, op MatMul) {
+	m, ka := a.Rows, a.Cols
+	if op.TransA {
+		m, ka = ka, m
+	}
+	kb, n := b.Rows, b.Cols
+	if op.TransB {
+		kb, n = n, kb
+	}
+	if ka != kb || dst.Rows != m || dst.Cols != n {
+		panic(fmt.Sprintf("tensor: MatMul of %v and %v into %v (TransA %v, TransB %v): the sizes do not fit",
+			a, b, dst, op.TransA, op.TransB))
+	}
+	if op.Add && !op.After.empty() {
+		panic("tensor: MatMul adds to its result and also has something to do after")
+	}
+	for _, x := range []Matrix{dst, a, b} {
+		if x.dtype != F32 && x.dtype != BF16 {
+			panic(fmt.Sprintf("tensor: MatMul on the CPU has no %v", x.dtype))
+		}
+	}
+	if bias := op.After.Bias; !bias.IsZero() && bias.Cols != n {
+		panic(fmt.Sprintf("tensor: MatMul into %d columns with a bias of %d", n, bias.Cols))
+	}
+}
+
+// tallSmall: dst = after(a · op(b)), by blocks of rows.
+func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
+	g := c.newProduct(a.Cols, dst.Cols)
+	panels := c.packSmall(b, op.TransB, g)
+	// One thread's room: a block of sums where dst is not float32, and a block of a
+	// where it is not.
+	sums, wide := 0, 0
+	if dst.dtype != F32 {
+		sums = g.block * dst.Cols
+	}
+	if a.dtype != F32 {
+		wide = g.block * a.Cols
+	}
+	room := c.Scratch(F32, c.threads, sums+wide)
+	tiles := make([]simd.Tile, c.threads)
+	c.forRows(dst.Rows, g.chunkRows(), func(lo, hi, _, thread int) {
+		mine := room.row(thread)
+		for ; lo < hi; lo += g.block {
+			end := min(hi, lo+g.block)
+			out, in := dst.Slice(lo, end), a.Slice(lo, end)
+			sum := out
+			if sums > 0 {
+				sum = dense(mine[:sums], out.Rows, out.Cols)
+				if op.Add {
+					widen(sum, out)
+				}
+			}
+			if wide > 0 {
+				in = dense(mine[sums:], in.Rows, in.Cols)
+				widen(in, a.Slice(lo, end))
+			}
+			g.rows(&tiles[thread], sum, in, panels, op.Add)
+			c.after(out, sum, lo, op.After)
+		}
+	})
+	c.Free(room)
+	c.Free(panels)
+}
+
+// product holds the sizes of one tall · small product.
+type product struct {
+	level      simd.Level
+	k, n       int
+	mr, nr     int // the tile
+	block      int // rows that are computed before what comes after is done to them
+	depth      int // k is cut into pieces of this depth, so that a panel stays in cache
+	panelCount int
+}
+
+func (c *CPU) newProduct(k, n int) product {
+	g := product{level: c.gemmLevel(), k: k, n: n}
+	g.mr, g.nr = simd.TileShape(g.level)
+	g.block = 112 / g.mr * g.mr
+	pieces := max(1, (k+511)/512)
+	g.depth = max(1, (k+pieces-1)/pieces)
+	g.panelCount = simd.Panels(n, g.nr)
+	return g
+}
+
+// chunkRows is how many rows a thread takes at a time: whole blocks, and enough
+// of them to be worth handing out when the matrices are narrow.
+func (g product) chunkRows() int {
+	const flops = 1 << 21
+	return max(1, flops/max(1, 2*g.block*g.k*g.n)) * g.block
+}
+
+// packSmall packs op(b) into panels of the tile's width, one panel after another.
+func (c *CPU) packSmall(b Matrix, trans bool, g product) Matrix {
+	small := b
+	if b.dtype != F32 {
+		small = c.Scratch(F32, b.Rows, b.Cols)
+		widen(small, b)
+	}
+	panels := c.Scratch(F32, g.panelCount, g.k*g.nr)
+	// A panel is a few microseconds: hand them out only when there is much to do.
+	each := max(1, (1<<16)/max(1, g.k*g.nr))
+	c.forRows(g.panelCount, each, func(lo, hi, _, _ int) {
+		for p := lo; p < hi; p++ {
+			if trans {
+				simd.PackPanelTransposed(panels.row(p), small.f32, g.k, g.n, small.stride, p*g.nr, g.nr)
+			} else {
+				simd.PackPanel(panels.row(p), small.f32, g.k, g.n, small.stride, p*g.nr, g.nr)
+			}
+		}
+	})
+	if b.dtype != F32 {
+		c.Free(small)
+	}
+	return panels
+}
+
+// rows computes one block of rows: dst (+)= a · panels. While it does, it asks for
+// the block of a that follows.
+func (g product) rows(t *simd.Tile, dst, a, panels Matrix, add bool) {
+	if g.k == 0 {
+		if !add {
+			zeroRows(dst)
+		}
+		return
+	}
+	t.ARow, t.AStep, t.CRow = 4*a.stride, 4, 4*dst.stride
+	abase, bbase, cbase := unsafe.Pointer(&a.f32[0]), unsafe.Pointer(&panels.f32[0]), unsafe.Pointer(&dst.f32[0])
+	for k := 0; k < g.k; k += g.depth {
+		t.K = min(g.depth, g.k-k)
+		t.Add = flag(add || k > 0)
+		// Spread over all tiles of this block: so many bytes each step of k.
+		next := uintptr(abase) + uintptr(4*(dst.Rows*a.stride+k))
+		t.AheadStep = (4*g.mr + g.panelCount - 1) / g.panelCount
+		t.Ahead = next
+		for p := range g.panelCount {
+			t.Cols = min(g.nr, g.n-p*g.nr)
+			t.B = unsafe.Add(bbase, 4*(p*g.k+k)*g.nr)
+			for r := 0; r < dst.Rows; r += g.mr {
+				t.A = unsafe.Add(abase, 4*(r*a.stride+k))
+				t.C = unsafe.Add(cbase, 4*(r*dst.stride+p*g.nr))
+				t.Run(g.level, min(g.mr, dst.Rows-r))
+				t.Ahead += uintptr(t.K * t.AheadStep)
+			}
+		}
+	}
+}
+
+// after does what follows a product to rows that start at row lo of the whole
+// matrix, and rounds them to dst's type.
+func (c *CPU) after(dst, src Matrix, lo int, after After) {
+	if dst.dtype == src.dtype && after.empty() {
+		return
+	}
+	c.activateSerial(dst, src, after.slice(lo, lo+dst.Rows))
+}
+
+// slice is the same for rows lo to hi of the matrix it was made for.
+func (a After) slice(lo, hi int) After {
+	a.Dropout = a.Dropout.Slice(lo, hi)
+	return a
+}
+
+func (a After) empty() bool { return a.Bias.IsZero() && a.Act == NoAct && a.Dropout.P == 0 }
+
+// gemmLevel is the instruction set of float32 products.
+func (c *CPU) gemmLevel() simd.Level { return simd.Generic }
+
+// ColumnSum adds each chunk's rows by itself and then the chunks in order.
+func (c *CPU) ColumnSum(dst, src Matrix, add bool) {
+	if dst.Rows != 1 || dst.Cols != src.Cols || dst.dtype != F32 {
+		panic(fmt.Sprintf("tensor: ColumnSum of %v into %v", src, dst))
+	}
+	out := dst.f32
+	if !add {
+		clear(out)
+	}
+	if src.Rows == 0 || src.Cols == 0 {
+		return
+	}
+	// At least 64 rows a chunk, so that the sums of chunks are few beside the rows.
+	size := max(64, rowChunk(src.Cols*src.dtype.Size()))
+	sums := c.Scratch(F32, (src.Rows+size-1)/size, src.Cols)
+	c.forRows(src.Rows, size, func(lo, hi, chunk, _ int) {
+		s := sums.row(chunk)
+		clear(s)
+		part := src.Slice(lo, hi)
+		if src.dtype == BF16 {
+			simd.AddRows16(c.gemmLevel(), s, part.b16, part.Rows, part.Cols, part.stride)
+		} else {
+			simd.AddRows(c.gemmLevel(), s, part.f32, part.Rows, part.Cols, part.stride)
+		}
+	})
+	simd.AddRows(c.gemmLevel(), out, sums.f32, sums.Rows, sums.Cols, sums.stride)
+	c.Free(sums)
+}
+
+// dense is a float32 matrix without gaps in memory that is at least as large.
+func dense(mem []float32, rows, cols int) Matrix {
+	return Matrix{Rows: rows, Cols: cols, dtype: F32, stride: cols, f32: mem[:rows*cols]}
+}
+
+// widen copies a bfloat16 matrix to a float32 one.
+func widen(dst, src Matrix) {
+	for i := range dst.Rows {
+		d := dst.row(i)
+		for j, x := range src.row16(i) {
+			d[j] = simd.FromBF16(x)
+		}
+	}
+}
+
+func zeroRows(m Matrix) {
+	for i := range m.Rows {
+		clear(m.row(i))
+	}
+}
+
+// transpose: both of the same type.
+func transpose(dst, src Matrix) {
+	for i := range dst.Rows {
+		for j := range dst.Cols {
+			if dst.dtype == F32 {
+				dst.f32[i*dst.stride+j] = src.f32[j*src.stride+i]
+			} else {
+				dst.b16[i*dst.stride+j] = src.b16[j*src.stride+i]
+			}
+		}
+	}
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,121 @@
+package tensor
+
+import (
+	"unsafe"
+
+	"starling/tensor/simd"
+)
+
+// tallTall: dst = aᵀ·b for tall a and b, the gradient of a weight matrix. The rows
+// are cut into groups, each with sums of its own, which are added in order at the
+// end. A group goes through its rows in slices that fit in cache: both sides of a
+// slice are packed into panels (as they lie, rows are often a power of two apart
+// and fall into the same few cache sets), then every tile of the sums takes it in.
+type tallTall struct {
+	level  simd.Level
+	m, n   int // dst is m x n
+	mr, nr int
+	groups int
+	rows   int // of a group
+	depth  int // rows of a slice
+}
+
+func newTallTall(level simd.Level, rows, m, n int) tallTall {
+	g := tallTall{level: level, m: m, n: n}
+	g.mr, g.nr = simd.TileShape(level)
+	// Half a core's second-level cache for the panels of a slice.
+	g.depth = min(256, max(32, (1<<18)/(m+n)/8*8))
+	// Sums of all groups in at most 64 MiB; a group of at least four slices.
+	most := min(32, max(2, (64<<20)/(4*m*n)))
+	slices := (rows + g.depth - 1) / g.depth
+	g.groups = max(1, min(most, slices/4))
+	per := max(1, (slices+g.groups-1)/g.groups)
+	g.rows = per * g.depth
+	g.groups = max(1, (rows+g.rows-1)/g.rows)
+	return g
+}
+
+// room is the number of floats a thread needs for the panels of a slice.
+func (g tallTall) room() (a, b int) {
+	return simd.Panels(g.m, g.mr) * g.mr * g.depth, simd.Panels(g.n, g.nr) * g.nr * g.depth
+}
+
+func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
+	g := newTallTall(c.gemmLevel(), a.Rows, dst.Rows, dst.Cols)
+	roomA, roomB := g.room()
+	room := c.Scratch(F32, c.threads, roomA+roomB)
+	sums := c.Scratch(F32, g.groups, g.m*g.n)
+	tiles := make([]simd.Tile, c.threads)
+	c.run(g.groups, func(group, thread int) {
+		mine := room.row(thread)
+		lo := group * g.rows
+		hi := min(a.Rows, lo+g.rows)
+		sum := dense(sums.row(group), g.m, g.n)
+		if lo >= hi {
+			zeroRows(sum)
+		}
+		for first := lo; lo < hi; lo += g.depth {
+			end := min(hi, lo+g.depth)
+			g.slice(&tiles[thread], sum, a.Slice(lo, end), b.Slice(lo, end), mine[:roomA], mine[roomA:], lo > first)
+		}
+	})
+	c.Free(room)
+	c.addGroups(dst, sums, op)
+	c.Free(sums)
+}
+
+// slice adds one slice of rows to the sums.
+func (g tallTall) slice(t *simd.Tile, sum, a, b Matrix, roomA, roomB []float32, add bool) {
+	pack(g.level, roomA, a, g.mr, g.depth)
+	pack(g.level, roomB, b, g.nr, g.depth)
+	t.ARow, t.AStep, t.CRow = 4, 4*g.mr, 4*sum.stride
+	t.K, t.Add = a.Rows, flag(add)
+	abase, bbase, cbase := unsafe.Pointer(&roomA[0]), unsafe.Pointer(&roomB[0]), unsafe.Pointer(&sum.f32[0])
+	for j := 0; j < g.n; j += g.nr {
+		t.Cols = min(g.nr, g.n-j)
+		t.B = unsafe.Add(bbase, 4*j*g.depth)
+		for i := 0; i < g.m; i += g.mr {
+			t.A = unsafe.Add(abase, 4*i*g.depth)
+			t.C = unsafe.Add(cbase, 4*(i*sum.stride+j))
+			t.Run(g.level, min(g.mr, g.m-i))
+		}
+	}
+}
+
+func pack(level simd.Level, dst []float32, src Matrix, width, depth int) {
+	if src.dtype == BF16 {
+		simd.PackRows16(level, dst, src.b16, src.Rows, src.Cols, src.stride, width, depth)
+	} else {
+		simd.PackRows(level, dst, src.f32, src.Rows, src.Cols, src.stride, width, depth)
+	}
+}
+
+// addGroups: dst = after(the groups' sums added in order), or dst += them.
+func (c *CPU) addGroups(dst, sums Matrix, op MatMul) {
+	rows := max(1, (1<<14)/dst.Cols)
+	c.forRows(dst.Rows, rows, func(lo, hi, _, _ int) {
+		// The first group's sums are the place to add in, so any type of dst will do.
+		out := dst.Slice(lo, hi)
+		span := func(group int) []float32 { return sums.row(group)[lo*dst.Cols : hi*dst.Cols] }
+		total := dense(span(0), hi-lo, dst.Cols)
+		for group := 1; group < sums.Rows; group++ {
+			s := span(group)
+			simd.AddRows(c.gemmLevel(), total.f32, s, 1, len(s), len(s))
+		}
+		if op.Add {
+			c.addSerial(total, out)
+		}
+		c.activateSerial(out, total, op.After.slice(lo, hi))
+	})
+}
+
+// addSerial: sum += src, for a float32 sum without gaps.
+func (c *CPU) addSerial(sum, src Matrix) {
+	for i := range src.Rows {
+		if src.dtype == BF16 {
+			simd.AddRows16(c.gemmLevel(), sum.row(i), src.row16(i), 1, src.Cols, src.Cols)
+		} else {
+			simd.AddRows(c.gemmLevel(), sum.row(i), src.row(i), 1, src.Cols, src.Cols)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"starling/tensor/simd"
+)
+
+// levels are the instruction sets of this processor.
+func levels() []simd.Level {
+	var all []simd.Level
+	for l := simd.Generic; l <= simd.Supported(); l++ {
+		all = append(all, l)
+	}
+	return all
+}
+
+// randomView is a matrix of normal numbers; with gap it is a view of some columns
+// of a wider one, which starts at an odd place.
+func randomView(c *CPU, r *rand.Rand, t DType, rows, cols int, gap bool) Matrix {
+	m := c.New(t, rows, cols)
+	if gap {
+		m = c.New(t, rows, cols+5).Columns(3, 3+cols)
+	}
+	host := make([]float64, rows*cols)
+	for i := range host {
+		host[i] = r.NormFloat64()
+	}
+	upload(m, host)
+	return m
+}
+
+func numbers(m Matrix) []float64 {
+	host := make([]float64, m.Rows*m.Cols)
+	download(host, m)
+	return host
+}
+
+// dumbMatMul is the product in float64, with the sum of the products' sizes, by
+// which errors are judged.
+func dumbMatMul(dst, a, b Matrix, op MatMul) (want, size []float64) {
+	x, y := numbers(a), numbers(b)
+	at := func(i, k int) float64 {
+		if op.TransA {
+			return x[k*a.Cols+i]
+		}
+		return x[i*a.Cols+k]
+	}
+	bt := func(k, j int) float64 {
+		if op.TransB {
+			return y[j*b.Cols+k]
+		}
+		return y[k*b.Cols+j]
+	}
+	depth := a.Cols
+	if op.TransA {
+		depth = a.Rows
+	}
+	want, size = numbers(dst), make([]float64, dst.Rows*dst.Cols)
+	for i := range dst.Rows {
+		key := rowKey(op.After.Dropout.Key, op.After.Dropout.First+uint32(i))
+		for j := range dst.Cols {
+			var sum, abs float64
+			for k := range depth {
+				p := at(i, k) * bt(k, j)
+				sum += p
+				abs += math.Abs(p)
+			}
+			o := i*dst.Cols + j
+			size[o] = abs + math.Abs(want[o])
+			if op.Add {
+				want[o] += sum
+			} else {
+				want[o] = dumbAfter(sum, key, j, op.After)
+			}
+		}
+	}
+	return want, size
+}
+
+func dumbAfter(x float64, key uint64, col int, after After) float64 {
+	if !after.Bias.IsZero() {
+		x += float64(after.Bias.f32[col])
+	}
+	if after.Act == ReLU {
+		x = max(x, 0)
+	}
+	if p := after.Dropout.P; p > 0 {
+		if draw(key, uint32(col)) < after.Dropout.threshold() {
+			return 0
+		}
+		x /= 1 - float64(p)
+	}
+	return x
+}
+
+// tolerance is the error allowed relative to the size of the sum: a few roundings
+// of what the numbers are stored as.
+func tolerance(m, a, b Matrix, level simd.Level) float64 {
+	tol := 2e-6
+	if m.Type() == BF16 {
+		tol += 1. / 200
+	}
+	if level == simd.AMX && a.Type() == BF16 {
+		tol += 1. / 200 // weights are rounded for the matrix unit
+	}
+	return tol
+}
+
+func checkProduct(t *testing.T, c *CPU, dst, a, b Matrix, op MatMul) {
+	t.Helper()
+	want, size := dumbMatMul(dst, a, b, op)
+	c.MatMul(dst, a, b, op)
+	tol := tolerance(dst, a, b, c.level)
+	for i, got := range numbers(dst) {
+		if d := math.Abs(got - want[i]); !(d <= 2*tol*(size[i]+1)) {
+			t.Fatalf("%v = %v · %v, TransA %v TransB %v Add %v: number (%d,%d) is %g, want %g",
+				dst, a, b, op.TransA, op.TransB, op.Add, i/dst.Cols, i%dst.Cols, got, want[i])
+		}
+	}
+}
+
+// product makes the operands of an m x k · k x n product.
+func randomProduct(c *CPU, r *rand.Rand, m, k, n int, op MatMul, types [3]DType, gap bool) (dst, a, b Matrix) {
+	ar, ac, br, bc := m, k, k, n
+	if op.TransA {
+		ar, ac = k, m
+	}
+	if op.TransB {
+		br, bc = n, k
+	}
+	return randomView(c, r, types[0], m, n, gap), randomView(c, r, types[1], ar, ac, gap), randomView(c, r, types[2], br, bc, gap)
+}
+
+var typeCases = [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, F32}, {BF16, F32, F32}, {F32, BF16, BF16}, {F32, F32, BF16}, {BF16, BF16, BF16}}
+
+func TestMatMulAgainstDumbLoop(t *testing.T) {
+	sizes := []struct{ m, k, n int }{
+		{1, 1, 1}, {7, 5, 3}, {14, 32, 32}, {33, 33, 33}, {113, 40, 47}, {129, 64, 96},
+		{15, 0, 4}, {0, 3, 4}, {3, 4, 0}, {16, 7, 256}, {29, 600, 16}, {300, 31, 17},
+	}
+	for _, level := range levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			c := NewCPULevel(2, level)
+			defer c.Close()
+			r := rand.New(rand.NewPCG(1, uint64(level)))
+			for _, s := range sizes {
+				for i, types := range typeCases {
+					for trans := range 4 {
+						op := MatMul{TransA: trans&1 > 0, TransB: trans&2 > 0, Add: (i+trans)%3 == 1}
+						dst, a, b := randomProduct(c, r, s.m, s.k, s.n, op, types, i%2 == trans%2)
+						checkProduct(t, c, dst, a, b, op)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestMatMulRandomSizes(t *testing.T) {
+	for _, level := range levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			c := NewCPULevel(2, level)
+			defer c.Close()
+			r := rand.New(rand.NewPCG(2, uint64(level)))
+			for range 60 {
+				op := MatMul{TransA: r.IntN(2) > 0, TransB: r.IntN(2) > 0, Add: r.IntN(3) == 0}
+				dst, a, b := randomProduct(c, r, r.IntN(200), r.IntN(150), r.IntN(120), op,
+					typeCases[r.IntN(len(typeCases))], r.IntN(2) > 0)
+				checkProduct(t, c, dst, a, b, op)
+			}
+		})
+	}
+}
+
+// Tall enough for several chunks, groups and slices, with what follows a product.
+func TestMatMulTall(t *testing.T) {
+	for _, level := range levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			c := NewCPULevel(2, level)
+			defer c.Close()
+			r := rand.New(rand.NewPCG(3, uint64(level)))
+			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
+				op := MatMul{TransA: true}
+				dst, a, b := randomProduct(c, r, 30, 9001, 35, op, types, false)
+				checkProduct(t, c, dst, a, b, op)
+				bias := randomView(c, r, F32, 1, 40, false)
+				op = MatMul{TransB: i == 1, After: After{Bias: bias, Act: ReLU, Dropout: Dropout{P: 0.4, Key: 5, First: 77}}}
+				dst, a, b = randomProduct(c, r, 4001, 20, 40, op, types, true)
+				checkProduct(t, c, dst, a, b, op)
+			}
+		})
+	}
+}
+
+func TestMatMulSameForAnyThreads(t *testing.T) {
+	for _, level := range levels() {
+		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
+			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
+				var first []float64
+				for _, threads := range []int{1, 2, 3} {
+					c := NewCPULevel(threads, level)
+					m, k := 3000, 24
+					if op.TransA {
+						m, k = k, m
+					}
+					dst, a, b := randomProduct(c, rand.New(rand.NewPCG(4, 4)), m, k, 33, op, types, false)
+					c.MatMul(dst, a, b, op)
+					sums := c.New(F32, 1, a.Cols)
+					c.ColumnSum(sums, a, false)
+					got := append(numbers(dst), numbers(sums)...)
+					c.Close()
+					if threads == 1 {
+						first = got
+					} else if !slices.Equal(got, first) {
+						t.Errorf("%v, TransA %v TransB %v: %d threads differ from one", level, op.TransA, op.TransB, threads)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestColumnSum(t *testing.T) {
+	for _, level := range levels() {
+		c := NewCPULevel(2, level)
+		r := rand.New(rand.NewPCG(5, uint64(level)))
+		for _, rows := range []int{0, 1, 2, 3, 4, 7, 64, 5000} {
+			for _, cols := range []int{0, 1, 7, 16, 33, 64, 100, 256} {
+				for i := range 4 {
+					src := randomView(c, r, DType(i%2), rows, cols, i > 1)
+					dst := randomView(c, r, F32, 1, cols, i > 1)
+					add := rows%2 > 0
+					want, size := make([]float64, cols), make([]float64, cols)
+					if add {
+						want = numbers(dst)
+					}
+					for j, x := range numbers(src) {
+						want[j%cols] += x
+						size[j%cols] += math.Abs(x)
+					}
+					c.ColumnSum(dst, src, add)
+					for j, got := range numbers(dst) {
+						if math.Abs(got-want[j]) > 2e-6*(size[j]+1) {
+							t.Fatalf("%v, column %d of %v: %g, want %g", level, j, src, got, want[j])
+						}
+					}
+				}
+			}
+		}
+		c.Close()
+	}
+}
+
+func TestMatMulRefusesWrongSizes(t *testing.T) {
+	c := NewCPU(1)
+	defer c.Close()
+	for i, call := range []func(){
+		func() { c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 3), c.New(F32, 4, 2), MatMul{}) },
+		func() { c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 3), c.New(F32, 3, 3), MatMul{}) },
+		func() {
+			c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 2), c.New(F32, 2, 2), MatMul{Add: true, After: After{Act: ReLU}})
+		},
+		func() { c.ColumnSum(c.New(F32, 1, 3), c.New(F32, 5, 2), false) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("call %d was accepted", i)
+				}
+			}()
+			call()
+		}()
+	}
+}
+
+var _ = fmt.Sprint

@@ -1,0 +1,211 @@
+package simd
+
+import "unsafe"
+
+// Tile is one step of a dense product: C = A·B, or C += A·B, for a tile of C that
+// fits in the registers. The tile has at most as many rows and columns as
+// TileShape says; B is one packed panel (see PackPanels), K rows of the tile's
+// full width, so that it is read front to back. A is read one number at a time,
+// at A + row·ARow + k·AStep, so it may be a matrix as it lies in memory or a
+// packed panel of its transpose. All steps are in bytes.
+type Tile struct {
+	A, B, C     unsafe.Pointer
+	ARow, AStep int
+	CRow        int
+	K           int
+	Cols        int // columns of C that are stored
+	Add         int // 1: add to C; 0: overwrite it
+	// Ahead is memory the caller will need next. Each step of k asks for the line
+	// at Ahead and moves on by AheadStep. It is an address, not a pointer: it may lie
+	// outside any matrix.
+	Ahead     uintptr
+	AheadStep int
+}
+
+// TileShape is the largest tile of a level.
+func TileShape(level Level) (rows, cols int) {
+	switch {
+	case level >= AVX512:
+		return 14, 32 // 28 registers of sums, two of B, two of A
+	case level == AVX2:
+		return 6, 16 // 12 of sums, two of B, two of A
+	}
+	return 4, 4
+}
+
+// Run computes the tile's first rows rows.
+func (t *Tile) Run(level Level, rows int) {
+	if level == Generic {
+		t.generic(rows)
+		return
+	}
+	t.vector(level, rows)
+}
+
+// generic is the definition of Run, in blocks of up to 4x4.
+func (t *Tile) generic(rows int) {
+	const width = 4
+	var sum [4][width]float32
+	b := t.B
+	if rows == 4 {
+		sum = t.generic4()
+	} else {
+		for k := range t.K {
+			row := (*[width]float32)(unsafe.Add(b, k*width*4))
+			for i := range rows {
+				a := *(*float32)(unsafe.Add(t.A, i*t.ARow+k*t.AStep))
+				for j, x := range row {
+					sum[i][j] += a * x
+				}
+			}
+		}
+	}
+	for i := range rows {
+		c := unsafe.Slice((*float32)(unsafe.Add(t.C, i*t.CRow)), t.Cols)
+		for j := range c {
+			if t.Add != 0 {
+				c[j] += sum[i][j]
+			} else {
+				c[j] = sum[i][j]
+			}
+		}
+	}
+}
+
+// generic4 is a full tile with the sums in variables, which the compiler keeps in
+// registers where it has enough.
+func (t *Tile) generic4() (sum [4][4]float32) {
+	a, b := t.A, t.B
+	var s00, s01, s02, s03, s10, s11, s12, s13 float32
+	var s20, s21, s22, s23, s30, s31, s32, s33 float32
+	for range t.K {
+		x := (*[4]float32)(b)
+		x0, x1, x2, x3 := x[0], x[1], x[2], x[3]
+		a0 := *(*float32)(a)
+		s00 += a0 * x0
+		s01 += a0 * x1
+		s02 += a0 * x2
+		s03 += a0 * x3
+		a1 := *(*float32)(unsafe.Add(a, t.ARow))
+		s10 += a1 * x0
+		s11 += a1 * x1
+		s12 += a1 * x2
+		s13 += a1 * x3
+		a2 := *(*float32)(unsafe.Add(a, 2*t.ARow))
+		s20 += a2 * x0
+		s21 += a2 * x1
+		s22 += a2 * x2
+		s23 += a2 * x3
+		a3 := *(*float32)(unsafe.Add(a, 3*t.ARow))
+		s30 += a3 * x0
+		s31 += a3 * x1
+		s32 += a3 * x2
+		s33 += a3 * x3
+		a = unsafe.Add(a, t.AStep)
+		b = unsafe.Add(b, 16)
+	}
+	return [4][4]float32{{s00, s01, s02, s03}, {s10, s11, s12, s13}, {s20, s21, s22, s23}, {s30, s31, s32, s33}}
+}
+
+// Panels is the number of panels of the given width that hold cols columns.
+func Panels(cols, width int) int { return (cols + width - 1) / width }
+
+// PackPanel writes columns [lo, lo+width) of the rows x cols matrix src as one
+// panel: row after row, each of the full width, zeros past the last column.
+func PackPanel(dst, src []float32, rows, cols, stride, lo, width int) {
+	n := min(width, cols-lo)
+	for r := range rows {
+		d := dst[r*width : (r+1)*width]
+		copy(d, src[r*stride+lo:r*stride+lo+n])
+		clear(d[n:])
+	}
+}
+
+// PackPanelTransposed is PackPanel for the transpose of src: row r of the panel is
+// column r of src, its columns are rows [lo, lo+width) of src, which has n rows.
+func PackPanelTransposed(dst, src []float32, rows, n, stride, lo, width int) {
+	for j := range width {
+		if lo+j >= n {
+			for r := range rows {
+				dst[r*width+j] = 0
+			}
+			continue
+		}
+		s := src[(lo+j)*stride : (lo+j)*stride+rows]
+		for r, x := range s {
+			dst[r*width+j] = x
+		}
+	}
+}
+
+// PackRows writes rows of cols numbers as panels of the given width, one after
+// another: number (r, c) goes to panel c/width, row r, place c%width. Panels are
+// depth rows apart. Places past the last column are left as they are.
+func PackRows(level Level, dst, src []float32, rows, cols, stride, width, depth int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _ = dst[(Panels(cols, width)-1)*depth*width+rows*width-1], src[(rows-1)*stride+cols-1]
+	if level > Generic {
+		packRows(level, &dst[0], &src[0], rows, cols, stride, width, depth)
+		return
+	}
+	for r := range rows {
+		s := src[r*stride : r*stride+cols]
+		for c, x := range s {
+			dst[(c/width*depth+r)*width+c%width] = x
+		}
+	}
+}
+
+// PackRows16 is PackRows from bfloat16.
+func PackRows16(level Level, dst []float32, src []uint16, rows, cols, stride, width, depth int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _ = dst[(Panels(cols, width)-1)*depth*width+rows*width-1], src[(rows-1)*stride+cols-1]
+	if level > Generic {
+		packRows16(level, &dst[0], &src[0], rows, cols, stride, width, depth)
+		return
+	}
+	for r := range rows {
+		s := src[r*stride : r*stride+cols]
+		for c, x := range s {
+			dst[(c/width*depth+r)*width+c%width] = FromBF16(x)
+		}
+	}
+}
+
+// AddRows adds rows of cols numbers to sum.
+func AddRows(level Level, sum, src []float32, rows, cols, stride int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _ = sum[cols-1], src[(rows-1)*stride+cols-1]
+	if level > Generic {
+		addRows(level, &sum[0], &src[0], rows, cols, stride)
+		return
+	}
+	for r := range rows {
+		for c, x := range src[r*stride : r*stride+cols] {
+			sum[c] += x
+		}
+	}
+}
+
+// AddRows16 is AddRows from bfloat16.
+func AddRows16(level Level, sum []float32, src []uint16, rows, cols, stride int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _ = sum[cols-1], src[(rows-1)*stride+cols-1]
+	if level > Generic {
+		addRows16(level, &sum[0], &src[0], rows, cols, stride)
+		return
+	}
+	for r := range rows {
+		for c, x := range src[r*stride : r*stride+cols] {
+			sum[c] += FromBF16(x)
+		}
+	}
+}
