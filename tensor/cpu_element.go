@@ -1,0 +1,420 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"starling/tensor/simd"
+)
+
+// Element-wise work reads and writes memory and computes little, so it is cut
+// into chunks of rows that fit the second-level cache, each one call of a loop in
+// package simd.
+
+// block is the rows of m from row i on.
+func (m Matrix) block(i int) simd.Block {
+	if m.Rows <= i || m.Cols == 0 || m.IsZero() {
+		return simd.Block{}
+	}
+	size := m.dtype.Size()
+	return simd.Block{
+		Data:   unsafe.Add(m.base(), i*m.stride*size),
+		Stride: m.stride * size,
+		BF16:   m.dtype == BF16,
+	}
+}
+
+// vector is the numbers of a 1 x n parameter, or nil for none.
+func (m Matrix) vector(op, name string, n int) *float32 {
+	if m.IsZero() {
+		return nil
+	}
+	if m.Rows*m.Cols != n || m.dtype != F32 || !m.contiguous() {
+		panic(fmt.Sprintf("tensor: %s: %s is %v, want %d float32", op, name, m, n))
+	}
+	if n == 0 {
+		return nil
+	}
+	return &m.f32[0]
+}
+
+// sameShape panics unless all matrices that are given have the shape of the first.
+func sameShape(op string, first Matrix, others ...Matrix) {
+	for _, m := range others {
+		if !m.IsZero() && (m.Rows != first.Rows || m.Cols != first.Cols) {
+			panic(fmt.Sprintf("tensor: %s: %v beside %v", op, m, first))
+		}
+	}
+}
+
+// noF64 panics when a matrix is float64: kernels compute in float32.
+func noF64(op string, ms ...Matrix) {
+	for _, m := range ms {
+		if m.dtype == F64 {
+			panic(fmt.Sprintf("tensor: %s of %v, want float32 or bfloat16", op, m))
+		}
+	}
+}
+
+// flatRow is how long the rows are that a matrix without gaps is cut into where
+// its columns do not matter: long enough for the loops, short enough for a chunk.
+const flatRow = 4096
+
+// flatten sees matrices of one shape as few long rows, where none has gaps. The
+// last numbers, less than a row, are the second result, one row.
+func flatten(ms ...*Matrix) (tail []Matrix) {
+	n := ms[0].Rows * ms[0].Cols
+	for _, m := range ms {
+		if !m.IsZero() && !m.contiguous() {
+			return nil
+		}
+	}
+	if ms[0].Cols >= flatRow {
+		return nil
+	}
+	tail = make([]Matrix, len(ms))
+	for k, m := range ms {
+		if m.IsZero() {
+			continue
+		}
+		whole := n / flatRow * flatRow
+		line := Matrix{Rows: 1, Cols: n, stride: n, dtype: m.dtype, f32: m.f32, b16: m.b16, f64: m.f64}
+		tail[k] = line.Columns(whole, n)
+		*m = line.Columns(0, whole).Reshape(n/flatRow, flatRow)
+	}
+	return tail
+}
+
+// byRows runs body on chunks of rows of all matrices that are given.
+func (c *CPU) byRows(ms []Matrix, body func(lo, hi int)) {
+	bytes := 0
+	for _, m := range ms {
+		if !m.IsZero() {
+			bytes += m.Cols * m.dtype.Size()
+		}
+	}
+	c.forRows(ms[0].Rows, rowChunk(bytes), func(lo, hi, _, _ int) { body(lo, hi) })
+}
+
+// Zero sets all numbers to zero.
+func (c *CPU) Zero(m Matrix) {
+	tail := flatten(&m)
+	c.byRows([]Matrix{m}, func(lo, hi int) { clearRows(m, lo, hi) })
+	for _, t := range tail {
+		clearRows(t, 0, t.Rows)
+	}
+}
+
+func clearRows(m Matrix, lo, hi int) {
+	m = m.Slice(lo, hi)
+	if m.contiguous() {
+		clear(m.f32)
+		clear(m.b16)
+		clear(m.f64)
+		return
+	}
+	for i := range m.Rows {
+		clearRows(m, i, i+1)
+	}
+}
+
+// Copy converts src to dst's type.
+func (c *CPU) Copy(dst, src Matrix) {
+	sameShape("Copy", dst, src)
+	c.mapAll(dst, src, Matrix{}, simd.Map{})
+}
+
+// Combine computes a·x + b·y.
+func (c *CPU) Combine(dst Matrix, a float64, x Matrix, b float64, y Matrix) {
+	sameShape("Combine", dst, x, y)
+	if dst.dtype == F64 {
+		combineWide(dst, a, x, b, y)
+		return
+	}
+	c.mapAll(dst, x, y, simd.Map{Combine: true, Alpha: float32(a), Beta: float32(b)})
+}
+
+// mapAll runs a map in which neither rows nor columns matter.
+func (c *CPU) mapAll(dst, src, other Matrix, m simd.Map) {
+	if dst.dtype == F64 || src.dtype == F64 {
+		combineWide(dst, 1, src, 0, Matrix{})
+		return
+	}
+	tail := flatten(&dst, &src, &other)
+	c.mapRows(dst, src, other, m)
+	if tail != nil {
+		c.mapRows(tail[0], tail[1], tail[2], m)
+	}
+}
+
+// mapRows runs m on all rows, chunk by chunk.
+func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
+	c.byRows([]Matrix{dst, src, other}, func(lo, hi int) {
+		part := m
+		part.Dst, part.Src, part.Other = dst.block(lo), src.block(lo), other.block(lo)
+		part.Rows, part.Cols = hi-lo, dst.Cols
+		part.Drop = m.Drop.Rows(lo)
+		if m.Stat != nil {
+			part.Stat = (*float32)(unsafe.Add(unsafe.Pointer(m.Stat), lo*m.StatStride))
+		}
+		part.Run(c.level)
+	})
+}
+
+// get and set reach one number of any type. They serve the few small float64
+// matrices of this device, the sums of batch norm.
+func (m Matrix) get(i, j int) float64 {
+	switch k := i*m.stride + j; m.dtype {
+	case F32:
+		return float64(m.f32[k])
+	case BF16:
+		return float64(simd.FromBF16(m.b16[k]))
+	default:
+		return m.f64[k]
+	}
+}
+
+func (m Matrix) set(i, j int, x float64) {
+	switch k := i*m.stride + j; m.dtype {
+	case F32:
+		m.f32[k] = float32(x)
+	case BF16:
+		m.b16[k] = simd.ToBF16(float32(x))
+	default:
+		m.f64[k] = x
+	}
+}
+
+func combineWide(dst Matrix, a float64, x Matrix, b float64, y Matrix) {
+	for i := range dst.Rows {
+		for j := range dst.Cols {
+			v := a * x.get(i, j)
+			if !y.IsZero() {
+				v += b * y.get(i, j)
+			}
+			dst.set(i, j, v)
+		}
+	}
+}
+
+// Activate computes dropout(act(src + bias)).
+func (c *CPU) Activate(dst, src Matrix, after After) {
+	sameShape("Activate", dst, src)
+	noF64("Activate", dst, src)
+	m := after.steps("Activate", dst)
+	if m.Bias == nil && !m.Drop.On {
+		c.mapAll(dst, src, Matrix{}, m)
+		return
+	}
+	c.mapRows(dst, src, Matrix{}, m)
+}
+
+// activateSerial is Activate on the calling goroutine, for kernels that finish a
+// few rows while these are in cache. after belongs to exactly these rows.
+func (c *CPU) activateSerial(dst, src Matrix, after After) {
+	m := after.steps("Activate", dst)
+	m.Dst, m.Src, m.Rows, m.Cols = dst.block(0), src.block(0), dst.Rows, dst.Cols
+	m.Run(c.level)
+}
+
+// steps are the steps of a map that do what after says to the rows of dst.
+func (a After) steps(op string, dst Matrix) simd.Map {
+	return simd.Map{
+		Bias: a.Bias.vector(op, "bias", dst.Cols),
+		Act:  uint8(a.Act),
+		Drop: a.Dropout.draws(op, dst.Rows),
+	}
+}
+
+// draws are the dropout's draws for all rows of a matrix.
+func (d Dropout) draws(op string, rows int) simd.Drop {
+	if d.P == 0 {
+		return simd.Drop{}
+	}
+	s := simd.Drop{
+		On: true, Key: d.Key, First: d.First, Threshold: d.threshold(),
+		Scale: float32(d.scale()), Keep: float32(1 / d.scale()),
+	}
+	if !d.IDs.IsZero() {
+		if len(d.IDs.v) != rows {
+			panic(fmt.Sprintf("tensor: %s: dropout has %d ids for %d rows", op, len(d.IDs.v), rows))
+		}
+		if rows > 0 {
+			s.IDs = &d.IDs.v[0]
+		}
+	}
+	return s
+}
+
+// ActivateGrad computes the gradient before an activation.
+func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
+	const op = "ActivateGrad"
+	sameShape(op, dx, dy, y)
+	noF64(op, dx, dy, y)
+	g := simd.ActGrad{Act: uint8(after.Act), Drop: after.Dropout.draws(op, dx.Rows)}
+	run := func(lo, hi int, sums *float32) {
+		part := g
+		part.Dx, part.Dy, part.Y = dx.block(lo), dy.block(lo), y.block(lo)
+		part.Rows, part.Cols = hi-lo, dx.Cols
+		part.Drop = g.Drop.Rows(lo)
+		part.Sums = sums
+		part.Run(c.level)
+	}
+	if dbias.IsZero() {
+		c.byRows([]Matrix{dx, dy, y}, func(lo, hi int) { run(lo, hi, nil) })
+		return
+	}
+	dbias.vector(op, "dbias", dx.Cols)
+	c.sumColumns([]Matrix{dx, dy, y}, [][]float32{dbias.f32}, func(lo, hi int, sums []float32) {
+		run(lo, hi, &sums[0])
+	})
+}
+
+// maxChunks bounds the partial sums of an operation that sums over rows.
+const maxChunks = 128
+
+// sumChunk is how many rows make a chunk of such an operation, and how many rows
+// of it are worked on at a time.
+func sumChunk(ms []Matrix) (chunk, step int) {
+	bytes := 0
+	for _, m := range ms {
+		if !m.IsZero() {
+			bytes += m.Cols * m.dtype.Size()
+		}
+	}
+	step = rowChunk(bytes)
+	chunk = (ms[0].Rows + maxChunks - 1) / maxChunks
+	return max(step, (chunk+step-1)/step*step), step
+}
+
+// sumColumns runs body on steps of rows; body adds to sums, one float32 a column
+// for each of dst. They go into dst by way of float64, in order of rows.
+func (c *CPU) sumColumns(ms []Matrix, dst [][]float32, body func(lo, hi int, sums []float32)) {
+	rows, cols := ms[0].Rows, ms[0].Cols
+	if rows == 0 || cols == 0 {
+		return
+	}
+	n := len(dst) * cols
+	chunk, step := sumChunk(ms)
+	partial := c.New(F64, (rows+chunk-1)/chunk, n)
+	defer c.Free(partial)
+	each := c.Scratch(F32, c.threads, n)
+	defer c.Free(each)
+	c.forRows(rows, chunk, func(lo, hi, k, thread int) {
+		sums, total := each.row(thread), partial.row64(k)
+		for i := lo; i < hi; i += step {
+			clear(sums)
+			body(i, min(i+step, hi), sums)
+			for j, x := range sums {
+				total[j] += float64(x)
+			}
+		}
+	})
+	total := addRows(partial)
+	for k, d := range dst {
+		for j := range cols {
+			d[j] = float32(float64(d[j]) + total[k*cols+j])
+		}
+	}
+}
+
+// addRows adds all rows of a float64 matrix to the first, in order.
+func addRows(m Matrix) []float64 {
+	total := m.row64(0)
+	for i := 1; i < m.Rows; i++ {
+		for j, x := range m.row64(i) {
+			total[j] += x
+		}
+	}
+	return total
+}
+
+// Dot is the sum of products of equal places.
+func (c *CPU) Dot(x, y Matrix) float64 {
+	sameShape("Dot", x, y)
+	if x.dtype == F64 || y.dtype == F64 {
+		return dotWide(x, y)
+	}
+	tail := flatten(&x, &y)
+	sum := c.dotRows(x, y)
+	if tail != nil {
+		sum += c.dotRows(tail[0], tail[1])
+	}
+	return sum
+}
+
+func dotWide(x, y Matrix) (sum float64) {
+	for i := range x.Rows {
+		for j := range x.Cols {
+			sum += x.get(i, j) * y.get(i, j)
+		}
+	}
+	return sum
+}
+
+func (c *CPU) dotRows(x, y Matrix) float64 {
+	if x.Rows == 0 || x.Cols == 0 {
+		return 0
+	}
+	chunk, step := sumChunk([]Matrix{x, y})
+	partial := make([]float64, (x.Rows+chunk-1)/chunk)
+	c.forRows(x.Rows, chunk, func(lo, hi, k, _ int) {
+		d := simd.Dot{Cols: x.Cols}
+		for i := lo; i < hi; i += step {
+			d.X, d.Y, d.Rows = x.block(i), y.block(i), min(i+step, hi)-i
+			d.Run(c.level)
+		}
+		partial[k] = d.Sum
+	})
+	sum := 0.0
+	for _, p := range partial {
+		sum += p
+	}
+	return sum
+}
+
+// Finite reports whether all numbers are finite.
+func (c *CPU) Finite(m Matrix) bool {
+	if m.dtype == F64 {
+		return finiteWide(m)
+	}
+	tail := flatten(&m)
+	ok := c.finiteRows(m)
+	if tail != nil {
+		ok = ok && c.finiteRows(tail[0])
+	}
+	return ok
+}
+
+func finiteWide(m Matrix) bool {
+	for i := range m.Rows {
+		for _, x := range m.row64(i) {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *CPU) finiteRows(m Matrix) bool {
+	if m.Rows == 0 || m.Cols == 0 {
+		return true
+	}
+	chunk, step := sumChunk([]Matrix{m})
+	bad := make([]bool, (m.Rows+chunk-1)/chunk)
+	c.forRows(m.Rows, chunk, func(lo, hi, k, _ int) {
+		for i := lo; i < hi && !bad[k]; i += step {
+			f := simd.Finite{X: m.block(i), Rows: min(i+step, hi) - i, Cols: m.Cols}
+			f.Run(c.level)
+			bad[k] = f.Bad
+		}
+	})
+	for _, b := range bad {
+		if b {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,231 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"starling/tensor/simd"
+)
+
+// CrossEntropy is the loss of single-label classification. rows must be distinct;
+// none at all means every row.
+func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale float64) (loss float64, correct int) {
+	const op = "CrossEntropy"
+	sameShape(op, logits, dlogits)
+	noF64(op, logits, dlogits)
+	if labels.Len() != logits.Rows {
+		panic(fmt.Sprintf("tensor: CrossEntropy: %d labels for %d rows", labels.Len(), logits.Rows))
+	}
+	list := ascending(op, rows, logits.Rows)
+	checkLabels(labels.v, list, logits.Cols)
+	if logits.Rows == 0 || logits.Cols == 0 {
+		return 0, 0
+	}
+	size := rowChunk(logits.Cols * 8)
+	chunks := (logits.Rows + size - 1) / size
+	losses, hits := make([]float64, chunks), make([]int, chunks)
+	room := c.softmaxRoom(size, logits.Cols)
+	defer c.Free(room)
+	c.forRows(logits.Rows, size, func(lo, hi, k, thread int) {
+		mine := within(list, lo, hi)
+		s := c.softmaxPart(room.row(thread), size, dlogits, logits)
+		s.Rows, s.Scale, s.Labels = len(mine), float32(scale), &labels.v[0]
+		if len(mine) > 0 {
+			s.List = &mine[0]
+			s.Run(c.level)
+		}
+		if !dlogits.IsZero() {
+			zeroOthers(dlogits, mine, lo, hi)
+		}
+		buf := room.row(thread)
+		losses[k], hits[k] = logSum(buf[:len(mine)])+sum64(buf[size:size+len(mine)]), s.Correct
+	})
+	for k := range losses {
+		loss, correct = loss+losses[k], correct+hits[k]
+	}
+	return loss * scale, correct
+}
+
+// softmaxRoom has a row a thread: the sums and gaps of a chunk, then a row of exponentials.
+func (c *CPU) softmaxRoom(size, cols int) Matrix {
+	return c.Scratch(F32, c.threads, 2*size+(cols+15)/16*16)
+}
+
+func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
+	return simd.Softmax{
+		X: src.block(0), Dst: dst.block(0), Cols: src.Cols,
+		Sum: &room[0], Gap: &room[size], Exp: &room[2*size],
+	}
+}
+
+// ascending is the list of rows in ascending order; all n rows where there is no list.
+func ascending(op string, rows Index, n int) []uint32 {
+	list := rows.v
+	if rows.IsZero() {
+		list = make([]uint32, n)
+		for i := range list {
+			list[i] = uint32(i)
+		}
+	}
+	if !slices.IsSorted(list) {
+		list = slices.Clone(list)
+		slices.Sort(list)
+	}
+	for i, r := range list {
+		if i > 0 && r == list[i-1] {
+			panic(fmt.Sprintf("tensor: %s: row %d is given twice", op, r))
+		}
+	}
+	if k := len(list); k > 0 && int(list[k-1]) >= n {
+		panic(fmt.Sprintf("tensor: %s: row %d of a matrix of %d", op, list[k-1], n))
+	}
+	return list
+}
+
+func checkLabels(labels, list []uint32, classes int) {
+	for _, r := range list {
+		if int(labels[r]) >= classes {
+			panic(fmt.Sprintf("tensor: CrossEntropy: label %d of row %d, with %d classes", labels[r], r, classes))
+		}
+	}
+}
+
+// within is the part of an ascending list in [lo,hi).
+func within(list []uint32, lo, hi int) []uint32 {
+	a, _ := slices.BinarySearch(list, uint32(lo))
+	b, _ := slices.BinarySearch(list[a:], uint32(hi))
+	return list[a : a+b]
+}
+
+// zeroOthers zeroes the rows in [lo,hi) that are not in list.
+func zeroOthers(m Matrix, list []uint32, lo, hi int) {
+	for _, r := range list {
+		if lo < int(r) {
+			clearRows(m, lo, int(r))
+		}
+		lo = int(r) + 1
+	}
+	if lo < hi {
+		clearRows(m, lo, hi)
+	}
+}
+
+// logSum is the sum of the logarithms of x, each at least 1: the logarithm of
+// products, taken before they could overflow.
+func logSum(x []float32) float64 {
+	sum, product := 0.0, 1.0
+	for _, v := range x {
+		product *= float64(v)
+		if product > 1e200 {
+			sum, product = sum+math.Log(product), 1
+		}
+	}
+	return sum + math.Log(product)
+}
+
+func sum64(x []float32) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v)
+	}
+	return sum
+}
+
+// BCE is the loss of multi-label classification. rows must be distinct; none at
+// all means every row.
+func (c *CPU) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) float64 {
+	const op = "BCE"
+	sameShape(op, logits, dlogits, targets)
+	noF64(op, logits, dlogits, targets)
+	list := ascending(op, rows, logits.Rows)
+	if logits.Rows == 0 || logits.Cols == 0 {
+		return 0
+	}
+	size := rowChunk(logits.Cols * 12)
+	losses := make([]float64, (logits.Rows+size-1)/size)
+	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
+		mine := within(list, lo, hi)
+		for len(mine) > 0 {
+			n := runLength(mine)
+			first := int(mine[0])
+			losses[k] += c.bceRows(dlogits, logits, targets, first, first+n, scale)
+			mine = mine[n:]
+		}
+		if !dlogits.IsZero() {
+			zeroOthers(dlogits, within(list, lo, hi), lo, hi)
+		}
+	})
+	loss := 0.0
+	for _, l := range losses {
+		loss += l
+	}
+	return loss * scale
+}
+
+// runLength is how many rows at the start of an ascending list follow each other.
+func runLength(list []uint32) int {
+	n := 1
+	for n < len(list) && list[n] == list[n-1]+1 {
+		n++
+	}
+	return n
+}
+
+func (c *CPU) bceRows(dlogits, logits, targets Matrix, lo, hi int, scale float64) (loss float64) {
+	const most = 1000 // factors a product can take, see simd.BCE
+	cols := logits.Cols
+	wide := min(cols, most*16)
+	step := max(1, most/((wide+15)/16))
+	for i := lo; i < hi; i += step {
+		for j := 0; j < cols; j += wide {
+			b := simd.BCE{Rows: min(step, hi-i), Cols: min(wide, cols-j), Scale: float32(scale)}
+			b.X, b.T = logits.Columns(j, j+b.Cols).block(i), targets.Columns(j, j+b.Cols).block(i)
+			if !dlogits.IsZero() {
+				b.Dst = dlogits.Columns(j, j+b.Cols).block(i)
+			}
+			for k := range b.Product {
+				b.Product[k] = 1
+			}
+			b.Run(c.level)
+			loss += b.Linear
+			for _, p := range b.Product {
+				loss += math.Log(p)
+			}
+		}
+	}
+	return loss
+}
+
+// Softmax of each row.
+func (c *CPU) Softmax(dst, src Matrix) {
+	sameShape("Softmax", dst, src)
+	noF64("Softmax", dst, src)
+	if src.Cols == 0 || src.Rows == 0 {
+		return
+	}
+	size := rowChunk(src.Cols * 8)
+	room := c.softmaxRoom(size, src.Cols)
+	defer c.Free(room)
+	c.forRows(src.Rows, size, func(lo, hi, _, thread int) {
+		s := c.softmaxPart(room.row(thread), size, dst.Slice(lo, hi), src.Slice(lo, hi))
+		s.Rows, s.Scale = hi-lo, 1
+		s.Run(c.level)
+	})
+}
+
+// Argmax of each row.
+func (c *CPU) Argmax(dst []uint32, src Matrix) {
+	noF64("Argmax", src)
+	if len(dst) != src.Rows {
+		panic(fmt.Sprintf("tensor: Argmax: %d places for %d rows", len(dst), src.Rows))
+	}
+	if src.Cols == 0 {
+		clear(dst)
+		return
+	}
+	c.byRows([]Matrix{src}, func(lo, hi int) {
+		a := simd.Argmax{X: src.block(lo), Rows: hi - lo, Cols: src.Cols, Dst: &dst[lo]}
+		a.Run(c.level)
+	})
+}

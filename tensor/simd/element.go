@@ -1,0 +1,250 @@
+package simd
+
+import "math"
+
+// Activation functions, numbered as package tensor numbers them.
+const (
+	NoAct uint8 = iota
+	ReLU
+	ELU
+	LeakyReLU
+)
+
+const leakySlope = 0.01
+
+// Drop is dropout of a block: which draws and what they decide. The draw itself
+// is defined in package tensor's dropout.go.
+type Drop struct {
+	IDs       *uint32 // vertex ids of the rows, or nil: row i has id First+i
+	Key       uint64
+	First     uint32
+	Threshold uint32 // keep when the draw is at least this
+	Scale     float32
+	Keep      float32 // 1/Scale
+	On        bool
+}
+
+// Rows is the dropout of the rows from i on.
+func (d Drop) Rows(i int) Drop {
+	if d.IDs != nil {
+		d.IDs = at(d.IDs, i)
+	}
+	d.First += uint32(i)
+	return d
+}
+
+func (d *Drop) key(i int) uint64 {
+	id := d.First + uint32(i)
+	if d.IDs != nil {
+		id = *at(d.IDs, i)
+	}
+	z := d.Key + (uint64(id)+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func (d *Drop) kept(key uint64, column int) bool {
+	x := uint32(key) + uint32(column)*0x9e3779b1
+	x = (x ^ x>>16) * 0x7feb352d
+	x = (x ^ x>>15 ^ uint32(key>>32)) * 0x846ca68b
+	return x^x>>16 >= d.Threshold
+}
+
+// Map computes each number of Dst from the number of Src in the same place, by
+// those of these steps that are asked for, in this order:
+//
+//	x = Alpha·x                 if Combine
+//	x = x + Beta·other          if Combine and Other is given
+//	x = (x - mean_i)·rdev_i     if Stat: pairs of mean and 1/deviation, one a row
+//	x = x - Center_j            if Center
+//	x = x·Scale_j               if Scale
+//	x = x + Bias_j              if Bias
+//	x = act(x); x = dropout(x)
+//
+// Copies, conversions, sums of matrices, activations and both norms are all this
+// one pass. Dst may be Src or Other.
+type Map struct {
+	Dst, Src, Other     Block
+	Rows, Cols          int
+	Stat                *float32
+	StatStride          int // bytes
+	Center, Scale, Bias *float32
+	Drop                Drop
+	Alpha, Beta         float32
+	Combine             bool
+	Act                 uint8
+}
+
+// Run computes the block with the instructions of a level.
+func (m *Map) Run(l Level) {
+	if m.Rows > 0 && m.Cols > 0 {
+		runMap(l, m)
+	}
+}
+
+func mapGeneric(m *Map) {
+	for i := range m.Rows {
+		var key uint64
+		if m.Drop.On {
+			key = m.Drop.key(i)
+		}
+		for j := range m.Cols {
+			x := activate(m.Act, m.before(i, j))
+			if m.Drop.On {
+				if m.Drop.kept(key, j) {
+					x *= m.Drop.Scale
+				} else {
+					x = 0
+				}
+			}
+			m.Dst.Set(i, j, x)
+		}
+	}
+}
+
+// before is the number the activation function is given.
+func (m *Map) before(i, j int) float32 {
+	x := m.Src.At(i, j)
+	if m.Combine {
+		x *= m.Alpha
+		if m.Other.Data != nil {
+			x += m.Beta * m.Other.At(i, j)
+		}
+	}
+	if m.Stat != nil {
+		s := at(m.Stat, i*(m.StatStride/4))
+		x = (x - *s) * *at(s, 1)
+	}
+	if m.Center != nil {
+		x -= *at(m.Center, j)
+	}
+	if m.Scale != nil {
+		x *= *at(m.Scale, j)
+	}
+	if m.Bias != nil {
+		x += *at(m.Bias, j)
+	}
+	return x
+}
+
+func activate(act uint8, x float32) float32 {
+	if x < 0 {
+		switch act {
+		case ReLU:
+			return 0
+		case ELU:
+			return float32(math.Expm1(float64(x)))
+		case LeakyReLU:
+			return x * leakySlope
+		}
+	}
+	return x
+}
+
+// ActGrad computes the gradient before an activation and dropout from the
+// gradient Dy after them and their result Y. ReLU needs no draw: what was dropped
+// is zero in Y. The others recover act' from Y without the dropout's scale and
+// draw again. Sums, if given, gets the sum of each column of Dx added.
+type ActGrad struct {
+	Dx, Dy, Y  Block
+	Rows, Cols int
+	Sums       *float32
+	Drop       Drop
+	Act        uint8
+}
+
+// Run computes the block with the instructions of a level.
+func (g *ActGrad) Run(l Level) {
+	if g.Rows > 0 && g.Cols > 0 {
+		runActGrad(l, g)
+	}
+}
+
+func actGradGeneric(g *ActGrad) {
+	draws := g.Drop.On && g.Act != ReLU
+	scale, keep := float32(1), float32(1)
+	if g.Drop.On {
+		scale, keep = g.Drop.Scale, g.Drop.Keep
+	}
+	for i := range g.Rows {
+		var key uint64
+		if draws {
+			key = g.Drop.key(i)
+		}
+		for j := range g.Cols {
+			x := g.Dy.At(i, j)
+			if g.Act != NoAct {
+				x *= slope(g.Act, g.Y.At(i, j)*keep)
+			}
+			x *= scale
+			if draws && !g.Drop.kept(key, j) {
+				x = 0
+			}
+			g.Dx.Set(i, j, x)
+			if g.Sums != nil {
+				*at(g.Sums, j) += x
+			}
+		}
+	}
+}
+
+// slope is the derivative of an activation function where its value is y.
+func slope(act uint8, y float32) float32 {
+	switch {
+	case y > 0:
+		return 1
+	case act == ReLU:
+		return 0
+	case act == ELU:
+		return y + 1
+	}
+	return leakySlope
+}
+
+// Dot is the sum of products of the numbers of two blocks, in float64.
+type Dot struct {
+	X, Y       Block
+	Rows, Cols int
+	Sum        float64
+}
+
+// Run adds the block's sum to Sum.
+func (d *Dot) Run(l Level) {
+	if d.Rows > 0 && d.Cols > 0 {
+		runDot(l, d)
+	}
+}
+
+func dotGeneric(d *Dot) {
+	for i := range d.Rows {
+		for j := range d.Cols {
+			d.Sum += float64(d.X.At(i, j)) * float64(d.Y.At(i, j))
+		}
+	}
+}
+
+// Finite looks for numbers that are not finite.
+type Finite struct {
+	X          Block
+	Rows, Cols int
+	Bad        bool // set when there is one
+}
+
+// Run looks through the block.
+func (f *Finite) Run(l Level) {
+	if f.Rows > 0 && f.Cols > 0 {
+		runFinite(l, f)
+	}
+}
+
+func finiteGeneric(f *Finite) {
+	for i := range f.Rows {
+		for j := range f.Cols {
+			if x := f.X.At(i, j); x-x != 0 {
+				f.Bad = true
+				return
+			}
+		}
+	}
+}

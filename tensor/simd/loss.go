@@ -1,0 +1,137 @@
+package simd
+
+import "math"
+
+// Softmax works on chosen rows of X: it stores Scale·softmax(x) in the same rows
+// of Dst (if there is one), less Scale at the label where there are labels: the
+// gradient of cross-entropy. The loss of row k of the list is
+// log(Sum_k) + Gap_k: Sum is the row's sum of exp(x - max), Gap is max - x[label].
+// Taking the logarithm is left to the caller, who can take it of a product of sums.
+type Softmax struct {
+	X, Dst     Block
+	Rows, Cols int     // Rows is the length of the list
+	List       *uint32 // row numbers; nil: rows 0, 1, ...
+	Labels     *uint32 // by row number; nil: none, and no Gap
+	Sum, Gap   *float32
+	Exp        *float32 // room for a row, rounded up to 16 numbers
+	Scale      float32
+	Correct    int // counts rows whose first largest number is the label
+}
+
+// Run computes the rows of the list.
+func (s *Softmax) Run(l Level) {
+	if s.Rows > 0 && s.Cols > 0 {
+		runSoftmax(l, s)
+	}
+}
+
+func softmaxGeneric(s *Softmax) {
+	for k := range s.Rows {
+		i := k
+		if s.List != nil {
+			i = int(*at(s.List, k))
+		}
+		best := argmaxRow(&s.X, i, s.Cols)
+		top := s.X.At(i, best)
+		var sum float32
+		for j := range s.Cols {
+			e := float32(math.Exp(float64(s.X.At(i, j) - top)))
+			*at(s.Exp, j) = e
+			sum += e
+		}
+		label := -1
+		if s.Labels != nil {
+			label = int(*at(s.Labels, i))
+			*at(s.Gap, k) = top - s.X.At(i, label)
+			if best == label {
+				s.Correct++
+			}
+		}
+		*at(s.Sum, k) = sum
+		if s.Dst.Data == nil {
+			continue
+		}
+		f := s.Scale / sum
+		for j := range s.Cols {
+			x := *at(s.Exp, j) * f
+			if j == label {
+				x -= s.Scale
+			}
+			s.Dst.Set(i, j, x)
+		}
+	}
+}
+
+// argmaxRow is the first column with the largest number of a row.
+func argmaxRow(x *Block, i, cols int) int {
+	best, top := 0, x.At(i, 0)
+	for j := 1; j < cols; j++ {
+		if v := x.At(i, j); v > top {
+			best, top = j, v
+		}
+	}
+	return best
+}
+
+// Argmax stores the first column with the largest number of each row. A row with
+// a NaN gets some column.
+type Argmax struct {
+	X          Block
+	Rows, Cols int
+	Dst        *uint32
+}
+
+// Run computes the block's rows.
+func (a *Argmax) Run(l Level) {
+	if a.Rows > 0 && a.Cols > 0 {
+		runArgmax(l, a)
+	}
+}
+
+func argmaxGeneric(a *Argmax) {
+	for i := range a.Rows {
+		*at(a.Dst, i) = uint32(argmaxRow(&a.X, i, a.Cols))
+	}
+}
+
+// BCE is binary cross-entropy with logits x against targets t, over a block:
+//
+//	loss = max(x,0) - x·t + log(1 + exp(-|x|));  Dst (if any) = Scale·(sigmoid(x) - t)
+//
+// Linear gets the sum of the first two terms. The logarithms are not taken one by
+// one: Product, sixteen lanes that start at 1, is multiplied by the arguments, each
+// at most 2, so that the caller takes sixteen logarithms a block.
+// REQUIRES: Rows·ceil(Cols/16) <= 1000, so that no product overflows.
+type BCE struct {
+	X, T, Dst  Block
+	Rows, Cols int
+	Product    [16]float64
+	Linear     float64
+	Scale      float32
+}
+
+// Run computes the block.
+func (b *BCE) Run(l Level) {
+	if b.Rows > 0 && b.Cols > 0 {
+		runBCE(l, b)
+	}
+}
+
+func bceGeneric(b *BCE) {
+	for i := range b.Rows {
+		for j := range b.Cols {
+			x, t := b.X.At(i, j), b.T.At(i, j)
+			e := math.Exp(-math.Abs(float64(x)))
+			b.Product[j%16] *= 1 + e
+			b.Linear += float64(max(x, 0) - x*t)
+			if b.Dst.Data == nil {
+				continue
+			}
+			p := 1 / (1 + e)
+			if x < 0 {
+				p = e / (1 + e)
+			}
+			b.Dst.Set(i, j, b.Scale*(float32(p)-t))
+		}
+	}
+}
