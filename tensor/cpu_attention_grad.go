@@ -1,0 +1,97 @@
+package tensor
+
+import "starling/tensor/simd"
+
+// AttendGrad gathers wide rows once, by source over the out-edges. A first,
+// dense pass packs what is needed of each destination; a last one sums the
+// gradients of scores, which the second left in the order of in-edges, over each
+// destination's row.
+func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention) {
+	op.needShapes("AttendGrad", adj, z, left, right, stat)
+	needRows("AttendGrad: dst", dst, adj.Rows, z.Cols)
+	needRows("AttendGrad: ddst", ddst, adj.Rows, z.Cols)
+	needRows("AttendGrad: dz", dz, adj.Cols, z.Cols)
+	needScores("AttendGrad: dleft", dleft, adj.Cols, op.Heads)
+	needScores("AttendGrad: dright", dright, adj.Rows, op.Heads)
+	need(adjT.Rows == adj.Cols && adjT.Cols == adj.Rows && int64(len(adjT.perm)) >= adjT.ptr[adjT.Rows],
+		"AttendGrad: adjT is not adj's transpose from SparseTranspose")
+	edge := c.Scratch(F32, len(adj.index), op.Heads)
+	defer c.Free(edge)
+	width := z.Cols / op.Heads
+	headPanels(op.Heads, func(lo, hi int) {
+		from, to := lo*width, hi*width
+		packed := c.Scratch(F32, adj.Rows, 4*simd.Lanes(hi-lo))
+		defer c.Free(packed)
+		c.packAttention(packed, right.Columns(lo, hi), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
+			dst.Columns(from, to), ddst.Columns(from, to))
+		c.attendGradPanel(dz.Columns(from, to), dleft.Columns(lo, hi), edge, adjT, z.Columns(from, to),
+			left.Columns(lo, hi), packed, ddst.Columns(from, to), op.Slope, op.dropout(lo))
+	})
+	c.sumEntries(dright, adj, edge)
+}
+
+func (c *CPU) packAttention(packed, right, top, inv, dst, ddst Matrix) {
+	heads := right.Cols
+	c.forRows(right.Rows, rowChunk(2*dst.Cols*dst.dtype.Size()), func(lo, hi, _, _ int) {
+		work := takeFloats(dst.Cols)
+		defer floatsPool.Put(work)
+		simd.PackAttention(c.level, &simd.AttentionPack{
+			Packed: packed.Slice(lo, hi).f32, Rows: hi - lo, Heads: heads, Width: dst.Cols / heads,
+			Right: right.Slice(lo, hi).strided(), Max: top.Slice(lo, hi).strided(), Inv: inv.Slice(lo, hi).strided(),
+			Dst: dst.Slice(lo, hi).strided(), DDst: ddst.Slice(lo, hi).strided(), Work: *work,
+		})
+	})
+}
+
+func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, slope float32, drop simd.AttentionDropout) {
+	w := attentionShares(adjT, z.Cols)
+	defer w.done()
+	partDZ, partDLeft := c.Scratch(F32, w.parts, z.Cols), c.Scratch(F32, w.parts, left.Cols)
+	defer c.Free(partDZ)
+	defer c.Free(partDLeft)
+	c.run(len(w.list), func(k, _ int) {
+		x := w.list[k]
+		ptr := w.bounds(adjT, x)
+		work := takeFloats(simd.AttentionWork(longest(ptr), 2*z.Cols))
+		defer floatsPool.Put(work)
+		a := simd.AttentionGrad{
+			DZ: dz.Slice(x.lo, x.hi).strided(), Z: z.Slice(x.lo, x.hi).strided(), DDst: ddst.strided(),
+			Rows: x.hi - x.lo, Heads: left.Cols, Width: z.Cols / left.Cols,
+			Ptr: ptr, Index: adjT.index, Perm: adjT.perm,
+			Left: left.Slice(x.lo, x.hi).strided(), DLeft: dleft.Slice(x.lo, x.hi).strided(),
+			Packed: packed.f32, Edge: edge.f32, EdgeHeads: edge.Cols,
+			Slope: slope, Drop: fromSrc(drop, x.lo), Work: *work,
+		}
+		if x.part >= 0 {
+			a.DZ = partDZ.Slice(x.part, x.part+1).strided()
+			a.DLeft = partDLeft.Slice(x.part, x.part+1).strided()
+		}
+		simd.AttendGrad(c.level, &a)
+	})
+	for _, x := range w.long {
+		for lo := 0; lo < dz.Cols; lo += simd.MaxCols {
+			hi := min(lo+simd.MaxCols, dz.Cols)
+			c.joinParts(dz.Columns(lo, hi), partDZ.Columns(lo, hi), w, x, nil, false)
+		}
+		c.joinParts(dleft, partDLeft, w, x, nil, false)
+	}
+}
+
+// sumEntries: dst_i = the sum of edge's rows of the entries of row i of s.
+func (c *CPU) sumEntries(dst Matrix, s *Sparse, edge Matrix) {
+	w := sharesOf(s, 64)
+	defer w.done()
+	partial := c.Scratch(F32, w.parts, dst.Cols)
+	defer c.Free(partial)
+	c.run(len(w.list), func(k, _ int) {
+		x := w.list[k]
+		out := dst.Slice(x.lo, x.hi)
+		if x.part >= 0 {
+			out = partial.Slice(x.part, x.part+1)
+		}
+		simd.SumEntries(c.level, out.strided(), w.bounds(s, x), edge.f32, dst.Cols)
+	})
+	for _, x := range w.long {
+		c.joinParts(dst, partial, w, x, nil, false)
+	}
+}

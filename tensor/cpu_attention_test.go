@@ -1,0 +1,143 @@
+package tensor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// attentionResults runs both passes of attention on d and returns all results.
+func attentionResults(d *CPU, ref *Ref, r *rand.Rand, g *edges, heads, width int) []Matrix {
+	op := Attention{Heads: heads, Slope: 0.2, Dropout: Dropout{P: 0.3, Key: 9}}
+	s := g.sparse(d, false)
+	z, _ := twin(r, d, ref, F32, g.cols, heads*width, 0)
+	left, _ := twin(r, d, ref, F32, g.cols, heads, 0)
+	right, _ := twin(r, d, ref, F32, g.rows, heads, 0)
+	ddst, _ := twin(r, d, ref, F32, g.rows, heads*width, 0)
+	a, _ := twin(r, d, ref, F32, 1, heads*width, 0)
+	dst, stat := d.New(F32, g.rows, heads*width), d.New(F32, g.rows, 2*heads)
+	d.Attend(dst, stat, s, z, left, right, op)
+	dz, dleft, dright := d.New(F32, g.cols, heads*width), d.New(F32, g.cols, heads), d.New(F32, g.rows, heads)
+	d.AttendGrad(dz, dleft, dright, s, g.transpose(d, s), z, left, right, stat, dst, ddst, op)
+	score, da := d.New(F32, g.cols, heads), d.New(F32, 1, heads*width)
+	d.HeadDot(score, z, a)
+	d.HeadDotGrad(Matrix{}, da, score, z, a)
+	return []Matrix{dst, stat, dz, dleft, dright, score, da}
+}
+
+func TestAttention(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for _, shape := range [][2]int{{1, 1}, {1, 7}, {1, 40}, {2, 5}, {3, 16}, {4, 32}, {8, 8}, {8, 64}, {6, 33}, {16, 3}, {20, 12}, {1, 300}, {2, 150}, {5, 1}, {1, 700}, {33, 20}} {
+			for range 4 {
+				g := graphSizes[r.IntN(len(graphSizes))]
+				testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), shape[0], shape[1])
+			}
+		}
+		for _, g := range graphSizes {
+			testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(5), 1+r.IntN(40))
+		}
+		testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), 4, 20)
+	})
+}
+
+func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width int) {
+	ref := NewRef()
+	cols := heads * width
+	gap := r.IntN(3)
+	kind := DType(r.IntN(2))
+	name := fmt.Sprintf("%dx%d, %d entries, %d heads of %d, %v: ", g.rows, g.cols, len(g.index), heads, width, kind)
+	op := Attention{Heads: heads, Slope: 0.2}
+	if r.IntN(2) == 1 {
+		op.Dropout = Dropout{P: 0.4, Key: r.Uint64(), First: 10}
+		if r.IntN(2) == 1 {
+			op.Dropout.IDs, op.SrcIDs = randomIDs(r, g.rows), randomIDs(r, g.cols)
+		}
+	}
+	z, z64 := twin(r, d, ref, kind, g.cols, cols, gap)
+	left, left64 := twin(r, d, ref, F32, g.cols, heads, gap)
+	right, right64 := twin(r, d, ref, F32, g.rows, heads, gap)
+	dst, dst64 := twin(r, d, ref, kind, g.rows, cols, gap)
+	stat, stat64 := twin(r, d, ref, F32, g.rows, 2*heads, 0)
+	s, s64 := g.sparse(d, false), g.sparse(ref, false)
+	d.Attend(dst, stat, s, z, left, right, op)
+	ref.Attend(dst64, stat64, s64, z64, left64, right64, op)
+	same(t, name+"dst", dst, dst64, 1e-5)
+
+	ddst, ddst64 := twin(r, d, ref, kind, g.rows, cols, gap)
+	dz, dz64 := twin(r, d, ref, kind, g.cols, cols, gap)
+	dleft, dleft64 := twin(r, d, ref, F32, g.cols, heads, gap)
+	dright, dright64 := twin(r, d, ref, F32, g.rows, heads, gap)
+	d.AttendGrad(dz, dleft, dright, s, g.transpose(d, s), z, left, right, stat, dst, ddst, op)
+	ref.AttendGrad(dz64, dleft64, dright64, s64, nil, z64, left64, right64, stat64, dst64, ddst64, op)
+	tol := 1e-4
+	if kind == BF16 {
+		tol = 0.1 // delta is made of the rounded dst
+	}
+	same(t, name+"dz", dz, dz64, 1e-4)
+	same(t, name+"dleft", dleft, dleft64, tol)
+	same(t, name+"dright", dright, dright64, tol)
+
+	a, a64 := twin(r, d, ref, F32, 1, cols, 0)
+	da, da64 := twin(r, d, ref, F32, 1, cols, 0)
+	d.HeadDot(left, z, a)
+	ref.HeadDot(left64, z64, a64)
+	same(t, name+"HeadDot", left, left64, 1e-4)
+	dz, dz64 = twin(r, d, ref, kind, g.cols, cols, gap)
+	d.HeadDotGrad(dz, da, dleft, z, a)
+	ref.Upload(dleft64, hostOf(dleft))
+	ref.HeadDotGrad(dz64, da64, dleft64, z64, a64)
+	same(t, name+"HeadDotGrad dz", dz, dz64, 1e-4)
+	same(t, name+"HeadDotGrad da", da, da64, 1e-4)
+}
+
+func hostOf(m Matrix) []float64 {
+	host := make([]float64, m.Rows*m.Cols)
+	download(host, m)
+	return host
+}
+
+func randomIDs(r *rand.Rand, n int) Index {
+	ids := make([]uint32, n)
+	for i := range ids {
+		ids[i] = r.Uint32()
+	}
+	return Index{ids}
+}
+
+// The backward pass of the definition is the derivative of its forward pass,
+// dropout included.
+func TestAttentionGradIsTheDerivative(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	ref := NewRef()
+	g := randomEdges(r, 12, 9, 3, 10)
+	const heads, width, h = 2, 3, 1e-6
+	op := Attention{Heads: heads, Slope: 0.2, Dropout: Dropout{P: 0.3, Key: 8}}
+	_, z := twin(r, ref, ref, F32, g.cols, heads*width, 0)
+	_, left := twin(r, ref, ref, F32, g.cols, heads, 0)
+	_, right := twin(r, ref, ref, F32, g.rows, heads, 0)
+	_, w := twin(r, ref, ref, F32, g.rows, heads*width, 0)
+	dst, stat := ref.New(F64, g.rows, heads*width), ref.New(F64, g.rows, 2*heads)
+	s := g.sparse(ref, false)
+	loss := func() float64 {
+		ref.Attend(dst, stat, s, z, left, right, op)
+		return ref.Dot(dst, w)
+	}
+	loss()
+	dz, dleft, dright := ref.New(F64, g.cols, heads*width), ref.New(F64, g.cols, heads), ref.New(F64, g.rows, heads)
+	ref.AttendGrad(dz, dleft, dright, s, nil, z, left, right, stat, dst, w, op)
+	for k, pair := range [][2]Matrix{{z, dz}, {left, dleft}, {right, dright}} {
+		for i := range pair[0].f64 {
+			x := &pair[0].f64[i]
+			was := *x
+			*x = was + h
+			up := loss()
+			*x = was - h
+			down := loss()
+			*x = was
+			if got, want := pair[1].f64[i], (up-down)/(2*h); got-want > 1e-6 || want-got > 1e-6 {
+				t.Fatalf("gradient %d, number %d is %g, want %g", k, i, got, want)
+			}
+		}
+	}
+}

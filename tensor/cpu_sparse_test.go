@@ -1,0 +1,344 @@
+package tensor
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"starling/tensor/simd"
+)
+
+// edges is a graph as a list, for tests: in-edges (dst, src), in order of dst.
+type edges struct {
+	rows, cols int
+	ptr        []int64
+	index      []uint32
+	value      []float32
+}
+
+// randomEdges has isolated rows, self-loops, entries given twice and one row
+// with hub entries.
+func randomEdges(r *rand.Rand, rows, cols, degree, hub int) *edges {
+	g := &edges{rows: rows, cols: cols, ptr: []int64{0}}
+	for i := range rows {
+		n := r.IntN(2*degree + 1)
+		if r.IntN(4) == 0 {
+			n = 0
+		}
+		if i == rows/2 {
+			n += hub
+		}
+		for k := range n {
+			j := uint32(r.IntN(cols))
+			switch {
+			case k > 0 && r.IntN(8) == 0:
+				j = g.index[len(g.index)-1]
+			case i < cols && r.IntN(8) == 0:
+				j = uint32(i)
+			}
+			g.index = append(g.index, j)
+		}
+		g.ptr = append(g.ptr, int64(len(g.index)))
+	}
+	g.value = make([]float32, len(g.index))
+	for e := range g.value {
+		g.value[e] = float32(r.NormFloat64())
+	}
+	return g
+}
+
+func (g *edges) sparse(d Device, values bool) *Sparse {
+	if !values {
+		return d.SparseMatrix(g.rows, g.cols, g.ptr, g.index, nil)
+	}
+	return d.SparseMatrix(g.rows, g.cols, g.ptr, g.index, g.value)
+}
+
+// transpose is the same graph by source, entries in order of destination.
+func (g *edges) transpose(d Device, s *Sparse) *Sparse {
+	ptr := make([]int64, g.cols+1)
+	for _, j := range g.index {
+		ptr[j+1]++
+	}
+	for j := range g.cols {
+		ptr[j+1] += ptr[j]
+	}
+	next := append([]int64(nil), ptr...)
+	index, perm := make([]uint32, len(g.index)), make([]uint32, len(g.index))
+	for i := range g.rows {
+		for e := g.ptr[i]; e < g.ptr[i+1]; e++ {
+			at := &next[g.index[e]]
+			index[*at], perm[*at] = uint32(i), uint32(e)
+			*at++
+		}
+	}
+	return d.SparseTranspose(s, ptr, index, perm)
+}
+
+// twin makes the same random matrix on two devices. gap puts unused numbers
+// between the rows of the first, so that it is a view.
+func twin(r *rand.Rand, d, ref Device, t DType, rows, cols, gap int) (Matrix, Matrix) {
+	host := make([]float64, rows*cols)
+	for i := range host {
+		host[i] = r.NormFloat64()
+		if t == BF16 {
+			host[i] = float64(simd.FromBF16(simd.ToBF16(float32(host[i]))))
+		} else {
+			host[i] = float64(float32(host[i]))
+		}
+	}
+	m := d.New(t, rows, cols+gap).Columns(gap, gap+cols)
+	d.Upload(m, host)
+	m64 := ref.New(F64, rows, cols)
+	ref.Upload(m64, host)
+	return m, m64
+}
+
+// same fails when got differs from want by more than tol times the largest
+// number of its row (at least one).
+func same(t *testing.T, name string, got, want Matrix, tol float64) {
+	t.Helper()
+	if got.Type() == BF16 {
+		tol += 1. / 256
+	}
+	for i := range want.Rows {
+		a, b := make([]float64, want.Cols), make([]float64, want.Cols)
+		download(a, got.Slice(i, i+1))
+		download(b, want.Slice(i, i+1))
+		top := 1.0
+		for _, x := range b {
+			top = max(top, math.Abs(x))
+		}
+		for c := range a {
+			if !(math.Abs(a[c]-b[c]) <= tol*top) {
+				t.Fatalf("%s: row %d column %d is %g, want %g", name, i, c, a[c], b[c])
+			}
+		}
+	}
+}
+
+// sameBits fails when two matrices differ in any bit.
+func sameBits(t *testing.T, name string, a, b Matrix) {
+	t.Helper()
+	x, y := make([]float64, a.Rows*a.Cols), make([]float64, a.Rows*a.Cols)
+	download(x, a)
+	download(y, b)
+	for i := range x {
+		if math.Float64bits(x[i]) != math.Float64bits(y[i]) {
+			t.Fatalf("%s: number %d is %g with other threads %g", name, i, x[i], y[i])
+		}
+	}
+}
+
+// everyLevel runs a test on a device of each instruction set this processor has.
+func everyLevel(t *testing.T, body func(t *testing.T, d *CPU)) {
+	for l := simd.Generic; l <= simd.Supported(); l++ {
+		if l == simd.AMX {
+			continue // graphs' kernels are those of AVX-512
+		}
+		t.Run(l.String(), func(t *testing.T) {
+			d := NewCPULevel(2, l)
+			defer d.Close()
+			body(t, d)
+		})
+	}
+}
+
+var graphSizes = []struct{ rows, cols, degree, hub int }{
+	{0, 0, 0, 0}, {1, 1, 0, 0}, {1, 1, 3, 0}, {0, 5, 1, 0}, {37, 37, 4, 0}, {50, 20, 3, 0}, {20, 50, 3, 100}, {300, 300, 9, 700},
+}
+
+func TestAggregate(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(1, 2))
+		ref := NewRef()
+		for _, width := range []int{1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 48, 64, 100, 128, 129, 250, 256, 257, 300, 602} {
+			g := graphSizes[r.IntN(len(graphSizes))]
+			testAggregate(t, d, ref, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), width, g.rows <= g.cols)
+		}
+		for _, g := range graphSizes {
+			testAggregate(t, d, ref, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(70), g.rows <= g.cols)
+		}
+		testAggregate(t, d, ref, r, randomEdges(r, 9, 9, 3, 3000), 4200, true)
+	})
+}
+
+func testAggregate(t *testing.T, d *CPU, ref *Ref, r *rand.Rand, g *edges, width int, self bool) {
+	for trial := range 8 {
+		types := [2]DType{DType(r.IntN(2)), DType(r.IntN(2))}
+		if trial == 0 {
+			types = [2]DType{F32, F32}
+		}
+		values, gap := r.IntN(2) == 1, r.IntN(3)
+		name := fmt.Sprintf("%dx%d, %d entries, width %d, %v to %v, values %t", g.rows, g.cols, len(g.index), width, types[0], types[1], values)
+		src, src64 := twin(r, d, ref, types[0], g.cols, width, gap)
+		dst, dst64 := twin(r, d, ref, types[1], g.rows, width, gap)
+		op, op64 := Aggregate{Add: r.IntN(2) == 1}, Aggregate{}
+		op64.Add = op.Add
+		if r.IntN(2) == 1 {
+			op.RowScale, op64.RowScale = twin(r, d, ref, F32, g.rows, 1, 0)
+		}
+		if r.IntN(2) == 1 {
+			op.ColScale, op64.ColScale = twin(r, d, ref, F32, g.cols, 1, 0)
+		}
+		if self && r.IntN(2) == 1 {
+			op.Self, op64.Self = 1.5, 1.5
+		}
+		d.Aggregate(dst, g.sparse(d, values), src, op)
+		ref.Aggregate(dst64, g.sparse(ref, values), src64, op64)
+		same(t, name, dst, dst64, 2e-4)
+		same(t, name+" (source)", src, src64, 0)
+	}
+}
+
+// A long row is cut into parts; rows of any range of a sliced matrix are the same as in the whole.
+func TestAggregateLongRowsAndSlices(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(3, 4))
+		ref := NewRef()
+		g := randomEdges(r, 40, 60, 5, 15000)
+		src, src64 := twin(r, d, ref, F32, g.cols, 300, 0)
+		op, op64 := Aggregate{Self: -2}, Aggregate{Self: -2}
+		op.RowScale, op64.RowScale = twin(r, d, ref, F32, g.rows, 1, 0)
+		op.ColScale, op64.ColScale = twin(r, d, ref, F32, g.cols, 1, 0)
+		dst, dst64 := twin(r, d, ref, F32, g.rows, 300, 0)
+		s := g.sparse(d, true)
+		d.Aggregate(dst, s, src, op)
+		ref.Aggregate(dst64, g.sparse(ref, true), src64, op64)
+		same(t, "long row", dst, dst64, 1e-4)
+
+		part := d.New(F32, 10, 300)
+		op.Self, op64.Self = 0, 0
+		op.RowScale = op.RowScale.Slice(15, 25)
+		d.Aggregate(part, s.Slice(15, 25), src, op)
+		ref.Aggregate(dst64, g.sparse(ref, true), src64, op64)
+		same(t, "slice", part, dst64.Slice(15, 25), 1e-4)
+	})
+}
+
+func TestSharesCoverEveryEntryOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	d := NewCPU(1)
+	defer d.Close()
+	for range 200 {
+		g := randomEdges(r, r.IntN(60), 1+r.IntN(60), r.IntN(30), r.IntN(400))
+		size := int64(1 + r.IntN(50))
+		w := newShares(g.sparse(d, false), size, size*int64(1+r.IntN(4)))
+		row, entry := 0, int64(0)
+		for _, x := range w.list {
+			b := w.bounds(g.sparse(d, false), x)
+			if b[0] != entry || (x.lo != row && !(x.part >= 0 && x.lo == row-1 && x.from > g.ptr[x.lo])) {
+				t.Fatalf("share %+v after row %d entry %d", x, row, entry)
+			}
+			row, entry = x.hi, b[len(b)-1]
+		}
+		if row != g.rows || entry != int64(len(g.index)) {
+			t.Fatalf("shares end at row %d entry %d of %d, %d", row, entry, g.rows, len(g.index))
+		}
+		w.done()
+	}
+}
+
+func TestAggregateMax(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(7, 8))
+		ref := NewRef()
+		for k, g := range graphSizes {
+			for _, width := range []int{1, 5, 16, 40, 100} {
+				g := randomEdges(r, g.rows, g.cols, g.degree, g.hub)
+				src, src64 := twin(r, d, ref, DType(k%2), g.cols, width, k%3)
+				dst, dst64 := twin(r, d, ref, DType(k/2%2), g.rows, width, 0)
+				arg, arg64 := d.Indices(make([]uint32, g.rows*width)), ref.Indices(make([]uint32, g.rows*width))
+				s, s64 := g.sparse(d, false), g.sparse(ref, false)
+				d.AggregateMax(dst, arg, s, src)
+				ref.AggregateMax(dst64, arg64, s64, src64)
+				same(t, "max", dst, dst64, 0)
+				for i := range arg.v {
+					if arg.v[i] != arg64.v[i] {
+						t.Fatalf("arg %d is %d, want %d", i, arg.v[i], arg64.v[i])
+					}
+				}
+				ddst, ddst64 := twin(r, d, ref, DType(k%2), g.rows, width, k%3)
+				d.AggregateMaxGrad(src, g.transpose(d, s), ddst, arg)
+				ref.AggregateMaxGrad(src64, g.transpose(ref, s64), ddst64, arg64)
+				same(t, "max gradient", src, src64, 1e-5)
+			}
+		}
+	})
+}
+
+func TestRows(t *testing.T) {
+	everyLevel(t, func(t *testing.T, d *CPU) {
+		r := rand.New(rand.NewPCG(9, 10))
+		ref := NewRef()
+		for trial := range 40 {
+			n, m, width := 1+r.IntN(50), r.IntN(400), 1+r.IntN(70)
+			rows := make([]uint32, m)
+			for k := range rows {
+				rows[k] = uint32(r.IntN(n))
+			}
+			all, all64 := twin(r, d, ref, DType(trial%2), n, width, trial%3)
+			few, few64 := twin(r, d, ref, DType(trial/2%2), m, width, trial%3)
+			d.ScatterAdd(all, few, d.Indices(rows))
+			ref.ScatterAdd(all64, few64, ref.Indices(rows))
+			same(t, "ScatterAdd", all, all64, 1e-5+float64(trial%2)/8) // bfloat16 rounds at each addition
+			all, all64 = twin(r, d, ref, DType(trial%2), n, width, trial%3)
+			d.GatherRows(few, all, d.Indices(rows))
+			ref.GatherRows(few64, all64, ref.Indices(rows))
+			same(t, "GatherRows", few, few64, 0)
+		}
+	})
+}
+
+func TestDropoutValues(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	d, ref := NewCPU(2), NewRef()
+	defer d.Close()
+	for _, g := range graphSizes {
+		g := randomEdges(r, g.rows, g.cols, g.degree, g.hub)
+		s, s64 := g.sparse(d, true), g.sparse(ref, true)
+		for _, drop := range []Dropout{{}, {P: 0.5, Key: 77, First: 3}, {P: 0.1, Key: 5, IDs: d.Indices(g.index[:min(len(g.index), g.rows)])}} {
+			if drop.IDs.v != nil && drop.IDs.Len() < g.rows {
+				continue
+			}
+			v, v64 := d.New(F32, len(g.index), 1), ref.New(F64, len(g.index), 1)
+			d.DropoutValues(v, s, drop, false)
+			ref.DropoutValues(v64, s64, drop, false)
+			same(t, "DropoutValues", v, v64, 1e-6)
+			// The transpose draws the same for the same entry.
+			w := d.New(F32, len(g.index), 1)
+			st := g.transpose(d, s)
+			d.DropoutValues(w, st, drop, true)
+			for e, p := range st.perm {
+				if w.f32[e] != v.f32[p] {
+					t.Fatalf("entry %d of the transpose drew %g, want %g", e, w.f32[e], v.f32[p])
+				}
+			}
+		}
+	}
+}
+
+// Any number of threads gives the same bits.
+func TestGraphKernelsIgnoreThreads(t *testing.T) {
+	var first []Matrix
+	for threads := 1; threads <= 3; threads++ {
+		r := rand.New(rand.NewPCG(13, 14))
+		d, ref := NewCPU(threads), NewRef()
+		defer d.Close()
+		g := randomEdges(r, 2000, 2000, 20, 20000)
+		s := g.sparse(d, true)
+		src, _ := twin(r, d, ref, F32, g.cols, 300, 0)
+		dst := d.New(F32, g.rows, 300)
+		d.Aggregate(dst, s, src, Aggregate{})
+		got := []Matrix{dst}
+		got = append(got, attentionResults(d, ref, r, g, 4, 30)...)
+		if first == nil {
+			first = got
+			continue
+		}
+		for i := range got {
+			sameBits(t, fmt.Sprintf("result %d, %d threads", i, threads), got[i], first[i])
+		}
+	}
+}
