@@ -84,12 +84,12 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 			if sums > 0 {
 				sum = dense(mine[:sums], out.Rows, out.Cols)
 				if op.Add {
-					widen(sum, out)
+					c.activateSerial(sum, out, After{})
 				}
 			}
 			if wide > 0 {
 				in = dense(mine[sums:], in.Rows, in.Cols)
-				widen(in, a.Slice(lo, end))
+				c.activateSerial(in, a.Slice(lo, end), After{})
 			}
 			g.rows(&tiles[thread], sum, in, panels, op.Add)
 			c.after(out, sum, lo, op.After)
@@ -131,7 +131,7 @@ func (c *CPU) packSmall(b Matrix, trans bool, g product) Matrix {
 	small := b
 	if b.dtype != F32 {
 		small = c.Scratch(F32, b.Rows, b.Cols)
-		widen(small, b)
+		c.activateSerial(small, b, After{})
 	}
 	panels := c.Scratch(F32, g.panelCount, g.k*g.nr)
 	// A panel is a few microseconds: hand them out only when there is much to do.
@@ -200,7 +200,7 @@ func (a After) slice(lo, hi int) After {
 func (a After) empty() bool { return a.Bias.IsZero() && a.Act == NoAct && a.Dropout.P == 0 }
 
 // gemmLevel is the instruction set of float32 products.
-func (c *CPU) gemmLevel() simd.Level { return simd.Generic }
+func (c *CPU) gemmLevel() simd.Level { return c.level }
 
 // ColumnSum adds each chunk's rows by itself and then the chunks in order.
 func (c *CPU) ColumnSum(dst, src Matrix, add bool) {
@@ -234,16 +234,6 @@ func (c *CPU) ColumnSum(dst, src Matrix, add bool) {
 // dense is a float32 matrix without gaps in memory that is at least as large.
 func dense(mem []float32, rows, cols int) Matrix {
 	return Matrix{Rows: rows, Cols: cols, dtype: F32, stride: cols, f32: mem[:rows*cols]}
-}
-
-// widen copies a bfloat16 matrix to a float32 one.
-func widen(dst, src Matrix) {
-	for i := range dst.Rows {
-		d := dst.row(i)
-		for j, x := range src.row16(i) {
-			d[j] = simd.FromBF16(x)
-		}
-	}
 }
 
 func zeroRows(m Matrix) {

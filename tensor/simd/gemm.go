@@ -164,8 +164,8 @@ func PackRows16(level Level, dst []float32, src []uint16, rows, cols, stride, wi
 		return
 	}
 	_, _ = dst[(Panels(cols, width)-1)*depth*width+rows*width-1], src[(rows-1)*stride+cols-1]
-	if level > Generic {
-		packRows16(level, &dst[0], &src[0], rows, cols, stride, width, depth)
+	if level >= AVX512 {
+		packRows16(&dst[0], &src[0], rows, cols, stride, width, depth)
 		return
 	}
 	for r := range rows {
@@ -183,7 +183,7 @@ func AddRows(level Level, sum, src []float32, rows, cols, stride int) {
 	}
 	_, _ = sum[cols-1], src[(rows-1)*stride+cols-1]
 	if level > Generic {
-		addRows(level, &sum[0], &src[0], rows, cols, stride)
+		addRows(level, sum, src, rows, cols, stride)
 		return
 	}
 	for r := range rows {
@@ -199,8 +199,8 @@ func AddRows16(level Level, sum []float32, src []uint16, rows, cols, stride int)
 		return
 	}
 	_, _ = sum[cols-1], src[(rows-1)*stride+cols-1]
-	if level > Generic {
-		addRows16(level, &sum[0], &src[0], rows, cols, stride)
+	if level >= AVX512 {
+		addRows16(&sum[0], &src[0], rows, cols, stride)
 		return
 	}
 	for r := range rows {

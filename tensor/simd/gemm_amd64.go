@@ -1,15 +1,85 @@
-//go:build amd64
-
 package simd
 
-// Other architectures have no level but Generic, so none of these is reached.
+import "unsafe"
 
-func (t *Tile) vector(level Level, rows int) { t.generic(rows) }
+//go:generate sh -c "cd asm && go run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -pkg simd"
 
-func packRows(level Level, dst, src *float32, rows, cols, stride, width, depth int) {}
+// tiles512 and tiles256 are the tiles by rows less one, and by whether the columns
+// take one vector or two.
+var tiles512 = [14][2]func(t *byte){
+	{tile512r1w1, tile512r1w2},
+	{tile512r2w1, tile512r2w2},
+	{tile512r3w1, tile512r3w2},
+	{tile512r4w1, tile512r4w2},
+	{tile512r5w1, tile512r5w2},
+	{tile512r6w1, tile512r6w2},
+	{tile512r7w1, tile512r7w2},
+	{tile512r8w1, tile512r8w2},
+	{tile512r9w1, tile512r9w2},
+	{tile512r10w1, tile512r10w2},
+	{tile512r11w1, tile512r11w2},
+	{tile512r12w1, tile512r12w2},
+	{tile512r13w1, tile512r13w2},
+	{tile512r14w1, tile512r14w2},
+}
 
-func packRows16(level Level, dst *float32, src *uint16, rows, cols, stride, width, depth int) {}
+var tiles256 = [6][2]func(t *byte){
+	{tile256r1w1, tile256r1w2},
+	{tile256r2w1, tile256r2w2},
+	{tile256r3w1, tile256r3w2},
+	{tile256r4w1, tile256r4w2},
+	{tile256r5w1, tile256r5w2},
+	{tile256r6w1, tile256r6w2},
+}
 
-func addRows(level Level, sum, src *float32, rows, cols, stride int) {}
+func (t *Tile) vector(level Level, rows int) {
+	raw := (*byte)(unsafe.Pointer(t))
+	if level >= AVX512 {
+		tiles512[rows-1][(t.Cols-1)>>4](raw)
+	} else {
+		tiles256[rows-1][(t.Cols-1)>>3](raw)
+	}
+}
 
-func addRows16(level Level, sum *float32, src *uint16, rows, cols, stride int) {}
+func packRows(level Level, dst, src *float32, rows, cols, stride, width, depth int) {
+	panel := 4 * width * depth
+	switch {
+	case level >= AVX512 && width <= 16:
+		packRows512w1(dst, src, rows, cols, 4*stride, 4*width, panel)
+	case level >= AVX512:
+		packRows512w2(dst, src, rows, cols, 4*stride, 4*width, panel)
+	case width <= 8:
+		packRows256w1(dst, src, rows, cols, 4*stride, 4*width, panel)
+	default:
+		packRows256w2(dst, src, rows, cols, 4*stride, 4*width, panel)
+	}
+}
+
+func packRows16(dst *float32, src *uint16, rows, cols, stride, width, depth int) {
+	panel := 4 * width * depth
+	if width <= 16 {
+		packRows512w1b16(dst, src, rows, cols, 2*stride, 4*width, panel)
+	} else {
+		packRows512w2b16(dst, src, rows, cols, 2*stride, 4*width, panel)
+	}
+}
+
+func addRows(level Level, sum, src []float32, rows, cols, stride int) {
+	if level >= AVX512 {
+		addRows512(&sum[0], &src[0], rows, cols, 4*stride)
+		return
+	}
+	whole := cols &^ 7
+	if whole > 0 {
+		addRows256(&sum[0], &src[0], rows, whole, 4*stride)
+	}
+	for r := range rows {
+		for c := whole; c < cols; c++ {
+			sum[c] += src[r*stride+c]
+		}
+	}
+}
+
+func addRows16(sum *float32, src *uint16, rows, cols, stride int) {
+	addRows512b16(sum, src, rows, cols, 2*stride)
+}

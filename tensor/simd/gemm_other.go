@@ -4,12 +4,12 @@ package simd
 
 // Other architectures have no level but Generic, so none of these is reached.
 
-func (t *Tile) vector(level Level, rows int) { t.generic(rows) }
+func (t *Tile) vector(Level, int) {}
 
-func packRows(level Level, dst, src *float32, rows, cols, stride, width, depth int) {}
+func packRows(Level, *float32, *float32, int, int, int, int, int) {}
 
-func packRows16(level Level, dst *float32, src *uint16, rows, cols, stride, width, depth int) {}
+func packRows16(*float32, *uint16, int, int, int, int, int) {}
 
-func addRows(level Level, sum, src *float32, rows, cols, stride int) {}
+func addRows(Level, []float32, []float32, int, int, int) {}
 
-func addRows16(level Level, sum *float32, src *uint16, rows, cols, stride int) {}
+func addRows16(*float32, *uint16, int, int, int) {}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// packArgs are the arguments of packing, in registers: row goes over rows of src,
+// out over rows of the first panel.
+type packArgs struct {
+	out, row, rows, cols, stride, width, panel GPPhysical
+}
+
+// loadPack loads them. Sizes but cols are in bytes: stride of src's numbers,
+// width and panel of the packed floats.
+func loadPack(name, src string) packArgs {
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *float32, src *%s, rows, cols, stride, width, panel int)", src))
+	Pragma("noescape")
+	p := packArgs{RDI, RSI, RDX, RCX, R8, R9, R10}
+	for i, r := range []GPPhysical{p.out, p.row, p.rows, p.cols, p.stride, p.width, p.panel} {
+		Load(Param([]string{"dst", "src", "rows", "cols", "stride", "width", "panel"}[i]), r)
+	}
+	return p
+}
+
+// packRows512 copies each row into panels of up to 16 (one vector) or of 32 numbers.
+// K1 and K2 are the lanes of a whole panel, K3 and K4 those of the last.
+func packRows512(vectors int, b16 bool) {
+	name, src, size := fmt.Sprintf("packRows512w%d", vectors), "float32", 4
+	if b16 {
+		name, src, size = name+"b16", "uint16", 2
+	}
+	p := loadPack(name, src)
+	lanes := R11
+	MOVQ(p.width, lanes)
+	SHRQ(Imm(2), lanes)
+	// Whole panels and what is left, by division of cols.
+	MOVQ(p.cols, RAX)
+	MOVQ(p.rows, RBX)
+	XORL(EDX, EDX)
+	DIVQ(lanes)
+	whole, left, rows := RAX, RDX, RBX
+	columnMasks(lanes, R12)
+	last := R12
+	MOVQ(I32(-1), last)
+	BZHIQ(left, last, last)
+	KMOVW(last.As32(), K3)
+	SHRQ(Imm(16), last)
+	KMOVW(last.As32(), K4)
+	// A panel's width in src.
+	if b16 {
+		ADDQ(lanes, lanes)
+	} else {
+		MOVQ(p.width, lanes)
+	}
+	copyPanel := func(from, to GPPhysical, masks ...OpmaskPhysical) {
+		for v := range vectors {
+			z := []VecPhysical{Z0, Z1}[v]
+			if b16 {
+				VPMOVZXWD_Z(Mem{Base: from, Disp: 16 * size * v}, masks[v], z)
+				VPSLLD(Imm(16), z, z)
+			} else {
+				VMOVUPS_Z(Mem{Base: from, Disp: 16 * size * v}, masks[v], z)
+			}
+			VMOVUPS(z, masks[v], Mem{Base: to, Disp: 64 * v})
+		}
+	}
+	s, d, n := R13, R15, RCX
+	Label("row")
+	MOVQ(p.row, s)
+	MOVQ(p.out, d)
+	MOVQ(whole, n)
+	TESTQ(n, n)
+	JEQ(LabelRef("last"))
+	Label("panel")
+	copyPanel(s, d, K1, K2)
+	ADDQ(lanes, s)
+	ADDQ(p.panel, d)
+	DECQ(n)
+	JNZ(LabelRef("panel"))
+	Label("last")
+	TESTQ(left, left)
+	JEQ(LabelRef("next"))
+	copyPanel(s, d, K3, K4)
+	Label("next")
+	ADDQ(p.stride, p.row)
+	ADDQ(p.width, p.out)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// packRows2 is the same with AVX2, for panels of up to 8 or of 16 numbers.
+func packRows2(vectors int) {
+	p := loadPack(fmt.Sprintf("packRows256w%d", vectors), "float32")
+	lanes := R11
+	MOVQ(p.width, lanes)
+	SHRQ(Imm(2), lanes)
+	MOVQ(p.cols, RAX)
+	MOVQ(p.rows, RBX)
+	XORL(EDX, EDX)
+	DIVQ(lanes)
+	whole, left, rows := RAX, RDX, RBX
+	setMask := func(n GPPhysical, to []VecPhysical) {
+		LEAQ(NewDataAddr(Symbol{Name: "gemmMask", Static: true}, 64), R12)
+		MOVQ(n, R13)
+		SHLQ(Imm(2), R13)
+		SUBQ(R13, R12)
+		for v := range vectors {
+			VMOVUPS(Mem{Base: R12, Disp: 32 * v}, to[v])
+		}
+	}
+	all, some := []VecPhysical{Y2, Y3}, []VecPhysical{Y4, Y5}
+	setMask(lanes, all)
+	setMask(left, some)
+	s, d, n := R13, R15, RCX
+	copyPanel := func(mask []VecPhysical) {
+		for v := range vectors {
+			VMASKMOVPS(Mem{Base: s, Disp: 32 * v}, mask[v], Y0)
+			VMASKMOVPS(Y0, mask[v], Mem{Base: d, Disp: 32 * v})
+		}
+	}
+	Label("row")
+	MOVQ(p.row, s)
+	MOVQ(p.out, d)
+	MOVQ(whole, n)
+	TESTQ(n, n)
+	JEQ(LabelRef("last"))
+	Label("panel")
+	copyPanel(all)
+	ADDQ(p.width, s)
+	ADDQ(p.panel, d)
+	DECQ(n)
+	JNZ(LabelRef("panel"))
+	Label("last")
+	TESTQ(left, left)
+	JEQ(LabelRef("next"))
+	copyPanel(some)
+	Label("next")
+	ADDQ(p.stride, p.row)
+	ADDQ(p.width, p.out)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
