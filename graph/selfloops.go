@@ -92,3 +92,8 @@ func (g *CSR) loopWeight(v uint32) float32 {
 	}
 	return w
 }
+
+// WithoutSelfLoops returns the graph without its self-loops.
+func (g *CSR) WithoutSelfLoops() *CSR {
+	return g.rebuild(func(v, u uint32) bool { return u != v }, false)
+}

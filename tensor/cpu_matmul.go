@@ -47,9 +47,6 @@ func checkMatMul(dst, a, b Matrix, op MatMul) {
 		panic(fmt.Sprintf("tensor: MatMul of %v and %v into %v (TransA %v, TransB %v): the sizes do not fit",
 			a, b, dst, op.TransA, op.TransB))
 	}
-	if op.Add && !op.After.empty() {
-		panic("tensor: MatMul adds to its result and also has something to do after")
-	}
 	for _, x := range []Matrix{dst, a, b} {
 		if x.dtype != F32 && x.dtype != BF16 {
 			panic(fmt.Sprintf("tensor: MatMul on the CPU has no %v", x.dtype))
@@ -185,7 +182,7 @@ func (g product) rows(t *simd.Tile, dst, a, panels Matrix, add bool) {
 // after does what follows a product to rows that start at row lo of the whole
 // matrix, and rounds them to dst's type.
 func (c *CPU) after(dst, src Matrix, lo int, after After) {
-	if dst.dtype == src.dtype && after.empty() {
+	if dst.dtype == src.dtype && after.Empty() {
 		return
 	}
 	c.activateSerial(dst, src, after.slice(lo, lo+dst.Rows))
@@ -196,8 +193,6 @@ func (a After) slice(lo, hi int) After {
 	a.Dropout = a.Dropout.Slice(lo, hi)
 	return a
 }
-
-func (a After) empty() bool { return a.Bias.IsZero() && a.Act == NoAct && a.Dropout.P == 0 }
 
 // gemmLevel is the instruction set of float32 products.
 func (c *CPU) gemmLevel() simd.Level { return c.level }

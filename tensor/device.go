@@ -66,7 +66,7 @@ type Memory interface {
 
 // Dense is matrix multiplication.
 type Dense interface {
-	// MatMul: dst = act(op(a)·op(b) + bias), or dst += op(a)·op(b) with Add.
+	// MatMul: dst = after(op(a)·op(b)), or with Add dst = after(dst + op(a)·op(b)).
 	// The shapes that matter: tall times small (a: vertices x in, b: in x out, with
 	// or without TransB) and, with TransA, tall-transposed times tall
 	// (a: vertices x in, b: vertices x out, dst: in x out).
@@ -78,7 +78,7 @@ type Dense interface {
 // MatMul says which product is meant and what follows it.
 type MatMul struct {
 	TransA, TransB bool
-	Add            bool // add to dst; then After must be empty
+	Add            bool // add to what dst holds
 	After          After
 }
 
@@ -90,6 +90,9 @@ type After struct {
 	Act     Act
 	Dropout Dropout
 }
+
+// Empty reports whether there is nothing to do.
+func (a After) Empty() bool { return a.Bias.IsZero() && a.Act == NoAct && a.Dropout.P == 0 }
 
 // Act is an activation function.
 type Act uint8

@@ -110,9 +110,7 @@ func (r *Ref) MatMul(dst, a, b Matrix, op MatMul) {
 			d[j] = s
 		}
 	}
-	if !op.Add {
-		r.Activate(dst, dst, op.After)
-	}
+	r.Activate(dst, dst, op.After)
 }
 
 func (r *Ref) ColumnSum(dst, src Matrix, add bool) {

@@ -1,0 +1,98 @@
+// Package event holds the typed events of a run and the listeners that show
+// them: the progress bar, plain lines, JSON lines, the trace file.
+//
+// What computes emits events and knows nothing of who listens. An event is a
+// plain struct; a listener is called on the goroutine that emits, in order, and
+// must be quick.
+package event
+
+import "time"
+
+// Event is one of the types below.
+type Event interface{ event() }
+
+// Listener is told every event of a run.
+type Listener interface{ On(Event) }
+
+// Func makes a function a Listener.
+type Func func(Event)
+
+func (f Func) On(e Event) { f(e) }
+
+// All tells several listeners each event, in order. Nil ones are left out.
+func All(listeners ...Listener) Listener {
+	return Func(func(e Event) {
+		for _, l := range listeners {
+			if l != nil {
+				l.On(e)
+			}
+		}
+	})
+}
+
+// Started opens a run.
+type Started struct {
+	Dataset, Model, Strategy string
+	Vertices, Edges          int64
+	Parameters               int
+	Workers                  int
+	FirstEpoch, Epochs       int // FirstEpoch > 0 for a resumed run
+	Metric                   string
+}
+
+// Epoch closes an epoch of training, counted from 0.
+type Epoch struct {
+	Epoch    int
+	Loss     float64
+	LR       float64
+	Seconds  float64 // the training step: forward, backward, update
+	Measured bool    // Train, Val and Test were measured after this epoch
+	Train    float64
+	Val      float64
+	Test     float64
+	Best     bool    // Val is the best so far
+	Eval     float64 // seconds the measurement took
+}
+
+// Saved says that a checkpoint is safely on disk.
+type Saved struct {
+	Path  string
+	Epoch int
+	Bytes int64
+}
+
+// Note is a line for people.
+type Note struct{ Text string }
+
+// Span is a stretch of time on one worker: a step, a layer, a transfer.
+type Span struct {
+	Name   string
+	Kind   string // step, forward, backward, update, evaluate, save, wait, transfer
+	Worker int
+	Lane   int // concurrent spans of a worker are on different lanes
+	Start  time.Time
+	Dur    time.Duration
+}
+
+// Progress is how far a long task other than training has come.
+type Progress struct {
+	Task        string
+	Done, Total int64 // Total 0: unknown
+}
+
+// Done closes a run.
+type Done struct {
+	Reason    string // finished, early stop, interrupted
+	Epochs    int
+	BestEpoch int
+	Val, Test float64
+	Seconds   float64
+}
+
+func (Started) event()  {}
+func (Epoch) event()    {}
+func (Saved) event()    {}
+func (Note) event()     {}
+func (Span) event()     {}
+func (Progress) event() {}
+func (Done) event()     {}

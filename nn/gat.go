@@ -1,0 +1,160 @@
+package nn
+
+import "starling/tensor"
+
+// gat is the graph attention layer of Veličković et al. (ICLR 2018, eqs. 1-6), as
+// PyG's GATConv, for H heads of width C:
+//
+//	z = x·W;   e_ij = leaky(a_src·z_j + a_dst·z_i);   α = softmax over j of e_ij
+//	y_i = concat (or mean) over heads of Σj drop(α_ij)·z_j  + b
+//
+// over N(i) and i itself. x [n, in], W [in, H·C], a_src and a_dst [H, C],
+// y [n, H·C], or [n, C] for the mean.
+type gat struct {
+	output
+	heads    int
+	slope    float64
+	attDrop  float64
+	w        *Param
+	src, dst *Param
+	mean     tensor.Matrix // H·C x C, averages the heads; none to concatenate
+
+	x                    Input
+	z, left, right, stat tensor.Matrix
+	att, y               tensor.Matrix
+
+	wantDX               bool
+	g, dz, dleft, dright tensor.Matrix
+	dx                   tensor.Matrix
+}
+
+// newGAT has heads of width c each.
+func newGAT(b *builder, in, c, heads int, concat bool, attDrop float64, o output) *gat {
+	l := &gat{output: o, heads: heads, slope: 0.2, attDrop: attDrop}
+	head := []int{1, heads, c}
+	l.src = b.add("att_src", head, false, 1, heads*c, glorot(heads, c))
+	l.dst = b.add("att_dst", head, false, 1, heads*c, glorot(heads, c))
+	out := heads * c
+	if !concat {
+		out = c
+		l.mean = averaging(b.dev, heads, c)
+	}
+	l.bias = b.vector("bias", out, zeros)
+	l.w = b.weight("lin.weight", in, heads*c, glorot(in, heads*c))
+	return l
+}
+
+// averaging is the matrix that turns heads side by side into their mean.
+func averaging(dev tensor.Device, heads, c int) tensor.Matrix {
+	v := make([]float64, heads*c*c)
+	for i := range heads * c {
+		v[i*c+i%c] = 1 / float64(heads)
+	}
+	m := dev.New(dev.Type(), heads*c, c)
+	dev.Upload(m, v)
+	return m
+}
+
+func (l *gat) Forward(p *Pass, x Input) tensor.Matrix { return convForward(l, p, l.layer, x) }
+
+func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return convBackward(l, p, dy, wantDX)
+}
+
+func (l *gat) attention(p *Pass) tensor.Attention {
+	return tensor.Attention{Heads: l.heads, Slope: float32(l.slope),
+		Dropout: p.dropout(l.layer, drawAttention, l.attDrop), SrcIDs: p.IDs}
+}
+
+func (l *gat) Begin(p *Pass, x Input) {
+	dst, src := p.Agg.Rows(l.layer)
+	wide, t := l.w.Value.Cols, p.Dev.Type()
+	l.x = x
+	l.z = p.Dev.Scratch(p.rowType(), src, wide)
+	l.left = p.Dev.Scratch(t, src, l.heads)
+	l.right = p.Dev.Scratch(t, dst, l.heads)
+	l.stat = p.Dev.Scratch(t, dst, 2*l.heads)
+	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
+	l.y = p.Dev.Scratch(p.rowType(), dst, l.bias.Value.Cols)
+}
+
+func (l *gat) Send(p *Pass, lo, hi int) {
+	z := l.z.Slice(lo, hi)
+	l.x.times(p.Dev, z, l.w.Value, lo, hi, false, tensor.After{})
+	p.Dev.HeadDot(l.left.Slice(lo, hi), z, l.src.Value)
+	if own := min(hi, l.right.Rows); lo < own {
+		p.Dev.HeadDot(l.right.Slice(lo, own), l.z.Slice(lo, own), l.dst.Value)
+	}
+}
+
+func (l *gat) Gather(p *Pass) {
+	p.Agg.Attend(l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(p))
+}
+
+func (l *gat) Finish(p *Pass, lo, hi int) {
+	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), rowsOf(l.after(p), lo, hi)
+	if l.mean.IsZero() {
+		p.Dev.Activate(y, att, after)
+	} else {
+		p.Dev.MatMul(y, att, l.mean, tensor.MatMul{After: after})
+	}
+}
+
+func (l *gat) End(p *Pass) tensor.Matrix {
+	if !p.Train {
+		l.release(p)
+	}
+	return l.y
+}
+
+// release frees what Forward kept for Backward.
+func (l *gat) release(p *Pass) {
+	for _, m := range []*tensor.Matrix{&l.z, &l.left, &l.right, &l.stat, &l.att} {
+		p.Dev.Free(*m)
+		*m = tensor.Matrix{}
+	}
+}
+
+func (l *gat) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	l.g, l.wantDX = dy, wantDX
+	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
+	l.dleft = p.Dev.Scratch(p.Dev.Type(), l.left.Rows, l.heads)
+	l.dright = p.Dev.Scratch(p.Dev.Type(), l.right.Rows, l.heads)
+}
+
+func (l *gat) FinishGrad(p *Pass) {
+	l.grad(p, l.g, l.y)
+	if !l.mean.IsZero() {
+		wide := p.Dev.Scratch(p.rowType(), l.g.Rows, l.att.Cols)
+		p.Dev.MatMul(wide, l.g, l.mean, tensor.MatMul{TransB: true})
+		l.g = wide
+	}
+}
+
+func (l *gat) GatherGrad(p *Pass) {
+	p.Agg.AttendGrad(l.layer, l.dz, l.dleft, l.dright, l.z, l.left, l.right, l.stat, l.att, l.g, l.attention(p))
+}
+
+func (l *gat) SendGrad(p *Pass) {
+	own := l.right.Rows
+	p.Dev.HeadDotGrad(l.dz, l.src.Grad, l.dleft, l.z, l.src.Value)
+	p.Dev.HeadDotGrad(l.dz.Slice(0, own), l.dst.Grad, l.dright, l.z.Slice(0, own), l.dst.Value)
+	l.x.gradWeight(p.Dev, l.w.Grad, l.dz)
+	if l.wantDX {
+		l.dx = p.Dev.Scratch(p.rowType(), l.dz.Rows, l.w.Value.Rows)
+		p.Dev.MatMul(l.dx, l.dz, l.w.Value, tensor.MatMul{TransB: true})
+	}
+}
+
+func (l *gat) EndGrad(p *Pass) tensor.Matrix {
+	if !l.mean.IsZero() {
+		p.Dev.Free(l.g)
+	}
+	p.Dev.Free(l.dz)
+	p.Dev.Free(l.dleft)
+	p.Dev.Free(l.dright)
+	l.release(p)
+	dx := l.dx
+	l.dx, l.g, l.x = tensor.Matrix{}, tensor.Matrix{}, Input{}
+	return dx
+}

@@ -1,0 +1,272 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/rng"
+	"starling/tensor"
+)
+
+// Config describes a model. Two models of the same Config and seed start with
+// the same weights on every device and worker.
+type Config struct {
+	Model   string  `json:"model" yaml:"model"`
+	Layers  int     `json:"layers" yaml:"layers"`
+	Hidden  int     `json:"hidden" yaml:"hidden"` // total width, all heads together
+	Heads   int     `json:"heads" yaml:"heads"`
+	Dropout float64 `json:"dropout" yaml:"dropout"`
+	// InputDropout draws dropout on the features too.
+	InputDropout bool `json:"input_dropout" yaml:"input_dropout"`
+	// AttentionDropout is GAT's on its coefficients.
+	AttentionDropout float64 `json:"attention_dropout" yaml:"attention_dropout"`
+	// OutHeads is the number of heads GAT's last layer averages.
+	OutHeads int `json:"out_heads" yaml:"out_heads"`
+	// Norm is none, batch or layer.
+	Norm string `json:"norm" yaml:"norm"`
+	// Aggregator is GraphSAGE's: mean or gcn.
+	Aggregator string `json:"aggregator" yaml:"aggregator"`
+	// TrainEps trains GIN's ε instead of keeping it 0.
+	TrainEps bool `json:"train_eps" yaml:"train_eps"`
+
+	In  int `json:"in" yaml:"in"`
+	Out int `json:"out" yaml:"out"`
+}
+
+// Models are the names Config.Model may have.
+var Models = []string{"gcn", "sage", "gat", "gin", "resgcn+", "ressage+", "mlp"}
+
+// Validate names the first setting that makes no sense.
+func (c *Config) Validate() error {
+	switch {
+	case !slices.Contains(Models, c.Model):
+		return fmt.Errorf("model %q is not one of %s", c.Model, strings.Join(Models, ", "))
+	case c.Layers < 1 || c.Layers > 1000:
+		return fmt.Errorf("layers is %d; it must be from 1 to 1000", c.Layers)
+	case c.Hidden < 1 || c.Hidden > 1<<16:
+		return fmt.Errorf("hidden is %d; it must be from 1 to 65536", c.Hidden)
+	case c.In < 1 || c.Out < 1:
+		return fmt.Errorf("a model of %d inputs and %d outputs: the dataset needs features and labels", c.In, c.Out)
+	case !(c.Dropout >= 0 && c.Dropout < 1):
+		return fmt.Errorf("dropout is %g; it must be at least 0 and below 1", c.Dropout)
+	case !(c.AttentionDropout >= 0 && c.AttentionDropout < 1):
+		return fmt.Errorf("attention dropout is %g; it must be at least 0 and below 1", c.AttentionDropout)
+	case !slices.Contains([]string{"none", "batch", "layer"}, c.Norm):
+		return fmt.Errorf("norm %q is not one of none, batch, layer", c.Norm)
+	case strings.HasPrefix(c.Model, "res") && c.Norm == "none":
+		return fmt.Errorf("%s normalises before every layer; norm must be batch or layer", c.Model)
+	case c.Model == "sage" && c.Aggregator != "mean" && c.Aggregator != "gcn":
+		return fmt.Errorf("aggregator %q is not one of mean, gcn", c.Aggregator)
+	case c.Model == "gat" && (c.Heads < 1 || c.OutHeads < 1):
+		return fmt.Errorf("gat needs at least one head; heads is %d, out heads %d", c.Heads, c.OutHeads)
+	case c.Model == "gat" && c.Layers > 1 && c.Hidden%c.Heads != 0:
+		return fmt.Errorf("hidden %d does not divide into %d heads; choose a multiple", c.Hidden, c.Heads)
+	}
+	return nil
+}
+
+// Model is a stack of modules from features to logits.
+type Model struct {
+	Config  Config
+	Params  []*Param
+	Buffers []*Buffer
+
+	modules []Module
+	names   []string // of modules, for timelines
+	convs   int
+
+	dropped Input           // the features after dropout
+	kept    []tensor.Matrix // outputs of modules, until Backward
+}
+
+// New builds a model with the weights its seed gives. The Config must be valid.
+func New(dev tensor.Device, c Config, seed uint64) *Model {
+	m := &Model{Config: c}
+	b := &builder{dev: dev, key: rng.New(seed).Fold(hash("weights"))}
+	switch c.Model {
+	case "mlp":
+		m.stack(b, "lins.", m.dense)
+	case "resgcn+", "ressage+":
+		m.deep(b)
+	default:
+		m.stack(b, "convs.", m.conv)
+	}
+	m.Params, m.Buffers = b.params, b.buffers
+	return m
+}
+
+// Convs is the number of message-passing layers.
+func (m *Model) Convs() int { return m.convs }
+
+// makeLayer builds one layer of a stack.
+type makeLayer func(b *builder, in, out int, last bool, o output) Module
+
+// stack is layers with norm, activation and dropout between them.
+func (m *Model) stack(b *builder, prefix string, make makeLayer) {
+	in := m.Config.In
+	for l := range m.Config.Layers {
+		last := l == m.Config.Layers-1
+		b.prefix, b.layer = fmt.Sprintf("%s%d.", prefix, l), l
+		width := m.Config.Hidden
+		o := output{layer: l, act: m.activation(), drop: m.Config.Dropout}
+		if last {
+			width, o = m.Config.Out, output{layer: l}
+		}
+		after := o
+		if m.Config.Norm != "none" && !last {
+			o = output{layer: l}
+		}
+		m.append(b, make(b, in, width, last, o))
+		if !last {
+			b.prefix = fmt.Sprintf("norms.%d.", l)
+			m.append(b, newNorm(b, m.Config.Norm, "", width, after))
+		}
+		in = width
+	}
+}
+
+func (m *Model) activation() tensor.Act {
+	if m.Config.Model == "gat" {
+		return tensor.ELU
+	}
+	return tensor.ReLU
+}
+
+func (m *Model) dense(b *builder, in, out int, _ bool, o output) Module {
+	return newLinear(b, "", in, out, o)
+}
+
+func (m *Model) conv(b *builder, in, out int, last bool, o output) Module {
+	m.convs++
+	c := &m.Config
+	switch {
+	case c.Model == "gat" && last:
+		return newGAT(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, o)
+	case c.Model == "gat":
+		return newGAT(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, o)
+	case c.Model == "gin":
+		return newGIN(b, in, c.Hidden, out, c.TrainEps, o)
+	case strings.HasSuffix(c.Model, "gcn+") || c.Model == "gcn":
+		return newGCN(b, in, out, o)
+	case c.Model == "sage" && c.Aggregator == "gcn":
+		return newSAGEGCN(b, in, out, o)
+	}
+	return newSAGE(b, in, out, o)
+}
+
+// deep is ResGCN+ and ResSAGE+: an encoder, a first layer, residual blocks, and a
+// last norm and linear map (Li et al. 2020, §5). Layers counts graph layers.
+func (m *Model) deep(b *builder) {
+	c := &m.Config
+	b.prefix = "node_encoder."
+	m.append(b, newLinear(b, "", c.In, c.Hidden, output{}))
+	for l := range c.Layers {
+		b.layer = l
+		b.prefix = fmt.Sprintf("layers.%d.conv.", l)
+		conv := m.conv(b, c.Hidden, c.Hidden, false, output{layer: l})
+		if l == 0 {
+			m.append(b, conv)
+			continue
+		}
+		b.prefix = fmt.Sprintf("layers.%d.norm.", l)
+		norm := newNorm(b, c.Norm, "", c.Hidden, output{layer: l, act: tensor.ReLU, drop: c.Dropout})
+		b.prefix = fmt.Sprintf("layers.%d.", l)
+		m.append(b, &residual{norm: norm, conv: conv})
+	}
+	b.prefix, b.layer = "layers.0.norm.", c.Layers
+	m.append(b, newNorm(b, c.Norm, "", c.Hidden, output{layer: c.Layers, act: tensor.ReLU, drop: c.Dropout}))
+	b.prefix = "lin."
+	m.append(b, newLinear(b, "", c.Hidden, c.Out, output{}))
+}
+
+// append adds a module under the builder's prefix; a nil one (no norm) is left out.
+func (m *Model) append(b *builder, mod Module) {
+	if mod == nil {
+		return
+	}
+	m.modules = append(m.modules, mod)
+	m.names = append(m.names, strings.TrimSuffix(b.prefix, "."))
+}
+
+// Forward computes the logits [rows, Out], which the caller frees.
+func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
+	h := m.dropInput(p, x)
+	for i, mod := range m.modules {
+		end := p.span(m.names[i])
+		y := mod.Forward(p, h)
+		end()
+		switch {
+		case p.Train && i < len(m.modules)-1:
+			m.kept = append(m.kept, y)
+		case !p.Train && i > 0:
+			p.Dev.Free(h.Matrix)
+		}
+		h = rows(y)
+	}
+	return h.Matrix
+}
+
+// Backward adds the gradients for dlogits to every parameter's, and frees what
+// Forward kept. dlogits may be overwritten.
+func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
+	dy := dlogits
+	for i := len(m.modules) - 1; i >= 0; i-- {
+		end := p.span(m.names[i])
+		dx := m.modules[i].Backward(p, dy, i > 0)
+		end()
+		if i < len(m.modules)-1 {
+			p.Dev.Free(dy)
+			p.Dev.Free(m.kept[i])
+		}
+		dy = dx
+	}
+	m.kept = m.kept[:0]
+	m.freeInput(p)
+}
+
+// dropInput applies dropout to the features, if asked for.
+func (m *Model) dropInput(p *Pass, x Input) Input {
+	d := p.dropout(0, drawInput, m.Config.Dropout)
+	if !m.Config.InputDropout || d.P == 0 {
+		return x
+	}
+	if x.Sparse == nil {
+		m.dropped = rows(p.Dev.Scratch(p.rowType(), x.Rows, x.Cols))
+		p.Dev.Activate(m.dropped.Matrix, x.Matrix, tensor.After{Dropout: d})
+		return m.dropped
+	}
+	n := int(x.Sparse.Entries())
+	there := p.Dev.Scratch(p.Dev.Type(), n, 1)
+	back := p.Dev.Scratch(p.Dev.Type(), n, 1)
+	p.Dev.DropoutValues(there, x.Sparse, d, false)
+	p.Dev.DropoutValues(back, x.SparseT, d, true)
+	m.dropped = Input{Sparse: x.Sparse.WithValues(there), SparseT: x.SparseT.WithValues(back)}
+	return m.dropped
+}
+
+func (m *Model) freeInput(p *Pass) {
+	switch {
+	case m.dropped.Sparse != nil:
+		p.Dev.Free(m.dropped.Sparse.Values())
+		p.Dev.Free(m.dropped.SparseT.Values())
+	case !m.dropped.IsZero():
+		p.Dev.Free(m.dropped.Matrix)
+	}
+	m.dropped = Input{}
+}
+
+// ZeroGrad clears all gradients.
+func (m *Model) ZeroGrad(dev tensor.Device) {
+	for _, p := range m.Params {
+		dev.Zero(p.Grad)
+	}
+}
+
+// Size is the number of trained numbers.
+func (m *Model) Size() (n int) {
+	for _, p := range m.Params {
+		n += p.Value.Rows * p.Value.Cols
+	}
+	return n
+}

@@ -1,0 +1,150 @@
+package nn
+
+import (
+	"starling/rng"
+	"starling/tensor"
+)
+
+// Pass is what one forward (and backward) run through a model needs to know.
+type Pass struct {
+	Dev tensor.Device
+	Agg Aggregator
+	// Train: keep what the backward pass needs, draw dropout, use batch statistics.
+	Train bool
+	// Key is of the seed, the epoch and, with mini-batches, the batch.
+	Key rng.Key
+	// IDs are the vertex ids of the rows, for draws that must not depend on which
+	// worker holds a vertex; none where row i is vertex i.
+	IDs tensor.Index
+	// Vertices is the number of rows on all workers together, for batch norm.
+	Vertices int64
+	// Rows is the storage type of activations.
+	Rows tensor.DType
+	// Span, if set, is told when a part of the pass begins; what it returns is
+	// called when that part ends.
+	Span func(name string) (end func())
+}
+
+// span times a part of the pass, if anyone wants to know.
+func (p *Pass) span(name string) func() {
+	if p.Span == nil {
+		return func() {}
+	}
+	return p.Span(name)
+}
+
+// rowType is the type activations are stored in.
+func (p *Pass) rowType() tensor.DType { return p.Dev.RowType(p.Rows) }
+
+// dropout is the dropout of layer's rows; what tells apart the places in a layer that draw.
+func (p *Pass) dropout(layer, what int, rate float64) tensor.Dropout {
+	if !p.Train || rate == 0 {
+		return tensor.Dropout{}
+	}
+	key := p.Key.Fold(uint64(layer)).Fold(uint64(what))
+	return tensor.Dropout{P: float32(rate), Key: uint64(key), IDs: p.IDs}
+}
+
+// The places of a layer that draw.
+const (
+	drawInput = iota
+	drawOutput
+	drawAttention
+)
+
+// Kind is how a layer weighs its neighbours' rows when it adds them up.
+type Kind uint8
+
+const (
+	// Sum: Σj xj + self·xi.
+	Sum Kind = iota
+	// Mean: Σj xj / deg(i), zero for a vertex without neighbours.
+	Mean
+	// MeanSelf: (Σj xj + xi) / (deg(i)+1).
+	MeanSelf
+	// Symmetric: Σj xj / sqrt((deg(i)+1)(deg(j)+1)) over neighbours and i itself, loops counted once.
+	Symmetric
+)
+
+// Reduction is a Kind with the weight of a vertex's own row (Sum only).
+type Reduction struct {
+	Kind Kind
+	Self float64
+}
+
+// Aggregator stands between transform and aggregate: given the rows that layers
+// send it computes what each vertex receives from its neighbours. Local does so
+// for a graph in this process; distributed strategies bring rows or sums from
+// elsewhere. layer counts message-passing layers from 0.
+type Aggregator interface {
+	// Rows is how many rows a layer receives (dst) and sends (src >= dst).
+	Rows(layer int) (dst, src int)
+	// Sum: dst = A·src under the reduction; SumGrad: dsrc = Aᵀ·ddst.
+	Sum(layer int, r Reduction, dst, src tensor.Matrix)
+	SumGrad(layer int, r Reduction, dsrc, ddst tensor.Matrix)
+	// Constant is Sum of rows that are the same in every epoch (the input
+	// features), computed once. ok is false where keeping the result would not pay.
+	Constant(r Reduction, src tensor.Matrix) (sum tensor.Matrix, ok bool)
+	// Attend and AttendGrad are tensor.Device's, over the layer's edges and a loop
+	// at each vertex. A strategy that can only add panics with ErrSumOnly when a
+	// model is built for it, never here.
+	Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention)
+	AttendGrad(layer int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention)
+	// AddUp adds a small matrix of sums over all workers, in place.
+	AddUp(sums tensor.Matrix)
+}
+
+// Module is a part of a model that turns rows into rows.
+//
+// Forward returns a new matrix, which the caller frees. With p.Train it keeps
+// what Backward needs, x among it: the caller frees x only after Backward.
+//
+// Backward adds to the gradients of the module's parameters and returns the
+// gradient of x as a new matrix, or none unless wantDX. It may overwrite dy only
+// if the module has an activation; the caller frees dy.
+type Module interface {
+	Forward(p *Pass, x Input) tensor.Matrix
+	Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix
+}
+
+// Input is what a module works on: rows of numbers, or the sparse rows that
+// features may be.
+type Input struct {
+	tensor.Matrix
+	// Sparse and its transpose, instead of Matrix.
+	Sparse, SparseT *tensor.Sparse
+	// Constant: the same in every epoch.
+	Constant bool
+}
+
+// rows is the input of a hidden layer.
+func rows(m tensor.Matrix) Input { return Input{Matrix: m} }
+
+// width is the number of columns.
+func (x Input) width() int {
+	if x.Sparse != nil {
+		return x.Sparse.Cols
+	}
+	return x.Cols
+}
+
+// times: dst = after(x[lo:hi]·w), or added to dst.
+func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bool, after tensor.After) {
+	if x.Sparse == nil {
+		dev.MatMul(dst, x.Slice(lo, hi), w, tensor.MatMul{Add: add, After: after})
+		return
+	}
+	dev.Aggregate(dst, x.Sparse.Slice(lo, hi), w, tensor.Aggregate{Add: add})
+	if !after.Empty() {
+		dev.Activate(dst, dst, after)
+	}
+}
+
+// gradWeight: dw += xᵀ·dy over all rows of dy.
+func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix) {
+	if x.Sparse == nil {
+		dev.MatMul(dw, x.Slice(0, dy.Rows), dy, tensor.MatMul{TransA: true, Add: true})
+		return
+	}
+	dev.Aggregate(dw, x.SparseT, dy, tensor.Aggregate{Add: true})
+}

@@ -1,0 +1,118 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/tensor"
+)
+
+// Tensor is a named array of a state dict, on the host.
+type Tensor struct {
+	Name  string
+	Shape []int
+	F64   bool // kept in double precision; else Data holds single-precision values
+	Data  []float64
+}
+
+// State returns the weights and running statistics under the names and in the
+// layouts of PyG's state dicts.
+func (m *Model) State(dev tensor.Device) []Tensor {
+	var out []Tensor
+	for _, p := range m.Params {
+		out = append(out, p.tensor(dev, p.Name, p.Value))
+	}
+	for _, b := range m.Buffers {
+		t := Tensor{Name: b.Name, Shape: []int{b.Value.Cols}, F64: true, Data: make([]float64, b.Value.Cols)}
+		dev.Download(t.Data, b.Value)
+		out = append(out, t)
+	}
+	return out
+}
+
+// Load sets weights and running statistics from a state dict that has exactly
+// the model's names and shapes.
+func (m *Model) Load(dev tensor.Device, state []Tensor) error {
+	named := map[string]Tensor{}
+	for _, t := range state {
+		named[t.Name] = t
+	}
+	if n := len(m.Params) + len(m.Buffers); len(named) != n || len(state) != n {
+		return fmt.Errorf("it has %d arrays, the model %d", len(state), n)
+	}
+	for _, p := range m.Params {
+		if err := p.load(dev, p.Value, named, p.Name); err != nil {
+			return err
+		}
+	}
+	for _, b := range m.Buffers {
+		t, ok := named[b.Name]
+		if !ok || !slices.Equal(t.Shape, []int{b.Value.Cols}) {
+			return fmt.Errorf("array %q of shape [%d] is missing or has shape %v", b.Name, b.Value.Cols, t.Shape)
+		}
+		dev.Upload(b.Value, t.Data)
+	}
+	return nil
+}
+
+// State returns what the optimiser keeps of each parameter, as PARAM.KIND.
+func (o *Optimiser) State() []Tensor {
+	var out []Tensor
+	for _, p := range o.params {
+		for i, kind := range o.stateNames() {
+			out = append(out, p.tensor(o.dev, p.Name+"."+kind, p.state[i]))
+		}
+	}
+	return out
+}
+
+// Load sets the optimiser's state and the number of steps taken.
+func (o *Optimiser) Load(state []Tensor, steps int) error {
+	named := map[string]Tensor{}
+	for _, t := range state {
+		named[t.Name] = t
+	}
+	for _, p := range o.params {
+		for i, kind := range o.stateNames() {
+			if err := p.load(o.dev, p.state[i], named, p.Name+"."+kind); err != nil {
+				return err
+			}
+		}
+	}
+	o.Steps = steps
+	return nil
+}
+
+// tensor reads a matrix of p's shape from the device, in the saved layout.
+func (p *Param) tensor(dev tensor.Device, name string, m tensor.Matrix) Tensor {
+	t := Tensor{Name: name, Shape: p.Shape, F64: m.Type() == tensor.F64, Data: make([]float64, m.Rows*m.Cols)}
+	dev.Download(t.Data, m)
+	if p.Transposed {
+		t.Data = transpose(t.Data, m.Rows, m.Cols)
+	}
+	return t
+}
+
+func (p *Param) load(dev tensor.Device, m tensor.Matrix, from map[string]Tensor, name string) error {
+	t, ok := from[name]
+	if !ok || !slices.Equal(t.Shape, p.Shape) {
+		return fmt.Errorf("array %q of shape %v is missing or has shape %v", name, p.Shape, t.Shape)
+	}
+	data := t.Data
+	if p.Transposed {
+		data = transpose(data, m.Cols, m.Rows)
+	}
+	dev.Upload(m, data)
+	return nil
+}
+
+// transpose of a row-major rows x cols array.
+func transpose(v []float64, rows, cols int) []float64 {
+	out := make([]float64, len(v))
+	for i := range rows {
+		for j := range cols {
+			out[j*rows+i] = v[i*cols+j]
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package nn
+
+import "starling/tensor"
+
+// sumConv is the layer behind GCN, GraphSAGE and GIN's first half:
+//
+//	y = dropout(act( A·x·W + x·R + b ))
+//
+// with A the graph's adjacency under a Reduction, W in x out, R (the root weight)
+// in x out or absent, x [src, in], y [dst, out].
+//
+// Two orders give the same y. Transform first, A·(x·W), aggregates rows of width
+// out; aggregate first, (A·x)·W, rows of width in. The narrower wins; with equal
+// widths aggregate first, because the product then ends in bias and activation
+// while its rows are in cache.
+//
+// Backwards, with g the gradient before the activation, there are two ways too:
+//
+//	s = Aᵀ·g;  dW = xᵀ·s;  dx = s·Wᵀ              aggregates width out, keeps nothing
+//	dW = (A·x)ᵀ·g;  dx = Aᵀ·(g·Wᵀ)                aggregates width in, keeps A·x
+//
+// The first is used where out <= in, whatever the order forwards was: A·x is then
+// not kept, which saves a matrix a layer. The second is used where in < out, and
+// for constant features, whose A·x is there anyway and whose dx nobody wants, so
+// that their first layer aggregates nothing at all in an epoch.
+type sumConv struct {
+	output
+	reduce Reduction
+	w, r   *Param // r may be nil
+	eps    *Param // GIN's, or nil: then reduce.Self is 1 + eps
+
+	x        Input
+	constant bool // sum is the aggregator's, for constant features
+	msg, sum tensor.Matrix
+	y        tensor.Matrix
+
+	wantDX       bool
+	g, dmsg, out tensor.Matrix
+}
+
+func (c *sumConv) Forward(p *Pass, x Input) tensor.Matrix { return convForward(c, p, c.layer, x) }
+
+func (c *sumConv) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return convBackward(c, p, dy, wantDX)
+}
+
+// in and outWidth are the layer's widths.
+func (c *sumConv) in() int       { return c.w.Value.Rows }
+func (c *sumConv) outWidth() int { return c.w.Value.Cols }
+
+// sumsFirst reports whether rows are aggregated before they are transformed.
+func (c *sumConv) sumsFirst() bool {
+	return c.x.Sparse == nil && (c.constant || c.eps != nil || c.in() <= c.outWidth())
+}
+
+// keepsSum reports whether the backward pass uses A·x.
+func (c *sumConv) keepsSum() bool {
+	return c.sumsFirst() && (c.constant || c.eps != nil || c.in() < c.outWidth())
+}
+
+func (c *sumConv) Begin(p *Pass, x Input) {
+	dst, src := p.Agg.Rows(c.layer)
+	c.x, c.constant = x, false
+	if c.eps != nil {
+		self := make([]float64, 1)
+		p.Dev.Download(self, c.eps.Value)
+		c.reduce.Self = 1 + self[0]
+	}
+	if x.Constant && x.Sparse == nil && c.eps == nil {
+		c.sum, c.constant = p.Agg.Constant(c.reduce, x.Matrix)
+	}
+	c.y = p.Dev.Scratch(p.rowType(), dst, c.outWidth())
+	switch {
+	case c.constant:
+	case c.sumsFirst():
+		c.sum = p.Dev.Scratch(p.rowType(), dst, c.in())
+	default:
+		c.msg = p.Dev.Scratch(p.rowType(), src, c.outWidth())
+	}
+}
+
+func (c *sumConv) Send(p *Pass, lo, hi int) {
+	if !c.sumsFirst() {
+		c.x.times(p.Dev, c.msg.Slice(lo, hi), c.w.Value, lo, hi, false, tensor.After{})
+	}
+}
+
+func (c *sumConv) Gather(p *Pass) {
+	switch {
+	case c.constant:
+	case c.sumsFirst():
+		p.Agg.Sum(c.layer, c.reduce, c.sum, c.x.Matrix)
+	default:
+		p.Agg.Sum(c.layer, c.reduce, c.y, c.msg)
+	}
+}
+
+// Finish ends in the product that can carry the activation: the root's if there
+// is one, else W's, else a pass of its own.
+func (c *sumConv) Finish(p *Pass, lo, hi int) {
+	y, after := c.y.Slice(lo, hi), rowsOf(c.after(p), lo, hi)
+	if c.sumsFirst() {
+		first := after
+		if c.r != nil {
+			first = tensor.After{}
+		}
+		rows(c.sum).times(p.Dev, y, c.w.Value, lo, hi, false, first)
+	}
+	switch {
+	case c.r != nil:
+		c.x.times(p.Dev, y, c.r.Value, lo, hi, true, after)
+	case !c.sumsFirst():
+		p.Dev.Activate(y, y, after)
+	}
+}
+
+func (c *sumConv) End(p *Pass) tensor.Matrix {
+	c.free(p, &c.msg)
+	if !c.constant && !(p.Train && c.keepsSum()) {
+		c.free(p, &c.sum)
+	}
+	return c.y
+}
+
+// free gives a matrix back and forgets it.
+func (c *sumConv) free(p *Pass, m *tensor.Matrix) {
+	if !m.IsZero() {
+		p.Dev.Free(*m)
+	}
+	*m = tensor.Matrix{}
+}
+
+func (c *sumConv) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	_, src := p.Agg.Rows(c.layer)
+	c.g, c.wantDX = dy, wantDX
+	if wantDX {
+		c.out = p.Dev.Scratch(p.rowType(), src, c.in())
+	}
+	switch {
+	case !c.keepsSum():
+		c.dmsg = p.Dev.Scratch(p.rowType(), src, c.outWidth())
+	case wantDX || c.eps != nil:
+		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in())
+	}
+}
+
+func (c *sumConv) FinishGrad(p *Pass) {
+	c.grad(p, c.g, c.y)
+	if c.r != nil {
+		c.x.gradWeight(p.Dev, c.r.Grad, c.g)
+	}
+	if !c.keepsSum() {
+		return
+	}
+	rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.g)
+	if !c.dmsg.IsZero() {
+		p.Dev.MatMul(c.dmsg, c.g, c.w.Value, tensor.MatMul{TransB: true})
+	}
+	if c.eps != nil {
+		d := []float64{p.Dev.Dot(c.dmsg, c.x.Slice(0, c.dmsg.Rows))}
+		sum := p.Dev.New(p.Dev.Type(), 1, 1)
+		p.Dev.Upload(sum, d)
+		p.Dev.Combine(c.eps.Grad, 1, c.eps.Grad, 1, sum)
+		p.Dev.Free(sum)
+	}
+}
+
+func (c *sumConv) GatherGrad(p *Pass) {
+	switch {
+	case !c.keepsSum():
+		p.Agg.SumGrad(c.layer, c.reduce, c.dmsg, c.g)
+	case c.wantDX:
+		p.Agg.SumGrad(c.layer, c.reduce, c.out, c.dmsg)
+	}
+}
+
+func (c *sumConv) SendGrad(p *Pass) {
+	if !c.keepsSum() {
+		c.x.gradWeight(p.Dev, c.w.Grad, c.dmsg)
+		if c.wantDX {
+			p.Dev.MatMul(c.out, c.dmsg, c.w.Value, tensor.MatMul{TransB: true})
+		}
+	}
+	if c.wantDX && c.r != nil {
+		p.Dev.MatMul(c.out.Slice(0, c.g.Rows), c.g, c.r.Value, tensor.MatMul{TransB: true, Add: true})
+	}
+}
+
+func (c *sumConv) EndGrad(p *Pass) tensor.Matrix {
+	c.free(p, &c.dmsg)
+	if !c.constant {
+		c.free(p, &c.sum)
+	}
+	dx := c.out
+	c.out, c.g, c.sum, c.x = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}
+	return dx
+}

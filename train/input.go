@@ -1,0 +1,70 @@
+package train
+
+import (
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+)
+
+// input puts features on the device in the form the first layer uses: sparse rows
+// stay sparse; dense ones are used where they lie, unless they must change type or scale.
+func input(dev tensor.Device, f *graph.Features, opt Options) nn.Input {
+	if opt.RowNormalise {
+		f = f.RowNormalise()
+	}
+	switch f.Kind() {
+	case graph.Sparse:
+		return sparseInput(dev, f)
+	case graph.BFloat16:
+		return dense(dev, dev.FromHostBF16(f.Rows, f.Cols, f.BF16), opt.Rows)
+	}
+	return dense(dev, dev.FromHost(f.Rows, f.Cols, f.F32), opt.Rows)
+}
+
+func dense(dev tensor.Device, m tensor.Matrix, rows tensor.DType) nn.Input {
+	if t := dev.RowType(rows); m.Type() != t {
+		other := dev.Scratch(t, m.Rows, m.Cols)
+		dev.Copy(other, m)
+		m = other
+	}
+	return nn.Input{Matrix: m, Constant: true}
+}
+
+// sparseInput is a feature matrix in both orientations: forwards rows of vertices
+// meet the weights, backwards columns meet the gradient.
+func sparseInput(dev tensor.Device, f *graph.Features) nn.Input {
+	s := dev.SparseMatrix(f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)
+	ptr, index, perm := transpose(f.Cols, f.Indptr, f.Indices)
+	return nn.Input{Sparse: s, SparseT: dev.SparseTranspose(s, ptr, index, perm), Constant: true}
+}
+
+// transpose of a CSR structure: for each column its rows in order, and the entry each stands for.
+func transpose(cols int, ptr []int64, index []uint32) (tptr []int64, tindex, perm []uint32) {
+	tptr = make([]int64, cols+1)
+	for _, c := range index {
+		tptr[c+1]++
+	}
+	for c := range cols {
+		tptr[c+1] += tptr[c]
+	}
+	next := append([]int64(nil), tptr[:cols]...)
+	tindex, perm = make([]uint32, len(index)), make([]uint32, len(index))
+	for v := range len(ptr) - 1 {
+		for e := ptr[v]; e < ptr[v+1]; e++ {
+			at := next[index[e]]
+			next[index[e]]++
+			tindex[at], perm[at] = uint32(v), uint32(e)
+		}
+	}
+	return tptr, tindex, perm
+}
+
+// labels as the device keeps them: unlabelled vertices never occur in a split, so
+// any number serves for them.
+func labels(l *graph.Labels) []uint32 {
+	out := make([]uint32, len(l.Class))
+	for i, c := range l.Class {
+		out[i] = uint32(c)
+	}
+	return out
+}
