@@ -55,6 +55,9 @@ func Create(dir string, opt WriterOptions) (*Writer, error) {
 	return w, nil
 }
 
+// Dir is where the dataset will appear.
+func (w *Writer) Dir() string { return w.dir }
+
 // checkTarget refuses to write over anything but a dataset, and over that only when told to.
 func checkTarget(dir string, overwrite bool) error {
 	if _, err := os.Lstat(dir); err != nil {
