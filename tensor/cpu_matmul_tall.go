@@ -71,15 +71,40 @@ func (g tallTall) slice(t *simd.Tile, sum, a, b Matrix, roomA, roomB []float32, 
 	t.ARow, t.AStep, t.CRow = 4, 4*g.mr, 4*sum.stride
 	t.K, t.Add = a.Rows, flag(add)
 	abase, bbase, cbase := unsafe.Pointer(&roomA[0]), unsafe.Pointer(&roomB[0]), unsafe.Pointer(&sum.f32[0])
+	next := g.nextSlice(a, b)
 	for j := 0; j < g.n; j += g.nr {
 		t.Cols = min(g.nr, g.n-j)
 		t.B = unsafe.Add(bbase, 4*j*g.depth)
 		for i := 0; i < g.m; i += g.mr {
 			t.A = unsafe.Add(abase, 4*i*g.depth)
 			t.C = unsafe.Add(cbase, 4*(i*sum.stride+j))
+			t.Ahead, t.AheadStep = next.take(t.K)
 			t.Run(g.level, min(g.mr, g.m-i))
 		}
 	}
+}
+
+// ahead hands out the memory of the next slice to the tiles of this one: first a's,
+// then b's rows, so many bytes each step of k.
+type ahead struct {
+	at, end, then uintptr
+	step          int
+}
+
+func (g tallTall) nextSlice(a, b Matrix) ahead {
+	bytes := func(m Matrix) int { return m.Rows * m.stride * m.dtype.Size() }
+	steps := simd.Panels(g.m, g.mr) * simd.Panels(g.n, g.nr) * a.Rows
+	atA, atB := uintptr(a.base())+uintptr(bytes(a)), uintptr(b.base())+uintptr(bytes(b))
+	return ahead{at: atA, end: atA + uintptr(bytes(a)), then: atB, step: (bytes(a) + bytes(b) + steps - 1) / steps}
+}
+
+func (x *ahead) take(k int) (uintptr, int) {
+	if x.at >= x.end {
+		x.at, x.end = x.then, ^uintptr(0)
+	}
+	from := x.at
+	x.at += uintptr(k * x.step)
+	return from, x.step
 }
 
 func pack(level simd.Level, dst []float32, src Matrix, width, depth int) {

@@ -1,7 +1,6 @@
 package tensor
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -73,10 +72,9 @@ func dumbMatMul(dst, a, b Matrix, op MatMul) (want, size []float64) {
 			o := i*dst.Cols + j
 			size[o] = abs + math.Abs(want[o])
 			if op.Add {
-				want[o] += sum
-			} else {
-				want[o] = dumbAfter(sum, key, j, op.After)
+				sum += want[o]
 			}
+			want[o] = dumbAfter(sum, key, j, op.After)
 		}
 	}
 	return want, size
@@ -124,7 +122,7 @@ func checkProduct(t *testing.T, c *CPU, dst, a, b Matrix, op MatMul) {
 	}
 }
 
-// product makes the operands of an m x k · k x n product.
+// randomProduct makes the operands of an m x k · k x n product.
 func randomProduct(c *CPU, r *rand.Rand, m, k, n int, op MatMul, types [3]DType, gap bool) (dst, a, b Matrix) {
 	ar, ac, br, bc := m, k, k, n
 	if op.TransA {
@@ -189,7 +187,7 @@ func TestMatMulTall(t *testing.T) {
 				dst, a, b := randomProduct(c, r, 30, 9001, 35, op, types, false)
 				checkProduct(t, c, dst, a, b, op)
 				bias := randomView(c, r, F32, 1, 40, false)
-				op = MatMul{TransB: i == 1, After: After{Bias: bias, Act: ReLU, Dropout: Dropout{P: 0.4, Key: 5, First: 77}}}
+				op = MatMul{TransB: i == 1, Add: i == 2, After: After{Bias: bias, Act: ReLU, Dropout: Dropout{P: 0.4, Key: 5, First: 77}}}
 				dst, a, b = randomProduct(c, r, 4001, 20, 40, op, types, true)
 				checkProduct(t, c, dst, a, b, op)
 			}
@@ -263,7 +261,7 @@ func TestMatMulRefusesWrongSizes(t *testing.T) {
 		func() { c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 3), c.New(F32, 4, 2), MatMul{}) },
 		func() { c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 3), c.New(F32, 3, 3), MatMul{}) },
 		func() {
-			c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 2), c.New(F32, 2, 2), MatMul{Add: true, After: After{Act: ReLU}})
+			c.MatMul(c.New(F32, 2, 2), c.New(F32, 2, 2), c.New(F32, 2, 2), MatMul{After: After{Bias: c.New(F32, 1, 3)}})
 		},
 		func() { c.ColumnSum(c.New(F32, 1, 3), c.New(F32, 5, 2), false) },
 	} {
@@ -277,5 +275,3 @@ func TestMatMulRefusesWrongSizes(t *testing.T) {
 		}()
 	}
 }
-
-var _ = fmt.Sprint

@@ -83,3 +83,12 @@ func addRows(level Level, sum, src []float32, rows, cols, stride int) {
 func addRows16(sum *float32, src *uint16, rows, cols, stride int) {
 	addRows512b16(sum, src, rows, cols, 2*stride)
 }
+
+func fmaLoop(level Level, steps int) int {
+	if level >= AVX512 {
+		fmaLoop512(steps)
+		return steps * 28 * 16 * 2
+	}
+	fmaLoop256(steps)
+	return steps * 12 * 8 * 2
+}

@@ -150,3 +150,7 @@ func addRows512b16(sum *float32, src *uint16, rows int, cols int, stride int)
 
 //go:noescape
 func addRows256(sum *float32, src *float32, rows int, cols int, stride int)
+
+func fmaLoop512(steps int)
+
+func fmaLoop256(steps int)

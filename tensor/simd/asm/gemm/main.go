@@ -30,6 +30,8 @@ func main() {
 	addRows512(false)
 	addRows512(true)
 	addRows2()
+	fmaLoop("fmaLoop512", avx512)
+	fmaLoop("fmaLoop256", avx2)
 	Generate()
 }
 

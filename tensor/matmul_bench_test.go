@@ -1,0 +1,121 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"starling/tensor/simd"
+)
+
+// peerShape is a product of the sizes models have: rows vertices, in -> out.
+type peerShape struct {
+	name          string
+	rows, in, out int
+	op            MatMul
+}
+
+func (s peerShape) String() string {
+	return fmt.Sprintf("%s/rows=%d/in=%d/out=%d", s.name, s.rows, s.in, s.out)
+}
+
+func (s peerShape) flops() float64 { return 2 * float64(s.rows) * float64(s.in) * float64(s.out) }
+
+var (
+	nn = MatMul{}
+	nt = MatMul{TransB: true}
+	tn = MatMul{TransA: true}
+
+	peerShapes = []peerShape{
+		{"NN", 169343, 256, 256, nn}, {"NT", 169343, 256, 256, nt}, {"TN", 169343, 256, 256, tn},
+		{"NN", 169343, 128, 256, nn}, {"NN", 169343, 256, 40, nn}, {"NN", 89250, 500, 256, nn}, {"NN", 60000, 602, 256, nn},
+		{"NT", 169343, 256, 40, nt}, {"TN", 169343, 128, 256, tn}, {"TN", 169343, 256, 40, tn}, {"TN", 89250, 500, 256, tn}, {"TN", 60000, 602, 256, tn},
+		{"NN", 30000, 256, 7, nn}, {"NN", 60000, 256, 47, nn}, {"NN", 19793, 1433, 256, nn}, {"NN", 19793, 1433, 16, nn}, {"TN", 19793, 1433, 16, tn},
+	}
+)
+
+// operands are the matrices of the product: in each case one of them, or dst for
+// TN, is the small in x out one.
+func (s peerShape) operands(c *CPU, rows DType) (dst, a, b Matrix) {
+	switch {
+	case s.op.TransA:
+		dst, a, b = c.New(F32, s.in, s.out), c.New(rows, s.rows, s.in), c.New(rows, s.rows, s.out)
+	case s.op.TransB:
+		dst, a, b = c.New(rows, s.rows, s.out), c.New(rows, s.rows, s.in), c.New(F32, s.out, s.in)
+	default:
+		dst, a, b = c.New(rows, s.rows, s.out), c.New(rows, s.rows, s.in), c.New(F32, s.in, s.out)
+	}
+	for _, m := range []Matrix{a, b} {
+		for i := range m.f32 {
+			m.f32[i] = float32(i%17) - 8
+		}
+		for i := range m.b16 {
+			m.b16[i] = simd.ToBF16(float32(i%17) - 8)
+		}
+	}
+	return dst, a, b
+}
+
+func BenchmarkMatMul(b *testing.B) {
+	for _, s := range peerShapes {
+		for _, t := range []DType{F32, BF16} {
+			for threads := 1; threads <= 2; threads++ {
+				b.Run(fmt.Sprintf("%v/type=%v/threads=%d", s, t, threads), func(b *testing.B) {
+					c := NewCPU(threads)
+					defer c.Close()
+					dst, x, y := s.operands(c, t)
+					var rate, fma []float64
+					for i := range b.N + 1 {
+						our := seconds(func() { c.MatMul(dst, x, y, s.op) })
+						loop := fmaRate(c)
+						if i > 0 { // the first touches the memory
+							rate = append(rate, s.flops()/our/1e9)
+							fma = append(fma, s.flops()/our/loop)
+						}
+					}
+					b.ReportMetric(0, "ns/op")
+					b.ReportMetric(median(rate), "GFLOP/s")
+					b.ReportMetric(median(fma), "of-FMA")
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkColumnSum(b *testing.B) {
+	for _, t := range []DType{F32, BF16} {
+		for threads := 1; threads <= 2; threads++ {
+			b.Run(fmt.Sprintf("rows=169343/cols=256/type=%v/threads=%d", t, threads), func(b *testing.B) {
+				c := NewCPU(threads)
+				defer c.Close()
+				src, dst := c.New(t, 169343, 256), c.New(F32, 1, 256)
+				b.SetBytes(src.Bytes())
+				for range b.N {
+					c.ColumnSum(dst, src, false)
+				}
+			})
+		}
+	}
+}
+
+// fmaRate is the rate of a plain FMA loop on all threads of the device.
+func fmaRate(c *CPU) float64 {
+	const steps, chunks = 20_000, 32
+	var flops [chunks]int
+	t := seconds(func() {
+		c.run(chunks, func(chunk, _ int) { flops[chunk] = simd.FMALoop(c.level, steps) })
+	})
+	return float64(flops[0]) * chunks / t
+}
+
+func seconds(f func()) float64 {
+	start := time.Now()
+	f()
+	return time.Since(start).Seconds()
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}

@@ -1,0 +1,82 @@
+//go:build openblas
+
+package tensor
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/ebitengine/purego"
+
+	"starling/tensor/simd"
+)
+
+// The comparison with OpenBLAS (Debian: libopenblas0-pthread), ours, OpenBLAS and
+// a plain FMA loop taking turns in one run:
+//
+//	go test -tags openblas -run '^$' -bench Peers ./tensor
+//
+// Reported per shape and threads: our rate, its ratio to the FMA loop and to
+// OpenBLAS (medians). OPENBLAS_CORETYPE=SKYLAKEX is set here unless the
+// environment names another, because Debian's version takes newer processors for old ones.
+
+type openblas struct {
+	threads func(n int32)
+	sgemm   func(order, transA, transB, m, n, k int32, alpha float32, a *float32, lda int32, b *float32, ldb int32, beta float32, c *float32, ldc int32)
+	core    func() string
+}
+
+func openOpenBLAS(b *testing.B) openblas {
+	if os.Getenv("OPENBLAS_CORETYPE") == "" && simd.Supported() >= simd.AVX512 {
+		os.Setenv("OPENBLAS_CORETYPE", "SKYLAKEX")
+	}
+	lib, err := purego.Dlopen("libopenblas.so.0", purego.RTLD_NOW)
+	if err != nil {
+		b.Skipf("OpenBLAS is not installed (Debian: apt-get install libopenblas0-pthread): %v", err)
+	}
+	var o openblas
+	purego.RegisterLibFunc(&o.threads, lib, "openblas_set_num_threads")
+	purego.RegisterLibFunc(&o.sgemm, lib, "cblas_sgemm")
+	purego.RegisterLibFunc(&o.core, lib, "openblas_get_corename")
+	return o
+}
+
+func (o openblas) multiply(dst, a, b Matrix, op MatMul) {
+	trans := func(t bool) int32 { return map[bool]int32{false: 111, true: 112}[t] }
+	depth := a.Cols
+	if op.TransA {
+		depth = a.Rows
+	}
+	o.sgemm(101, trans(op.TransA), trans(op.TransB), int32(dst.Rows), int32(dst.Cols), int32(depth),
+		1, &a.f32[0], int32(a.stride), &b.f32[0], int32(b.stride), 0, &dst.f32[0], int32(dst.stride))
+}
+
+func BenchmarkPeers(b *testing.B) {
+	blas := openOpenBLAS(b)
+	for _, s := range peerShapes {
+		for threads := 1; threads <= 2; threads++ {
+			b.Run(fmt.Sprintf("%v/threads=%d", s, threads), func(b *testing.B) {
+				c := NewCPU(threads)
+				defer c.Close()
+				blas.threads(int32(threads))
+				dst, x, y := s.operands(c, F32)
+				var ours, theirs, fma []float64
+				for i := range b.N + 1 {
+					our := seconds(func() { c.MatMul(dst, x, y, s.op) })
+					their := seconds(func() { blas.multiply(dst, x, y, s.op) })
+					loop := fmaRate(c)
+					if i > 0 { // the first touches the memory
+						ours = append(ours, s.flops()/our/1e9)
+						theirs = append(theirs, their/our)
+						fma = append(fma, s.flops()/our/loop)
+					}
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median(ours), "GFLOP/s")
+				b.ReportMetric(median(fma), "of-FMA")
+				b.ReportMetric(median(theirs), "of-"+blas.core())
+			})
+		}
+	}
+}
