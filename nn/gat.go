@@ -12,12 +12,12 @@ import "starling/tensor"
 // y [n, H·C], or [n, C] for the mean.
 type gat struct {
 	output
-	heads    int
-	slope    float64
-	attDrop  float64
-	w        *Param
-	src, dst *Param
-	mean     tensor.Matrix // H·C x C, averages the heads; none to concatenate
+	heads, out int
+	slope      float64
+	attDrop    float64
+	w          *Param
+	src, dst   *Param
+	mean       tensor.Matrix // H·C x C, averages the heads; none to concatenate
 
 	x                    Input
 	z, left, right, stat tensor.Matrix
@@ -34,12 +34,12 @@ func newGAT(b *builder, in, c, heads int, concat bool, attDrop float64, o output
 	head := []int{1, heads, c}
 	l.src = b.add("att_src", head, false, 1, heads*c, glorot(heads, c))
 	l.dst = b.add("att_dst", head, false, 1, heads*c, glorot(heads, c))
-	out := heads * c
+	l.out = heads * c
 	if !concat {
-		out = c
+		l.out = c
 		l.mean = averaging(b.dev, heads, c)
 	}
-	l.bias = b.vector("bias", out, zeros)
+	l.bias = b.vector("bias", l.out, zeros)
 	l.w = b.weight("lin.weight", in, heads*c, glorot(in, heads*c))
 	return l
 }
@@ -62,7 +62,7 @@ func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 }
 
 func (l *gat) attention(p *Pass) tensor.Attention {
-	return tensor.Attention{Heads: l.heads, Slope: float32(l.slope),
+	return tensor.Attention{Heads: l.heads, Slope: l.slope,
 		Dropout: p.dropout(l.layer, drawAttention, l.attDrop), SrcIDs: p.IDs}
 }
 
@@ -75,7 +75,7 @@ func (l *gat) Begin(p *Pass, x Input) {
 	l.right = p.Dev.Scratch(t, dst, l.heads)
 	l.stat = p.Dev.Scratch(t, dst, 2*l.heads)
 	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
-	l.y = p.Dev.Scratch(p.rowType(), dst, l.bias.Value.Cols)
+	l.y = p.Dev.Scratch(p.rowType(), dst, l.out)
 }
 
 func (l *gat) Send(p *Pass, lo, hi int) {

@@ -115,7 +115,9 @@ func (c *sumConv) Finish(p *Pass, lo, hi int) {
 }
 
 func (c *sumConv) End(p *Pass) tensor.Matrix {
-	c.free(p, &c.msg)
+	if !(p.Train && c.eps != nil) { // ε's gradient needs the messages
+		c.free(p, &c.msg)
+	}
 	if !c.constant && !(p.Train && c.keepsSum()) {
 		c.free(p, &c.sum)
 	}
@@ -150,6 +152,9 @@ func (c *sumConv) FinishGrad(p *Pass) {
 		c.x.gradWeight(p.Dev, c.r.Grad, c.g)
 	}
 	if !c.keepsSum() {
+		if c.eps != nil {
+			c.gradEps(p, c.g, c.msg.Slice(0, c.g.Rows))
+		}
 		return
 	}
 	rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.g)
@@ -157,12 +162,16 @@ func (c *sumConv) FinishGrad(p *Pass) {
 		p.Dev.MatMul(c.dmsg, c.g, c.w.Value, tensor.MatMul{TransB: true})
 	}
 	if c.eps != nil {
-		d := []float64{p.Dev.Dot(c.dmsg, c.x.Slice(0, c.dmsg.Rows))}
-		sum := p.Dev.New(p.Dev.Type(), 1, 1)
-		p.Dev.Upload(sum, d)
-		p.Dev.Combine(c.eps.Grad, 1, c.eps.Grad, 1, sum)
-		p.Dev.Free(sum)
+		c.gradEps(p, c.dmsg, c.x.Slice(0, c.dmsg.Rows))
 	}
+}
+
+// gradEps adds to the gradient of ε: the own rows' part of the sums, met by the sums' gradient.
+func (c *sumConv) gradEps(p *Pass, dsum, own tensor.Matrix) {
+	d := p.Dev.New(p.Dev.Type(), 1, 1)
+	p.Dev.Upload(d, []float64{p.Dev.Dot(dsum, own)})
+	p.Dev.Combine(c.eps.Grad, 1, c.eps.Grad, 1, d)
+	p.Dev.Free(d)
 }
 
 func (c *sumConv) GatherGrad(p *Pass) {
@@ -188,6 +197,7 @@ func (c *sumConv) SendGrad(p *Pass) {
 
 func (c *sumConv) EndGrad(p *Pass) tensor.Matrix {
 	c.free(p, &c.dmsg)
+	c.free(p, &c.msg)
 	if !c.constant {
 		c.free(p, &c.sum)
 	}

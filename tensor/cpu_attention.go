@@ -118,7 +118,7 @@ func (c *CPU) Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op At
 	width := z.Cols / op.Heads
 	headPanels(op.Heads, func(lo, hi int) {
 		c.attendPanel(dst.Columns(lo*width, hi*width), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
-			adj, z.Columns(lo*width, hi*width), left.Columns(lo, hi), right.Columns(lo, hi), op.Slope, op.dropout(lo))
+			adj, z.Columns(lo*width, hi*width), left.Columns(lo, hi), right.Columns(lo, hi), float32(op.Slope), op.dropout(lo))
 	})
 }
 

@@ -25,7 +25,7 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 		c.packAttention(packed, right.Columns(lo, hi), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
 			dst.Columns(from, to), ddst.Columns(from, to))
 		c.attendGradPanel(dz.Columns(from, to), dleft.Columns(lo, hi), edge, adjT, z.Columns(from, to),
-			left.Columns(lo, hi), packed, ddst.Columns(from, to), op.Slope, op.dropout(lo))
+			left.Columns(lo, hi), packed, ddst.Columns(from, to), float32(op.Slope), op.dropout(lo))
 	})
 	c.sumEntries(dright, adj, edge)
 }

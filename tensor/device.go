@@ -175,7 +175,7 @@ type Aggregate struct {
 // Attention are the settings of an attention layer.
 type Attention struct {
 	Heads int
-	Slope float32 // of the leaky ReLU on scores
+	Slope float64 // of the leaky ReLU on scores
 	// Dropout of attention coefficients: IDs are those of the rows (destinations);
 	// the draw is keyed by destination, source and head.
 	Dropout Dropout

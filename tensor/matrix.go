@@ -60,7 +60,7 @@ func (m Matrix) Columns(lo, hi int) Matrix {
 
 // Reshape is the same numbers as rows x cols. REQUIRES: m has no gaps between rows.
 func (m Matrix) Reshape(rows, cols int) Matrix {
-	if m.stride != m.Cols || rows*cols != m.Rows*m.Cols {
+	if !m.contiguous() || rows*cols != m.Rows*m.Cols {
 		panic(fmt.Sprintf("tensor: %v does not reshape to %dx%d", m, rows, cols))
 	}
 	m.Rows, m.Cols, m.stride = rows, cols, cols
@@ -98,7 +98,7 @@ func (m Matrix) row16(i int) []uint16 { return m.b16[i*m.stride : i*m.stride+m.C
 func (m Matrix) row64(i int) []float64 { return m.f64[i*m.stride : i*m.stride+m.Cols] }
 
 // contiguous reports whether rows follow each other without gaps.
-func (m Matrix) contiguous() bool { return m.stride == m.Cols || m.Rows <= 1 }
+func (m Matrix) contiguous() bool { return m.stride == m.Cols || m.Rows <= 1 || m.Cols == 0 }
 
 // wrap makes a matrix of raw memory. REQUIRES: len(raw) >= rows*cols*t.Size().
 func wrap(t DType, rows, cols int, raw []byte) Matrix {

@@ -119,7 +119,7 @@ func (r *Ref) Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op At
 		row := adj.index[adj.ptr[i]:adj.ptr[i+1]]
 		for h := range op.Heads {
 			score := func(j uint32) float64 {
-				return leaky(left.row64(int(j))[h]+right.row64(i)[h], float64(op.Slope))
+				return leaky(left.row64(int(j))[h]+right.row64(i)[h], op.Slope)
 			}
 			top, sum := math.Inf(-1), 0.0
 			for _, j := range row {
@@ -152,11 +152,11 @@ func (r *Ref) AttendGrad(dz, dleft, dright Matrix, adj, _ *Sparse, z, left, righ
 			delta := dot64(g, dst.row64(i)[h*w:(h+1)*w])
 			for _, j := range adj.index[adj.ptr[i]:adj.ptr[i+1]] {
 				pre := left.row64(int(j))[h] + right.row64(i)[h]
-				alpha := math.Exp(leaky(pre, float64(op.Slope))-stat.row64(i)[h]) * stat.row64(i)[op.Heads+h]
+				alpha := math.Exp(leaky(pre, op.Slope)-stat.row64(i)[h]) * stat.row64(i)[op.Heads+h]
 				drop := op.coefficientFactor(i, int(j), h)
 				de := alpha * (drop*dot64(g, z.row64(int(j))[h*w:(h+1)*w]) - delta)
 				if pre <= 0 {
-					de *= float64(op.Slope)
+					de *= op.Slope
 				}
 				addScaled(dz.row64(int(j))[h*w:(h+1)*w], g, alpha*drop)
 				dleft.row64(int(j))[h] += de
