@@ -1,0 +1,69 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+
+	"starling/graph"
+)
+
+// Problem is a graph to be cut into parts.
+type Problem struct {
+	Graph *graph.CSR // in-edges; methods that need it see it as undirected
+	Parts int
+	// Seed keys every random choice. The result depends on it and on the problem,
+	// never on the number of threads.
+	Seed    uint64
+	Threads int // 0: all cores
+	// Objective is what the methods that optimise minimise.
+	Objective Objective
+	// Constraints are to be balanced at once. None means vertices alone, within 5%.
+	Constraints []Constraint
+	// Splits are for methods that look at training, validation and test vertices.
+	Splits graph.Splits
+	// Progress, if set, is told how far a stage has come.
+	Progress func(stage string, done, total int64)
+}
+
+// Objective is what a good partition has little of.
+type Objective uint8
+
+const (
+	// Cut: undirected edges between parts.
+	Cut Objective = iota
+	// Volume: the sum over parts of the remote vertices they need.
+	Volume
+)
+
+// Constraint asks that no part weighs more than (1+Tolerance) times the mean.
+type Constraint struct {
+	Name string
+	// Weight of each vertex; nil: one each.
+	Weight    []uint32
+	Tolerance float64
+}
+
+// Of is the weight of a vertex.
+func (c *Constraint) Of(v int) int64 {
+	if c.Weight == nil {
+		return 1
+	}
+	return int64(c.Weight[v])
+}
+
+// Method cuts a graph: the part of each vertex, in 0..Parts-1.
+type Method func(ctx context.Context, p *Problem) ([]uint32, error)
+
+// Unbalanced is the error of a method that could not meet a constraint. The
+// partition it found is the best there was.
+type Unbalanced struct {
+	Constraint string
+	Heaviest   float64 // the heaviest part over the mean
+	Allowed    float64
+	Parts      []uint32
+}
+
+func (e *Unbalanced) Error() string {
+	return fmt.Sprintf("constraint %q cannot be met: the heaviest part is %.3f times the mean, at most %.3f was asked for; allow more, or ask for fewer parts",
+		e.Constraint, e.Heaviest, e.Allowed)
+}
