@@ -70,7 +70,7 @@ func flatten(ms ...*Matrix) (tail []Matrix) {
 			return nil
 		}
 	}
-	if ms[0].Cols >= flatRow {
+	if ms[0].Cols >= flatRow || n < flatRow {
 		return nil
 	}
 	tail = make([]Matrix, len(ms))
@@ -78,10 +78,11 @@ func flatten(ms ...*Matrix) (tail []Matrix) {
 		if m.IsZero() {
 			continue
 		}
-		whole := n / flatRow * flatRow
-		line := Matrix{Rows: 1, Cols: n, stride: n, dtype: m.dtype, f32: m.f32, b16: m.b16, f64: m.f64}
-		tail[k] = line.Columns(whole, n)
-		*m = line.Columns(0, whole).Reshape(n/flatRow, flatRow)
+		line := *m
+		line.Rows, line.Cols, line.stride = 1, n, n
+		tail[k] = line.Columns(n/flatRow*flatRow, n)
+		*m = line.Columns(0, n/flatRow*flatRow)
+		m.Rows, m.Cols, m.stride = n/flatRow, flatRow, flatRow
 	}
 	return tail
 }
@@ -289,13 +290,14 @@ func sumChunk(ms []Matrix) (chunk, step int) {
 }
 
 // sumColumns runs body on steps of rows; body adds to sums, one float32 a column
-// for each of dst. They go into dst by way of float64, in order of rows.
+// for each of dst, the second's at padded(cols). They go into dst by way of float64, in order of rows.
 func (c *CPU) sumColumns(ms []Matrix, dst [][]float32, body func(lo, hi int, sums []float32)) {
 	rows, cols := ms[0].Rows, ms[0].Cols
 	if rows == 0 || cols == 0 {
 		return
 	}
-	n := len(dst) * cols
+	room := padded(cols)
+	n := len(dst) * room
 	chunk, step := sumChunk(ms)
 	partial := c.New(F64, (rows+chunk-1)/chunk, n)
 	defer c.Free(partial)
@@ -314,10 +316,13 @@ func (c *CPU) sumColumns(ms []Matrix, dst [][]float32, body func(lo, hi int, sum
 	total := addRows(partial)
 	for k, d := range dst {
 		for j := range cols {
-			d[j] = float32(float64(d[j]) + total[k*cols+j])
+			d[j] = float32(float64(d[j]) + total[k*room+j])
 		}
 	}
 }
+
+// padded is the room the sums of n columns take: loops store whole vectors.
+func padded(n int) int { return (n + 15) / 16 * 16 }
 
 // addRows adds all rows of a float64 matrix to the first, in order.
 func addRows(m Matrix) []float64 {

@@ -49,7 +49,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 
 // softmaxRoom has a row a thread: the sums and gaps of a chunk, then a row of exponentials.
 func (c *CPU) softmaxRoom(size, cols int) Matrix {
-	return c.Scratch(F32, c.threads, 2*size+(cols+15)/16*16)
+	return c.Scratch(F32, c.threads, 2*size+padded(cols))
 }
 
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
@@ -175,8 +175,8 @@ func runLength(list []uint32) int {
 func (c *CPU) bceRows(dlogits, logits, targets Matrix, lo, hi int, scale float64) (loss float64) {
 	const most = 1000 // factors a product can take, see simd.BCE
 	cols := logits.Cols
-	wide := min(cols, most*16)
-	step := max(1, most/((wide+15)/16))
+	wide := min(cols, most*8)
+	step := max(1, most/((wide+7)/8))
 	for i := lo; i < hi; i += step {
 		for j := 0; j < cols; j += wide {
 			b := simd.BCE{Rows: min(step, hi-i), Cols: min(wide, cols-j), Scale: float32(scale)}

@@ -34,20 +34,21 @@ func (c *CPU) sumPairs(sums Matrix, ms []Matrix, at func(lo int) simd.ColumnSums
 		return
 	}
 	chunk, step := sumChunk(ms)
-	partial := c.New(F64, (rows+chunk-1)/chunk, 2*cols)
+	room := padded(cols)
+	partial := c.New(F64, (rows+chunk-1)/chunk, 2*room)
 	defer c.Free(partial)
 	c.forRows(rows, chunk, func(lo, hi, k, _ int) {
 		p := partial.row64(k)
 		for i := lo; i < hi; i += step {
 			s := at(i)
 			s.Rows, s.Cols = min(i+step, hi)-i, cols
-			s.First, s.Other = &p[0], &p[cols]
+			s.First, s.Other = &p[0], &p[room]
 			s.Run(c.level)
 		}
 	})
 	total := addRows(partial)
 	copy(sums.row64(0), total[:cols])
-	copy(sums.row64(1), total[cols:])
+	copy(sums.row64(1), total[room:])
 }
 
 // Moments: mean and biased variance from sums.
@@ -109,12 +110,13 @@ func (c *CPU) BatchNormSums(gs, dy, x, mv Matrix, eps float64) {
 	if x.Cols == 0 {
 		return
 	}
-	rdev := make([]float64, x.Cols)
-	for j := range rdev {
+	mean, rdev := make([]float64, padded(x.Cols)), make([]float64, padded(x.Cols))
+	copy(mean, mv.row64(0))
+	for j := range x.Cols {
 		rdev[j] = 1 / math.Sqrt(mv.row64(1)[j]+eps)
 	}
 	c.sumPairs(gs, []Matrix{dy, x}, func(lo int) simd.ColumnSums {
-		return simd.ColumnSums{Dy: dy.block(lo), X: x.block(lo), Mean: &mv.row64(0)[0], Rdev: &rdev[0]}
+		return simd.ColumnSums{Dy: dy.block(lo), X: x.block(lo), Mean: &mean[0], Rdev: &rdev[0]}
 	})
 }
 
@@ -200,7 +202,7 @@ func (c *CPU) LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix) {
 		g := simd.LayerGrad{
 			Dx: dx.block(lo), Dy: dy.block(lo), X: x.block(lo), Rows: hi - lo, Cols: x.Cols,
 			Stat: &stat.row(lo)[0], StatStride: stat.stride * 4,
-			Gamma: scale, DGamma: &sums[0], DBeta: &sums[x.Cols],
+			Gamma: scale, DGamma: &sums[0], DBeta: &sums[padded(x.Cols)],
 		}
 		g.Run(c.level)
 	})

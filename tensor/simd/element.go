@@ -145,7 +145,8 @@ func activate(act uint8, x float32) float32 {
 // ActGrad computes the gradient before an activation and dropout from the
 // gradient Dy after them and their result Y. ReLU needs no draw: what was dropped
 // is zero in Y. The others recover act' from Y without the dropout's scale and
-// draw again. Sums, if given, gets the sum of each column of Dx added.
+// draw again. Sums, if given, gets the sum of each column of Dx added; it has room
+// for Cols rounded up to 16.
 type ActGrad struct {
 	Dx, Dy, Y  Block
 	Rows, Cols int

@@ -1,3 +1,5 @@
+//go:build !amd64
+
 package simd
 
 func runMap(_ Level, m *Map)               { mapGeneric(m) }

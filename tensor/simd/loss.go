@@ -99,9 +99,9 @@ func argmaxGeneric(a *Argmax) {
 //	loss = max(x,0) - x·t + log(1 + exp(-|x|));  Dst (if any) = Scale·(sigmoid(x) - t)
 //
 // Linear gets the sum of the first two terms. The logarithms are not taken one by
-// one: Product, sixteen lanes that start at 1, is multiplied by the arguments, each
-// at most 2, so that the caller takes sixteen logarithms a block.
-// REQUIRES: Rows·ceil(Cols/16) <= 1000, so that no product overflows.
+// one: Product, lanes that start at 1, is multiplied by the arguments, each at most
+// 2, so that the caller takes sixteen logarithms a block.
+// REQUIRES: Rows·ceil(Cols/8) <= 1000, so that no product overflows.
 type BCE struct {
 	X, T, Dst  Block
 	Rows, Cols int

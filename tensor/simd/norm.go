@@ -4,7 +4,7 @@ import "math"
 
 // ColumnSums adds to two float64 sums a column. Without Mean they are of x and x²
 // (X alone is read); with it they are of dy and dy·xhat, where
-// xhat = (x - Mean_j)·Rdev_j.
+// xhat = (x - Mean_j)·Rdev_j. All four vectors have room for Cols rounded up to 8.
 type ColumnSums struct {
 	X, Dy        Block
 	Rows, Cols   int
@@ -97,7 +97,8 @@ func rowMomentsGeneric(m *RowMoments) {
 //
 //	dx = rdev_i·(g - mean_j(g) - xhat·mean_j(g·xhat))
 //
-// and the column sums of dy·xhat and dy are added to DGamma and DBeta.
+// and the column sums of dy·xhat and dy are added to DGamma and DBeta, which have
+// room for Cols rounded up to 16.
 type LayerGrad struct {
 	Dx, Dy, X            Block
 	Rows, Cols           int

@@ -1,0 +1,263 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const dropC0 = 0x9e3779b1
+
+// iota16 is column·c0 of the first sixteen columns.
+var iota16 Mem
+
+// drops draws sixteen (or eight) columns of a row at a time.
+type drops struct {
+	k         *kernel
+	ids, id   reg.GPVirtual
+	next, top vec // the hash's start for the next columns; the upper half of the row's key
+}
+
+func (k *kernel) newDrops() *drops {
+	d := &drops{k: k, next: k.reg(), top: k.reg()}
+	d.ids, d.id = k.load("Drop.IDs"), GP64()
+	MOVL(k.field("Drop.First"), d.id.As32())
+	return d
+}
+
+// row computes the key of the next row.
+func (d *drops) row() {
+	have, z, t := label("id"), GP64(), GP64()
+	MOVQ(d.id, z)
+	TESTQ(d.ids, d.ids)
+	JZ(LabelRef(have))
+	MOVL(Mem{Base: d.ids}, z.As32())
+	ADDQ(Imm(4), d.ids)
+	Label(have)
+	INCL(d.id.As32())
+	INCQ(z)
+	for _, step := range []struct {
+		shift uint64
+		mul   uint64
+	}{{0, 0x9e3779b97f4a7c15}, {30, 0xbf58476d1ce4e5b9}, {27, 0x94d049bb133111eb}, {31, 0}} {
+		if step.shift > 0 {
+			MOVQ(z, t)
+			SHRQ(Imm(step.shift), t)
+			XORQ(t, z)
+		}
+		if step.mul > 0 {
+			MOVQ(U64(step.mul), t)
+			IMULQ(t, z)
+		}
+		if step.shift == 0 {
+			ADDQ(d.k.field("Drop.Key"), z)
+		}
+	}
+	x := XMM()
+	VMOVQ(z, x)
+	VPBROADCASTD(x, d.next)
+	VPADDD(iota16, d.next, d.next)
+	VPSRLQ(Imm(32), x, x)
+	VPBROADCASTD(x, d.top)
+}
+
+// apply keeps and scales, or zeroes, the numbers of the next columns.
+func (d *drops) apply(v []vec) {
+	k := d.k
+	c1, c2 := k.all(bits(0x7feb352d)), k.all(bits(0x846ca68b))
+	step := k.all(bits(uint32(k.lanes * dropC0 & 0xffffffff)))
+	least, scale := k.all(k.field("Drop.Threshold")), k.all(k.field("Drop.Scale"))
+	for _, x := range v {
+		h, t := k.reg(), k.reg()
+		VPSRLD(Imm(16), d.next, h)
+		k.xor(d.next, h, h)
+		VPADDD(step, d.next, d.next)
+		VPMULLD(c1, h, h)
+		VPSRLD(Imm(15), h, t)
+		k.xor(t, h, h)
+		k.xor(d.top, h, h)
+		VPMULLD(c2, h, h)
+		VPSRLD(Imm(16), h, t)
+		k.xor(t, h, h)
+		VMULPS(scale, x, x)
+		m := mask{}
+		if k.zmm {
+			m.k = K()
+			VPCMPUD(Imm(5), least, h, m.k)
+		} else {
+			m.v = t
+			VPMAXUD(least, h, t)
+			VPCMPEQD(t, h, t)
+		}
+		k.keep(m, x)
+	}
+}
+
+// skipUnless jumps over body unless the activation is act.
+func (k *kernel) ifAct(act uint64, body func()) {
+	skip := label("act")
+	CMPB(k.field("Act"), Imm(act))
+	JNE(LabelRef(skip))
+	body()
+	Label(skip)
+}
+
+func mapKernel(zmm bool) {
+	k := begin(zmm, "map", "Map")
+	k.prepareTail()
+	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
+	stat := k.load("Stat")
+	d := k.newDrops()
+	k.rows(map[string]reg.GPVirtual{"Dst": dst, "Src": src, "Other": other}, func() {
+		k.ifField("Drop.On", d.row)
+		k.columns(func(n int, rest bool) {
+			x := k.read("Src", src, n, rest)
+			k.ifField("Combine", func() { k.combine(x, other, rest) })
+			k.normalise(x, stat, rest)
+			k.activate(x)
+			k.ifField("Drop.On", func() { d.apply(x) })
+			k.write("Dst", dst, x, rest)
+		})
+		ADDQ(k.field("StatStride"), stat)
+	})
+	k.end()
+}
+
+// combine: x = Alpha·x + Beta·other.
+func (k *kernel) combine(x []vec, other reg.GPVirtual, rest bool) {
+	alpha := k.all(k.field("Alpha"))
+	for i := range x {
+		VMULPS(alpha, x[i], x[i])
+	}
+	k.ifPointer("Other.Data", func(reg.GPVirtual) {
+		beta := k.all(k.field("Beta"))
+		for i, y := range k.read("Other", other, len(x), rest) {
+			VFMADD231PS(beta, y, x[i])
+		}
+	})
+}
+
+// normalise: the steps of a map that depend on row and column.
+func (k *kernel) normalise(x []vec, stat reg.GPVirtual, rest bool) {
+	k.ifPointer("Stat", func(reg.GPVirtual) {
+		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
+		for i := range x {
+			VSUBPS(mean, x[i], x[i])
+			VMULPS(rdev, x[i], x[i])
+		}
+	})
+	k.ifPointer("Center", func(p reg.GPVirtual) {
+		for i := range x {
+			VSUBPS(k.param(p, i, rest), x[i], x[i])
+		}
+	})
+	k.ifPointer("Scale", func(p reg.GPVirtual) {
+		for i := range x {
+			VMULPS(k.param(p, i, rest), x[i], x[i])
+		}
+	})
+	k.ifPointer("Bias", func(p reg.GPVirtual) {
+		for i := range x {
+			VADDPS(k.param(p, i, rest), x[i], x[i])
+		}
+	})
+}
+
+const (
+	relu  = 1
+	elu   = 2
+	leaky = 3
+)
+
+func (k *kernel) activate(x []vec) {
+	none := label("none")
+	CMPB(k.field("Act"), Imm(0))
+	JEQ(LabelRef(none))
+	k.ifAct(relu, func() {
+		zero := k.zero()
+		for i := range x {
+			VMAXPS(x[i], zero, x[i])
+		}
+	})
+	k.ifAct(leaky, func() {
+		slope, zero, y := k.all(num(0.01)), k.zero(), k.reg()
+		for i := range x {
+			VMULPS(slope, x[i], y)
+			k.choose(k.compare(less, x[i], zero), y, x[i], x[i])
+		}
+	})
+	k.ifAct(elu, func() {
+		zero := k.zero()
+		for i := range x {
+			y := k.reg()
+			VMINPS(x[i], zero, y)
+			k.choose(k.compare(greater, x[i], zero), x[i], k.expm1(y), x[i])
+		}
+	})
+	Label(none)
+}
+
+func actGradKernel(zmm bool) {
+	k := begin(zmm, "actGrad", "ActGrad")
+	k.prepareTail()
+	dx, dy, y := k.load("Dx.Data"), k.load("Dy.Data"), k.load("Y.Data")
+	d := k.newDrops()
+	k.rows(map[string]reg.GPVirtual{"Dx": dx, "Dy": dy, "Y": y}, func() {
+		k.ifField("Drop.On", d.row)
+		k.columns(func(n int, rest bool) {
+			g := k.read("Dy", dy, n, rest)
+			k.ifField("Act", func() { k.slopes(g, k.read("Y", y, n, rest)) })
+			k.ifField("Drop.On", func() { d.undo(g) })
+			k.write("Dx", dx, g, rest)
+			k.ifPointer("Sums", func(p reg.GPVirtual) {
+				for i := range g {
+					VADDPS(k.cell(p, 4, i), g[i], g[i])
+					VMOVUPS(g[i], k.cell(p, 4, i))
+				}
+			})
+		})
+	})
+	k.end()
+}
+
+// undo is the dropout of the gradient: after ReLU only its scale, for what was dropped is zero already.
+func (d *drops) undo(g []vec) {
+	k := d.k
+	draws, done := label("draws"), label("drawn")
+	CMPB(k.field("Act"), Imm(relu))
+	JNE(LabelRef(draws))
+	scale := k.all(k.field("Drop.Scale"))
+	for i := range g {
+		VMULPS(scale, g[i], g[i])
+	}
+	JMP(LabelRef(done))
+	Label(draws)
+	d.apply(g)
+	Label(done)
+}
+
+// slopes multiplies g by the activation's derivative where its value is y.
+func (k *kernel) slopes(g, y []vec) {
+	zero := k.zero()
+	k.ifAct(relu, func() {
+		for i := range g {
+			k.keep(k.compare(greater, y[i], zero), g[i])
+		}
+	})
+	k.ifAct(leaky, func() {
+		slope, t := k.all(num(0.01)), k.reg()
+		for i := range g {
+			VMULPS(slope, g[i], t)
+			k.choose(k.compare(greater, y[i], zero), g[i], t, g[i])
+		}
+	})
+	k.ifAct(elu, func() {
+		keep, one := k.all(num(1)), k.all(num(1))
+		k.ifField("Drop.On", func() { VBROADCASTSS(k.field("Drop.Keep"), keep) })
+		for i := range g {
+			VMINPS(y[i], zero, y[i])
+			VFMADD213PS(one, keep, y[i])
+			VMULPS(y[i], g[i], g[i])
+		}
+	})
+}

@@ -1,0 +1,462 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+type vec = reg.VecVirtual
+
+// kernel is one function under construction for one instruction set. Most
+// instructions have the same name on 256 and 512 bits; what differs (masks, tails,
+// rounding) is here, so that kernels are written once.
+type kernel struct {
+	zmm   bool
+	lanes int // float32 lanes of a vector
+	wide  int // vectors a long row's loop takes at once
+	name  string
+	args  reg.GPVirtual
+	cols  reg.GPVirtual
+	j     reg.GPVirtual // column
+	room  Mem           // 16 bytes, where AVX2 puts the last few bfloat16
+	tailK reg.OpmaskVirtual
+	tailY vec // AVX2: all ones in lanes that exist
+}
+
+var (
+	offset map[string]int
+	labels int
+	consts = map[uint32]Mem{}
+)
+
+// begin opens function name of the level, whose argument is a pointer to struct name.
+func begin(zmm bool, fn, name string) *kernel {
+	k := &kernel{zmm: zmm, lanes: 8, wide: 2, name: name}
+	suffix := "AVX2"
+	if zmm {
+		k.lanes, k.wide, suffix = 16, 4, "AVX512"
+	}
+	TEXT(fn+suffix, 0, "func(a *byte)")
+	k.args = GP64()
+	Load(Param("a"), k.args)
+	k.room = AllocLocal(16)
+	k.j = GP64()
+	return k
+}
+
+func (k *kernel) end() {
+	VZEROUPPER()
+	RET()
+}
+
+// field is a field of the argument struct.
+func (k *kernel) field(path string) Mem {
+	off, ok := offset[k.name+"."+path]
+	if !ok {
+		panic("no field " + k.name + "." + path)
+	}
+	return Mem{Base: k.args, Disp: off}
+}
+
+func (k *kernel) load(path string) reg.GPVirtual {
+	r := GP64()
+	MOVQ(k.field(path), r)
+	return r
+}
+
+func label(what string) string {
+	labels++
+	return fmt.Sprintf("%s%d", what, labels)
+}
+
+// bits is a constant in memory; num the same of a number.
+func bits(v uint32) Mem {
+	if m, ok := consts[v]; ok {
+		return m
+	}
+	m := ConstData(fmt.Sprintf("element%08x", v), U32(v))
+	consts[v] = m
+	return m
+}
+
+func num(x float64) Mem { return bits(math.Float32bits(float32(x))) }
+
+func (k *kernel) reg() vec {
+	if k.zmm {
+		return ZMM()
+	}
+	return YMM()
+}
+
+func (k *kernel) regs(n int) []vec {
+	v := make([]vec, n)
+	for i := range v {
+		v[i] = k.reg()
+	}
+	return v
+}
+
+// all is a vector of one number in memory in every lane.
+func (k *kernel) all(m Mem) vec {
+	v := k.reg()
+	VBROADCASTSS(m, v)
+	return v
+}
+
+func (k *kernel) zero() vec {
+	v := k.reg()
+	k.xor(v, v, v)
+	return v
+}
+
+func (k *kernel) xor(a, b, dst vec) {
+	if k.zmm {
+		VPXORD(a, b, dst)
+	} else {
+		VPXOR(a, b, dst)
+	}
+}
+
+func (k *kernel) and(a, b, dst vec) {
+	if k.zmm {
+		VPANDD(a, b, dst)
+	} else {
+		VPAND(a, b, dst)
+	}
+}
+
+// mask is the outcome of a comparison, lane by lane.
+type mask struct {
+	k reg.OpmaskVirtual
+	v vec
+}
+
+// Predicates of VCMPPS.
+const (
+	equal     = 0
+	unordered = 3
+	less      = 1
+	greater   = 30
+)
+
+// compare: lanes where a (predicate) b.
+func (k *kernel) compare(predicate int, a, b vec) mask {
+	if k.zmm {
+		m := mask{k: K()}
+		VCMPPS(U8(predicate), b, a, m.k)
+		return m
+	}
+	m := mask{v: k.reg()}
+	VCMPPS(U8(predicate), b, a, m.v)
+	return m
+}
+
+// choose: dst = yes where m, else no.
+func (k *kernel) choose(m mask, yes, no, dst vec) {
+	if k.zmm {
+		VBLENDMPS(yes, no, m.k, dst)
+	} else {
+		VBLENDVPS(m.v, yes, no, dst)
+	}
+}
+
+// keep zeroes the lanes of x outside m.
+func (k *kernel) keep(m mask, x vec) {
+	if k.zmm {
+		VMOVAPS_Z(x, m.k, x)
+	} else {
+		VPAND(m.v, x, x)
+	}
+}
+
+// prepareTail makes the masks for the last cols%lanes columns.
+func (k *kernel) prepareTail() {
+	k.cols = k.load("Cols")
+	if k.zmm {
+		n, one := GP64(), GP64()
+		MOVQ(k.cols, n)
+		ANDQ(Imm(15), n)
+		MOVQ(U32(0xffff), one)
+		BZHIQ(n, one, one)
+		k.tailK = K()
+		KMOVW(one.As32(), k.tailK)
+		return
+	}
+	n := GP64()
+	MOVQ(k.cols, n)
+	ANDQ(Imm(7), n)
+	NEGQ(n)
+	table := GP64()
+	LEAQ(tailTable, table)
+	k.tailY = YMM()
+	VMOVDQU(Mem{Base: table, Index: n, Scale: 4, Disp: 32}, k.tailY)
+}
+
+// tailTable is eight words of ones and eight of zeros.
+var tailTable Mem
+
+func makeTables() {
+	tailTable = GLOBL("elementTail", 16|8) // RODATA|NOPTR
+	for i := range 16 {
+		v := U32(0)
+		if i < 8 {
+			v = 0xffffffff
+		}
+		DATA(i*4, v)
+	}
+	one64 = ConstData("elementOne", F64(1))
+	iota16 = GLOBL("elementColumns", 16|8)
+	for i := range 16 {
+		DATA(i*4, U32(uint32(i)*dropC0&0xffffffff))
+	}
+}
+
+func (k *kernel) tail() mask { return mask{k: k.tailK, v: k.tailY} }
+
+// columns runs body over the columns of a row: many vectors at once, then one, then
+// the masked rest. body gets the number of vectors and whether it is the rest.
+func (k *kernel) columns(body func(n int, rest bool)) {
+	k.columnsBy(k.wide, body)
+}
+
+func (k *kernel) columnsBy(wide int, body func(n int, rest bool)) {
+	t := GP64()
+	XORQ(k.j, k.j)
+	if wide > 1 {
+		k.loop(t, wide, body)
+	}
+	k.loop(t, 1, body)
+	done := label("row")
+	CMPQ(k.j, k.cols)
+	JGE(LabelRef(done))
+	body(1, true)
+	Label(done)
+}
+
+func (k *kernel) loop(t reg.GPVirtual, n int, body func(n int, rest bool)) {
+	start, end := label("cols"), label("cols")
+	step := n * k.lanes
+	LEAQ(Mem{Base: k.j, Disp: step}, t)
+	CMPQ(t, k.cols)
+	JGT(LabelRef(end))
+	Label(start)
+	body(n, false)
+	ADDQ(Imm(uint64(step)), k.j)
+	LEAQ(Mem{Base: k.j, Disp: step}, t)
+	CMPQ(t, k.cols)
+	JLE(LabelRef(start))
+	Label(end)
+}
+
+// rows runs body once a row; then advances the row pointers of the named blocks.
+func (k *kernel) rows(blocks map[string]reg.GPVirtual, body func()) {
+	left := k.load("Rows")
+	start := label("rows")
+	Label(start)
+	body()
+	for _, name := range sortedKeys(blocks) {
+		ADDQ(k.field(name+".Stride"), blocks[name])
+	}
+	DECQ(left)
+	JNZ(LabelRef(start))
+}
+
+// ifField runs body when a byte field is set; ifPointer when a pointer is, with it.
+func (k *kernel) ifField(path string, body func()) {
+	skip := label("skip")
+	CMPB(k.field(path), Imm(0))
+	JEQ(LabelRef(skip))
+	body()
+	Label(skip)
+}
+
+func (k *kernel) ifPointer(path string, body func(p reg.GPVirtual)) {
+	skip := label("skip")
+	p := k.load(path)
+	TESTQ(p, p)
+	JZ(LabelRef(skip))
+	body(p)
+	Label(skip)
+}
+
+// either runs half when the block is bfloat16, else full.
+func (k *kernel) either(block string, full, half func()) {
+	other, done := label("half"), label("both")
+	CMPB(k.field(block+".BF16"), Imm(0))
+	JNE(LabelRef(other))
+	full()
+	JMP(LabelRef(done))
+	Label(other)
+	half()
+	Label(done)
+}
+
+func (k *kernel) cell(p reg.Register, size, n int) Mem {
+	return Mem{Base: p, Index: k.j, Scale: uint8(size), Disp: n * k.lanes * size}
+}
+
+// read loads n vectors from column j of a row of a block.
+func (k *kernel) read(block string, p reg.GPVirtual, n int, rest bool) []vec {
+	v := k.regs(n)
+	k.either(block, func() {
+		for i := range v {
+			k.readFloats(k.cell(p, 4, i), v[i], rest)
+		}
+	}, func() {
+		for i := range v {
+			k.readHalves(p, i, v[i], rest)
+			VPSLLD(Imm(16), v[i], v[i])
+		}
+	})
+	return v
+}
+
+// readFloats loads a vector of float32, zeros where there are no columns.
+func (k *kernel) readFloats(m Mem, v vec, rest bool) {
+	switch {
+	case !rest:
+		VMOVUPS(m, v)
+	case k.zmm:
+		VMOVUPS_Z(m, k.tailK, v)
+	default:
+		VMASKMOVPS(m, k.tailY, v)
+	}
+}
+
+func (k *kernel) readHalves(p reg.GPVirtual, i int, v vec, rest bool) {
+	m := k.cell(p, 2, i)
+	switch {
+	case !rest:
+		VPMOVZXWD(m, v)
+	case k.zmm:
+		VPMOVZXWD_Z(m, k.tailK, v)
+	default:
+		VPXOR(v.AsX(), v.AsX(), v.AsX())
+		VMOVDQU(v.AsX(), k.room)
+		k.copyHalves(p, true)
+		VPMOVZXWD(k.room, v)
+	}
+}
+
+// copyHalves copies the last few bfloat16 of a row to or from room, one by one.
+func (k *kernel) copyHalves(p reg.GPVirtual, in bool) {
+	n, w := GP64(), GP64()
+	MOVQ(k.cols, n)
+	SUBQ(k.j, n)
+	row := GP64()
+	LEAQ(k.cell(p, 2, 0), row)
+	from := Mem{Base: row, Index: n, Scale: 2, Disp: -2}
+	at := k.room
+	at.Index, at.Scale, at.Disp = n, 2, at.Disp-2
+	if !in {
+		from, at = at, from
+	}
+	again := label("copy")
+	Label(again)
+	MOVW(from, w.As16())
+	MOVW(w.As16(), at)
+	DECQ(n)
+	JNZ(LabelRef(again))
+}
+
+// write stores vectors to column j of a row of a block, rounding if it is bfloat16.
+func (k *kernel) write(block string, p reg.GPVirtual, v []vec, rest bool) {
+	k.either(block, func() {
+		for i := range v {
+			k.writeFloats(v[i], k.cell(p, 4, i), rest)
+		}
+	}, func() {
+		for i := range v {
+			k.writeHalves(k.rounded(v[i]), p, i, rest)
+		}
+	})
+}
+
+func (k *kernel) writeFloats(v vec, m Mem, rest bool) {
+	switch {
+	case !rest:
+		VMOVUPS(v, m)
+	case k.zmm:
+		VMOVUPS(v, k.tailK, m)
+	default:
+		VMASKMOVPS(v, k.tailY, m)
+	}
+}
+
+// rounded is x as bfloat16 in the low half of each lane: to nearest even, NaN kept.
+func (k *kernel) rounded(x vec) vec {
+	odd, nan := k.reg(), k.reg()
+	VPSRLD(Imm(16), x, odd)
+	k.and(k.all(bits(1)), odd, odd)
+	VPADDD(k.all(bits(0x7fff)), odd, odd)
+	VPADDD(x, odd, odd)
+	quiet := k.all(bits(0x400000))
+	if k.zmm {
+		VPORD(x, quiet, nan)
+	} else {
+		VPOR(x, quiet, nan)
+	}
+	k.choose(k.compare(unordered, x, x), nan, odd, odd)
+	VPSRLD(Imm(16), odd, odd)
+	return odd
+}
+
+func (k *kernel) writeHalves(h vec, p reg.GPVirtual, i int, rest bool) {
+	m := k.cell(p, 2, i)
+	if k.zmm {
+		if rest {
+			VPMOVDW(h, k.tailK, m)
+		} else {
+			VPMOVDW(h, m)
+		}
+		return
+	}
+	high := XMM()
+	VEXTRACTI128(Imm(1), h, high)
+	VPACKUSDW(high, h.AsX(), high)
+	if !rest {
+		VMOVDQU(high, m)
+		return
+	}
+	VMOVDQU(high, k.room)
+	k.copyHalves(p, false)
+}
+
+// param loads n vectors of a parameter, float32, at column j.
+func (k *kernel) param(p reg.GPVirtual, i int, rest bool) vec {
+	v := k.reg()
+	k.readFloats(k.cell(p, 4, i), v, rest)
+	return v
+}
+
+// sum is the sum of all lanes, in lane 0; most is the largest lane, in all lanes of an X register.
+func (k *kernel) sum(v vec) vec  { return k.fold(v, func(a, b, dst Op) { VADDPS(a, b, dst) }) }
+func (k *kernel) most(v vec) vec { return k.fold(v, func(a, b, dst Op) { VMAXPS(a, b, dst) }) }
+
+func (k *kernel) fold(v vec, op func(a, b, dst Op)) vec {
+	if k.zmm {
+		high := YMM()
+		VEXTRACTF64X4(Imm(1), v, high)
+		op(high, v.AsY(), high)
+		v = high
+	}
+	x, t := XMM(), XMM()
+	VEXTRACTF128(Imm(1), v.AsY(), x)
+	op(x, v.AsX(), x)
+	VPERMILPS(Imm(0x4e), x, t)
+	op(x, t, x)
+	VPERMILPS(Imm(0xb1), x, t)
+	op(x, t, x)
+	return x
+}
+
+// spread puts lane 0 of an X register into all lanes.
+func (k *kernel) spread(x vec) vec {
+	v := k.reg()
+	VBROADCASTSS(x, v)
+	return v
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// doubles is a kernel over float64 lanes: half as many as there are of float32.
+// Vectors of sums have room up to a multiple of the lanes, so only blocks need masks.
+type doubles struct {
+	*kernel
+	tailX vec // AVX2: mask of the last columns
+}
+
+func (k *kernel) doubles() *doubles {
+	d := &doubles{kernel: k}
+	k.lanes /= 2
+	k.cols = k.load("Cols")
+	n := GP64()
+	MOVQ(k.cols, n)
+	ANDQ(Imm(uint64(k.lanes-1)), n)
+	if k.zmm {
+		one := GP64()
+		MOVQ(U32(0xff), one)
+		BZHIQ(n, one, one)
+		k.tailK = K()
+		KMOVW(one.As32(), k.tailK)
+		return d
+	}
+	NEGQ(n)
+	table := GP64()
+	LEAQ(tailTable, table)
+	d.tailX = XMM()
+	VMOVDQU(Mem{Base: table, Index: n, Scale: 4, Disp: 32}, d.tailX)
+	return d
+}
+
+// read loads a vector from column j of a row of a block and widens it.
+func (d *doubles) read(block string, p reg.GPVirtual, i int, rest bool) vec {
+	v := d.reg()
+	narrow := v.AsY()
+	if !d.zmm {
+		narrow = v.AsX()
+	}
+	d.either(block, func() {
+		m := d.cell(p, 4, i)
+		switch {
+		case !rest:
+			VCVTPS2PD(m, v)
+		case d.zmm:
+			VCVTPS2PD_Z(m, d.tailK, v)
+		default:
+			VMASKMOVPS(m, d.tailX, narrow)
+			VCVTPS2PD(narrow, v)
+		}
+	}, func() {
+		m := d.cell(p, 2, i)
+		switch {
+		case !rest:
+			VPMOVZXWD(m, narrow)
+		case d.zmm:
+			VPMOVZXWD_Z(m, d.tailK, narrow)
+		default:
+			VPXOR(narrow, narrow, narrow)
+			VMOVDQU(narrow, d.room)
+			d.copyHalves(p, true)
+			VPMOVZXWD(d.room, narrow)
+		}
+		VPSLLD(Imm(16), narrow, narrow)
+		VCVTPS2PD(narrow, v)
+	})
+	return v
+}
+
+func columnSumsKernel(zmm bool) {
+	d := begin(zmm, "columnSums", "ColumnSums").doubles()
+	x, dy := d.load("X.Data"), d.load("Dy.Data")
+	mean, rdev := d.load("Mean"), d.load("Rdev")
+	first, other := d.load("First"), d.load("Other")
+	d.rows(map[string]reg.GPVirtual{"X": x, "Dy": dy}, func() {
+		d.columnsBy(2, func(n int, rest bool) {
+			a, b := make([]vec, n), make([]vec, n)
+			for i := range n {
+				a[i], b[i] = d.read("X", x, i, rest), d.reg()
+				VMOVAPD(a[i], b[i])
+			}
+			plain := label("plain")
+			TESTQ(mean, mean)
+			JZ(LabelRef(plain))
+			for i := range n {
+				VSUBPD(d.cell(mean, 8, i), b[i], b[i])
+				VMULPD(d.cell(rdev, 8, i), b[i], b[i])
+				VMOVAPD(d.read("Dy", dy, i, rest), a[i])
+			}
+			Label(plain)
+			for i := range n {
+				VMULPD(a[i], b[i], b[i])
+				VADDPD(d.cell(other, 8, i), b[i], b[i])
+				VMOVUPD(b[i], d.cell(other, 8, i))
+				VADDPD(d.cell(first, 8, i), a[i], a[i])
+				VMOVUPD(a[i], d.cell(first, 8, i))
+			}
+		})
+	})
+	d.end()
+}
+
+func dotKernel(zmm bool) {
+	d := begin(zmm, "dot", "Dot").doubles()
+	x, y := d.load("X.Data"), d.load("Y.Data")
+	sum := d.regs(4)
+	for _, s := range sum {
+		d.xor(s, s, s)
+	}
+	d.rows(map[string]reg.GPVirtual{"X": x, "Y": y}, func() {
+		d.columnsBy(4, func(n int, rest bool) {
+			for i := range n {
+				VFMADD231PD(d.read("X", x, i, rest), d.read("Y", y, i, rest), sum[i])
+			}
+		})
+	})
+	VADDPD(sum[1], sum[0], sum[0])
+	VADDPD(sum[3], sum[2], sum[2])
+	VADDPD(sum[2], sum[0], sum[0])
+	d.sumDoubles(sum[0], d.field("Sum"))
+	d.end()
+}
+
+// finiteKernel: x·0 is zero for all but infinities and NaN, which poison the sum.
+func finiteKernel(zmm bool) {
+	k := begin(zmm, "finite", "Finite")
+	k.prepareTail()
+	x := k.load("X.Data")
+	zero, sum := k.zero(), k.zero()
+	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
+		k.columns(func(n int, rest bool) {
+			for _, v := range k.read("X", x, n, rest) {
+				VFMADD231PS(v, zero, sum)
+			}
+		})
+	})
+	s := k.sum(sum)
+	VUCOMISS(s, s)
+	SETPS(k.field("Bad"))
+	k.end()
+}
+
+func normGradKernel(zmm bool) {
+	k := begin(zmm, "normGrad", "NormGrad")
+	k.prepareTail()
+	dx, dy, x := k.load("Dx.Data"), k.load("Dy.Data"), k.load("X.Data")
+	mean, a, b, c := k.load("Mean"), k.load("A"), k.load("B"), k.load("C")
+	k.rows(map[string]reg.GPVirtual{"Dx": dx, "Dy": dy, "X": x}, func() {
+		k.columnsBy(2, func(n int, rest bool) {
+			g, v := k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
+			for i := range n {
+				VSUBPS(k.param(mean, i, rest), v[i], v[i])
+				VFMSUB132PS(k.param(a, i, rest), k.param(b, i, rest), g[i])
+				VFNMADD231PS(k.param(c, i, rest), v[i], g[i])
+			}
+			k.write("Dx", dx, g, rest)
+		})
+	})
+	k.end()
+}
+
+// perColumn is 1/Cols in the first lane.
+func (k *kernel) perColumn() vec {
+	one, n := XMM(), XMM()
+	VMOVSS(num(1), one)
+	VPXOR(n, n, n)
+	VCVTSI2SSQ(k.cols, n, n)
+	VDIVSS(n, one, one)
+	return one
+}
+
+func rowMomentsKernel(zmm bool) {
+	k := begin(zmm, "rowMoments", "RowMoments")
+	k.prepareTail()
+	x, stat := k.load("X.Data"), k.load("Stat")
+	share := k.perColumn()
+	sums := k.regs(k.wide)
+	total := func(term func(v vec, rest bool)) vec {
+		for _, s := range sums {
+			k.xor(s, s, s)
+		}
+		k.columns(func(n int, rest bool) {
+			for i, v := range k.read("X", x, n, rest) {
+				term(v, rest)
+				VADDPS(v, sums[i], sums[i])
+			}
+		})
+		for _, s := range sums[1:] {
+			VADDPS(s, sums[0], sums[0])
+		}
+		t := k.sum(sums[0])
+		VMULSS(share, t, t)
+		return t
+	}
+	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
+		mean := total(func(vec, bool) {})
+		VMOVSS(mean, Mem{Base: stat})
+		center := k.spread(mean)
+		variance := total(func(v vec, rest bool) {
+			VSUBPS(center, v, v)
+			if rest {
+				k.keep(k.tail(), v)
+			}
+			VMULPS(v, v, v)
+		})
+		VADDSS(k.field("Eps"), variance, variance)
+		VSQRTSS(variance, variance, variance)
+		one := XMM()
+		VMOVSS(num(1), one)
+		VDIVSS(variance, one, one)
+		VMOVSS(one, Mem{Base: stat, Disp: 4})
+		ADDQ(k.field("StatStride"), stat)
+	})
+	k.end()
+}
+
+func layerGradKernel(zmm bool) {
+	k := begin(zmm, "layerGrad", "LayerGrad")
+	k.prepareTail()
+	dx, dy, x := k.load("Dx.Data"), k.load("Dy.Data"), k.load("X.Data")
+	stat, gamma, dgamma := k.load("Stat"), k.load("Gamma"), k.load("DGamma")
+	share := k.perColumn()
+	s0, s1 := k.reg(), k.reg()
+	k.rows(map[string]reg.GPVirtual{"Dx": dx, "Dy": dy, "X": x}, func() {
+		k.xor(s0, s0, s0)
+		k.xor(s1, s1, s1)
+		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
+		// hat reads dy·gamma and xhat of column j; sums adds them up on the way.
+		hat := func(n int, rest bool, sums func(i int, g, v vec)) (g, v []vec) {
+			g, v = k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
+			for i := range n {
+				VSUBPS(mean, v[i], v[i])
+				VMULPS(rdev, v[i], v[i])
+				sums(i, g[i], v[i])
+				VMULPS(k.param(gamma, i, rest), g[i], g[i])
+			}
+			return g, v
+		}
+		k.columnsBy(2, func(n int, rest bool) {
+			g, v := hat(n, rest, func(i int, g, v vec) {
+				t := k.reg()
+				VMOVUPS(k.cell(dgamma, 4, i), t)
+				VFMADD231PS(g, v, t)
+				VMOVUPS(t, k.cell(dgamma, 4, i))
+				dbeta := k.load("DBeta")
+				VADDPS(k.cell(dbeta, 4, i), g, t)
+				VMOVUPS(t, k.cell(dbeta, 4, i))
+			})
+			for i := range n {
+				VADDPS(g[i], s0, s0)
+				VFMADD231PS(g[i], v[i], s1)
+			}
+		})
+		m0, m1 := k.sum(s0), k.sum(s1)
+		VMULSS(share, m0, m0)
+		VMULSS(share, m1, m1)
+		all0, all1 := k.spread(m0), k.spread(m1)
+		k.columnsBy(2, func(n int, rest bool) {
+			g, v := hat(n, rest, func(int, vec, vec) {})
+			for i := range n {
+				VSUBPS(all0, g[i], g[i])
+				VFNMADD231PS(all1, v[i], g[i])
+				VMULPS(rdev, g[i], g[i])
+			}
+			k.write("Dx", dx, g, rest)
+		})
+		ADDQ(k.field("StatStride"), stat)
+	})
+	k.end()
+}
