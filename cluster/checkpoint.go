@@ -1,0 +1,240 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"starling/nn"
+)
+
+// Checkpoint is everything a run needs to go on as if it had never stopped.
+type Checkpoint struct {
+	Epoch   int // epochs done
+	Steps   int // optimiser steps done
+	Spec    json.RawMessage
+	History json.RawMessage
+	Groups  map[string][]nn.Tensor
+}
+
+// ErrNoCheckpoint is what errors.Is finds when a folder holds no usable checkpoint.
+var ErrNoCheckpoint = errors.New("no checkpoint")
+
+const (
+	stateFile         = "state.json"
+	checkpointFormat  = "starling-checkpoint"
+	checkpointVersion = 1
+	maxStateBytes     = 1 << 30
+	maxGroups         = 64
+	noSum             = "00000000"
+)
+
+var (
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+	folderName = regexp.MustCompile(`^epoch-(\d{6,9})$`)
+	groupName  = regexp.MustCompile(`^[a-z]+$`)
+	unfinished = regexp.MustCompile(`^\.epoch-\d+\.(tmp|old)-`)
+)
+
+// state is state.json.
+type state struct {
+	Format  string              `json:"format"`
+	Version int                 `json:"version"`
+	Epoch   int                 `json:"epoch"`
+	Steps   int                 `json:"steps"`
+	Spec    json.RawMessage     `json:"spec"`
+	History json.RawMessage     `json:"history"`
+	Groups  map[string]fileMark `json:"groups"`
+	CRC32C  string              `json:"crc32c"`
+}
+
+// fileMark is how a damaged file is told from a whole one.
+type fileMark struct {
+	Bytes  int64  `json:"bytes"`
+	CRC32C string `json:"crc32c"`
+}
+
+// folder is where the checkpoint of an epoch lies.
+func folder(dir string, epoch int) string {
+	return filepath.Join(dir, fmt.Sprintf("epoch-%06d", epoch))
+}
+
+// Save writes c to its folder inside dir, which is made if need be, and then
+// removes all but the newest keep checkpoints (0: none is removed). It returns
+// the folder and its size.
+func Save(dir string, c *Checkpoint, keep int) (path string, size int64, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", 0, err
+	}
+	path = folder(dir, c.Epoch)
+	tmp, err := os.MkdirTemp(dir, "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(tmp)
+		}
+	}()
+	if size, err = write(tmp, c); err != nil {
+		return "", 0, err
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return "", 0, err
+	}
+	if err := replace(tmp, path); err != nil {
+		return "", 0, err
+	}
+	return path, size, prune(dir, keep)
+}
+
+// write fills a folder with the files of c.
+func write(tmp string, c *Checkpoint) (size int64, err error) {
+	s := state{Format: checkpointFormat, Version: checkpointVersion, Epoch: c.Epoch, Steps: c.Steps, Spec: c.Spec, History: c.History,
+		Groups: map[string]fileMark{}, CRC32C: noSum}
+	for name, tensors := range c.Groups {
+		if !groupName.MatchString(name) {
+			return 0, fmt.Errorf("a group of arrays cannot be called %q", name)
+		}
+		mark, err := writeFile(filepath.Join(tmp, name+".safetensors"), func(w io.Writer) error {
+			return nn.WriteSafetensors(w, tensors, map[string]string{"epoch": strconv.Itoa(c.Epoch)})
+		})
+		if err != nil {
+			return 0, err
+		}
+		s.Groups[name] = mark
+		size += mark.Bytes
+	}
+	b, err := s.encode()
+	if err != nil {
+		return 0, err
+	}
+	mark, err := writeFile(filepath.Join(tmp, stateFile), func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return size + mark.Bytes, syncDir(tmp)
+}
+
+// encode gives state.json with its own checksum.
+func (s *state) encode() ([]byte, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	at := bytes.LastIndex(b, []byte(noSum))
+	copy(b[at:], fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)))
+	return b, nil
+}
+
+// writeFile writes and syncs one file and takes its mark on the way.
+func writeFile(path string, write func(io.Writer) error) (m fileMark, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}()
+	sum := crc32.New(castagnoli)
+	if err := write(io.MultiWriter(f, sum)); err != nil {
+		return m, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return m, err
+	}
+	return fileMark{Bytes: info.Size(), CRC32C: fmt.Sprintf("%08x", sum.Sum32())}, f.Sync()
+}
+
+// replace renames tmp to path. What is at path, a damaged checkpoint that a run
+// now writes again, is moved aside first: a folder cannot be renamed over another.
+func replace(tmp, path string) error {
+	dir := filepath.Dir(path)
+	if _, err := os.Lstat(path); err == nil {
+		old := filepath.Join(dir, "."+filepath.Base(path)+".old-"+filepath.Base(tmp))
+		if err := os.Rename(path, old); err != nil {
+			return err
+		}
+		defer os.RemoveAll(old)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes a rename inside dir last through a power cut, where the file system can.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) && !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	return nil
+}
+
+// Epochs lists the checkpoints in dir, damaged or not, oldest first. A folder
+// that does not exist has none.
+func Epochs(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var epochs []int
+	for _, e := range entries {
+		if m := folderName.FindStringSubmatch(e.Name()); m != nil && e.IsDir() {
+			n, _ := strconv.Atoi(m[1]) // nine digits at most
+			epochs = append(epochs, n)
+		}
+	}
+	slices.Sort(epochs)
+	return epochs, nil
+}
+
+// prune removes all but the newest keep checkpoints, and what a crash left unfinished.
+func prune(dir string, keep int) error {
+	epochs, err := Epochs(dir)
+	if err != nil {
+		return err
+	}
+	if keep > 0 && len(epochs) > keep {
+		for _, n := range epochs[:len(epochs)-keep] {
+			if err := os.RemoveAll(folder(dir, n)); err != nil {
+				return err
+			}
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if unfinished.MatchString(e.Name()) {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

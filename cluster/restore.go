@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+
+	"starling/nn"
+)
+
+// Latest reads the newest checkpoint in dir that is whole. Damaged newer ones
+// are passed over, each with a warning. Without any the error is ErrNoCheckpoint.
+func Latest(dir string, warn func(text string)) (*Checkpoint, error) {
+	epochs, err := Epochs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := len(epochs) - 1; i >= 0; i-- {
+		path := folder(dir, epochs[i])
+		c, err := Load(path)
+		if err == nil && c.Epoch != epochs[i] {
+			err = fmt.Errorf("%s: the state is of epoch %d", path, c.Epoch)
+		}
+		if err == nil {
+			return c, nil
+		}
+		if warn != nil {
+			warn(fmt.Sprintf("checkpoint passed over because it is damaged: %v", err))
+		}
+	}
+	if len(epochs) > 0 {
+		return nil, fmt.Errorf("%s: %w: all %d are damaged", dir, ErrNoCheckpoint, len(epochs))
+	}
+	return nil, fmt.Errorf("%s: %w in this folder", dir, ErrNoCheckpoint)
+}
+
+// Load reads one checkpoint and checks every byte of it.
+func Load(path string) (*Checkpoint, error) {
+	b, err := readBounded(filepath.Join(path, stateFile), maxStateBytes)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeState(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(path, stateFile), err)
+	}
+	c := &Checkpoint{Epoch: s.Epoch, Steps: s.Steps, Spec: s.Spec, History: s.History, Groups: map[string][]nn.Tensor{}}
+	for name, mark := range s.Groups {
+		if c.Groups[name], err = loadGroup(filepath.Join(path, name+".safetensors"), mark); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// loadGroup compares a file with its mark before it reads it.
+func loadGroup(path string, mark fileMark) ([]nn.Tensor, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() != mark.Bytes {
+		return nil, fmt.Errorf("%s: found %d bytes, want %d", path, info.Size(), mark.Bytes)
+	}
+	sum := crc32.New(castagnoli)
+	if _, err := io.Copy(sum, f); err != nil {
+		return nil, err
+	}
+	if got := fmt.Sprintf("%08x", sum.Sum32()); got != mark.CRC32C {
+		return nil, fmt.Errorf("%s: found contents with checksum %s, want %s", path, got, mark.CRC32C)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	tensors, _, err := nn.ReadSafetensors(f, mark.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return tensors, nil
+}
+
+func readBounded(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, fmt.Errorf("%s: found %s of %d bytes, want a file of at most %d", path, info.Mode().Type(), info.Size(), most)
+	}
+	return os.ReadFile(path)
+}
+
+// decodeState parses and checks state.json.
+func decodeState(b []byte) (*state, error) {
+	s := &state{}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(s); err != nil {
+		return nil, fmt.Errorf("found no JSON of a checkpoint: %w", err)
+	}
+	switch {
+	case s.Format != checkpointFormat:
+		return nil, fmt.Errorf("format is %q, want %q", s.Format, checkpointFormat)
+	case s.Version != checkpointVersion:
+		return nil, fmt.Errorf("version is %d, want %d; it was written by a newer starling", s.Version, checkpointVersion)
+	case s.Epoch < 0 || s.Steps < 0 || len(s.Groups) > maxGroups:
+		return nil, fmt.Errorf("found %d epochs, %d steps and %d groups of arrays", s.Epoch, s.Steps, len(s.Groups))
+	}
+	for name := range s.Groups {
+		if !groupName.MatchString(name) {
+			return nil, fmt.Errorf("group %q is no name of a file", name)
+		}
+	}
+	return s, checkSum(b, s.CRC32C)
+}
+
+// checkSum compares the bytes with the sum that is their own last field.
+func checkSum(b []byte, want string) error {
+	at := bytes.LastIndex(b, []byte(`"`+want+`"`))
+	if len(want) != len(noSum) || at < 0 {
+		return fmt.Errorf("crc32c is %q, want eight digits", want)
+	}
+	zeroed := bytes.Clone(b)
+	copy(zeroed[at+1:], noSum)
+	if got := fmt.Sprintf("%08x", crc32.Checksum(zeroed, castagnoli)); got != want {
+		return fmt.Errorf("found contents with checksum %s, want %s", got, want)
+	}
+	return nil
+}
