@@ -1,0 +1,47 @@
+# make demo    the two-minute tour, on generated data
+# make test    everything a change must pass; also what CI runs
+# make bench   our kernels beside what the machine can do, as ratios
+# make bench-peers   our epochs beside PyG's and DGL's, as ratios
+
+GO ?= go
+BIN := bin/starling
+export CGO_ENABLED = 0
+
+.PHONY: build demo test test-go test-arm64 lint fuzz bench bench-peers generate clean
+
+build:
+	$(GO) build -trimpath -o $(BIN) ./cmd/starling
+
+demo: build
+	$(BIN) demo
+
+test: lint test-go test-arm64
+
+test-go:
+	$(GO) test -timeout 20m ./...
+
+# The same tests on another architecture, emulated: the pure-Go twins of every kernel.
+test-arm64:
+	scripts/test-arm64
+
+lint:
+	$(GO) vet ./...
+	GOARCH=arm64 $(GO) vet ./...
+	$(GO) test ./internal/lint
+
+# A minute for every reader of a file.
+fuzz:
+	scripts/fuzz 60s
+
+bench: build
+	scripts/bench
+
+bench-peers: build
+	scripts/bench-peers
+
+# Rewrites the committed assembly from its generator.
+generate:
+	$(GO) generate ./tensor/simd
+
+clean:
+	rm -rf bin build
