@@ -1,0 +1,162 @@
+package tensor
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"starling/tensor/simd"
+)
+
+// benchGraph has uniform random sources: the worst a gather can meet.
+func benchGraph(rows, entries int) *edges {
+	r := rand.New(rand.NewPCG(1, 1))
+	g := &edges{rows: rows, cols: rows, ptr: make([]int64, rows+1), index: make([]uint32, entries)}
+	for range entries {
+		g.ptr[1+r.IntN(rows)]++
+	}
+	for i := range rows {
+		g.ptr[i+1] += g.ptr[i]
+	}
+	for e := range g.index {
+		g.index[e] = uint32(r.IntN(rows))
+	}
+	return g
+}
+
+// BenchmarkAggregate compares, in turns, an aggregation with a plain gather of
+// the same rows, and reports the ratio of their times as of-gather (1 is the best
+// one can hope for; the destination rows that aggregation also writes count against it).
+func BenchmarkAggregate(b *testing.B) {
+	if simd.Supported() < simd.AVX512 {
+		b.Skip("the yardstick needs AVX-512")
+	}
+	d := NewCPU(runtime.GOMAXPROCS(0))
+	defer d.Close()
+	for _, size := range []struct{ rows, entries, width int }{
+		{169343, 2501829, 16}, {169343, 2501829, 32}, {169343, 2501829, 40}, {169343, 2501829, 64}, {169343, 2501829, 100}, {169343, 2501829, 128},
+		{169343, 2501829, 256}, {169343, 2501829, 500}, {89250, 989006, 602}, {20000, 200000, 4096}, {1433, 49216, 16}, {500, 1000000, 256},
+	} {
+		g := benchGraph(size.rows, size.entries)
+		for _, t := range []DType{F32, BF16} {
+			b.Run(fmt.Sprintf("rows=%d/entries=%d/width=%d/type=%v", size.rows, size.entries, size.width, t), func(b *testing.B) {
+				src, dst := filled(d, t, size.rows, size.width), filled(d, t, size.rows, size.width)
+				defer d.Free(src)
+				defer d.Free(dst)
+				scale := filled(d, F32, size.rows, 1)
+				defer d.Free(scale)
+				s := g.sparse(d, false)
+				bytes := size.width * t.Size()
+				plain := func() {
+					d.forRows(len(g.index), 4096, func(lo, hi, _, _ int) {
+						simd.GatherAVX512(src.strided(), g.index[lo:hi], (bytes+63)&^63)
+					})
+				}
+				run := func() { d.Aggregate(dst, s, src, Aggregate{RowScale: scale, ColScale: scale}) }
+				ratio(b, plain, run, int64(size.entries)*int64(bytes))
+			})
+		}
+	}
+}
+
+// filled is a matrix of small numbers: fresh memory that was never written would all be one page.
+func filled(d *CPU, t DType, rows, cols int) Matrix {
+	m := d.New(t, rows, cols)
+	for i := range m.f32 {
+		m.f32[i] = float32(i%7) - 3
+	}
+	for i := range m.b16 {
+		m.b16[i] = simd.ToBF16(float32(i%7) - 3)
+	}
+	return m
+}
+
+// ratio times two functions in turns and reports how much of the first's speed
+// the second has, and its bytes a second. The machine may be busy with other
+// things, so the best of each counts.
+func ratio(b *testing.B, plain, run func(), bytes int64) {
+	plain()
+	run()
+	tp, tr := time.Hour, time.Hour
+	for b.Loop() {
+		at := time.Now()
+		plain()
+		mid := time.Now()
+		run()
+		tp, tr = min(tp, mid.Sub(at)), min(tr, time.Since(mid))
+	}
+	b.ReportMetric(tp.Seconds()/tr.Seconds(), "of-plain")
+	b.ReportMetric(float64(bytes)/tr.Seconds()/1e9, "GB/s")
+	b.ReportMetric(1e3*tr.Seconds(), "ms")
+}
+
+func BenchmarkAttend(b *testing.B) {
+	d := NewCPU(runtime.GOMAXPROCS(0))
+	defer d.Close()
+	for _, size := range []struct{ rows, entries, heads, width int }{
+		{169343, 2501829, 4, 32}, {169343, 2501829, 8, 8}, {169343, 2501829, 1, 40},
+	} {
+		g := benchGraph(size.rows, size.entries)
+		for _, t := range []DType{F32, BF16} {
+			for _, p := range []float32{0, 0.5} {
+				name := fmt.Sprintf("rows=%d/entries=%d/heads=%d/width=%d/type=%v/drop=%g", size.rows, size.entries, size.heads, size.width, t, p)
+				cols := size.heads * size.width
+				z, dst, dz, ddst := filled(d, t, size.rows, cols), filled(d, t, size.rows, cols), filled(d, t, size.rows, cols), filled(d, t, size.rows, cols)
+				left, right, stat := filled(d, F32, size.rows, size.heads), filled(d, F32, size.rows, size.heads), filled(d, F32, size.rows, 2*size.heads)
+				dleft, dright := filled(d, F32, size.rows, size.heads), filled(d, F32, size.rows, size.heads)
+				s := g.sparse(d, false)
+				st := g.transpose(d, s)
+				op := Attention{Heads: size.heads, Slope: 0.2, Dropout: Dropout{P: p, Key: 3}}
+				plain := func() {
+					d.forRows(len(g.index), 4096, func(lo, hi, _, _ int) {
+						simd.GatherAVX512(z.strided(), g.index[lo:hi], (cols*t.Size()+63)&^63)
+					})
+				}
+				bytes := int64(size.entries) * int64(cols*t.Size())
+				b.Run("pass=forward/"+name, func(b *testing.B) {
+					ratio(b, plain, func() { d.Attend(dst, stat, s, z, left, right, op) }, bytes)
+				})
+				b.Run("pass=backward/"+name, func(b *testing.B) {
+					ratio(b, plain, func() { d.AttendGrad(dz, dleft, dright, s, st, z, left, right, stat, dst, ddst, op) }, bytes)
+				})
+				for _, m := range []Matrix{z, dst, dz, ddst, left, right, stat, dleft, dright} {
+					d.Free(m)
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkHeadDot(b *testing.B) {
+	d := NewCPU(runtime.GOMAXPROCS(0))
+	defer d.Close()
+	const rows, heads, width = 1 << 20, 4, 32
+	for _, t := range []DType{F32, BF16} {
+		z, dz := filled(d, t, rows, heads*width), filled(d, t, rows, heads*width)
+		score, a, da := filled(d, F32, rows, heads), filled(d, F32, 1, heads*width), filled(d, F32, 1, heads*width)
+		all := make([]uint32, rows)
+		for i := range all {
+			all[i] = uint32(i)
+		}
+		plain := func() {
+			d.forRows(rows, 4096, func(lo, hi, _, _ int) {
+				simd.GatherAVX512(z.strided(), all[lo:hi], heads*width*t.Size())
+			})
+		}
+		bytes := z.Bytes()
+		b.Run(fmt.Sprintf("pass=forward/type=%v", t), func(b *testing.B) {
+			ratio(b, plain, func() { d.HeadDot(score, z, a) }, bytes)
+		})
+		b.Run(fmt.Sprintf("pass=backward/type=%v", t), func(b *testing.B) {
+			ratio(b, plain, func() { d.HeadDotGrad(dz, da, score, z, a) }, 3*bytes)
+		})
+		b.Run(fmt.Sprintf("pass=copy/type=%v", t), func(b *testing.B) {
+			ratio(b, plain, func() { d.GatherRows(dz, z, Index{all}) }, 2*bytes)
+		})
+		for _, m := range []Matrix{z, dz, score, a, da} {
+			d.Free(m)
+		}
+	}
+}

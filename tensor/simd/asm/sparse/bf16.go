@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// A block is 32 bfloat16 numbers, one cache line. Its even and its odd columns are
+// summed in two vectors: shifting the line left gives the even ones as float32,
+// masking it the odd ones, which is half the work of widening sixteen at a time.
+// A row that is stored as bfloat16 is put together the same way.
+
+// addBlock adds w times a block of a source row.
+func addBlock(from Mem, w, even, odd VecPhysical, tail bool) {
+	if tail {
+		VMOVDQU16_Z(from, K1, y)
+		VPSLLD(U8(16), y, x)
+		VPANDD(y, upper, y)
+	} else {
+		VPSLLD(U8(16), from, x)
+		VPANDD(from, upper, y)
+	}
+	VFMADD231PS(x, w, even)
+	VFMADD231PS(y, w, odd)
+}
+
+// narrow16 is the loop for rows of n blocks.
+func narrow16(n int) {
+	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
+	sum := func() {
+		for v := range n {
+			addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), v == n-1)
+		}
+	}
+	Label(name("row"))
+	startRow()
+	for v := range 2 * n {
+		VPXORD(acc(v), acc(v), acc(v))
+	}
+	selfEntry(name("entries"), sum)
+	Label(name("next"))
+	CMPQ(index, end)
+	JAE(LabelRef(name("done")))
+	prefetch(n, name("ask"))
+	entry()
+	sum()
+	JMP(LabelRef(name("next")))
+
+	Label(name("done"))
+	loadRowScale()
+	CMPQ(field(fieldMode), U8(modeBF16))
+	JNE(LabelRef(name("convert")))
+	for v := range n {
+		even, odd := acc(2*v), acc(2*v+1)
+		VMULPS(even, rowScale, even)
+		VMULPS(odd, rowScale, odd)
+		joinBF16(even, odd)
+		if v == n-1 {
+			VMOVDQU16(even, K1, Mem{Base: dst, Disp: 64 * v})
+		} else {
+			VMOVUPS(even, Mem{Base: dst, Disp: 64 * v})
+		}
+	}
+	Label(name("written"))
+	nextRow(name("row"))
+
+	Label(name("convert"))
+	MOVQ(field(fieldAcc), at)
+	for v := range 2 * n {
+		VMOVUPS(acc(v), Mem{Base: at, Disp: 64 * v})
+	}
+	finish16(name("finish"))
+	JMP(LabelRef(name("written")))
+}
+
+// joinBF16 rounds even and odd columns and leaves the block in even.
+func joinBF16(even, odd VecPhysical) {
+	toBF16(even, x)
+	toBF16(odd, y)
+	VPSLLD(U8(16), y, y)
+	VPORD(x, y, even)
+}
+
+// finish16 writes rowScale times the sum in memory to dst, in any mode.
+func finish16(name string) {
+	even, odd := acc(0), acc(1)
+	MOVQ(field(fieldAcc), at)
+	MOVQ(field(fieldVectors), end)
+	MOVQ(dst, tmp)
+	KXNORD(K2, K2, K2)
+	Label(name)
+	CMPQ(end, U8(1))
+	JNE(LabelRef(name + "whole"))
+	KMOVD(K1, K2)
+	Label(name + "whole")
+	VMULPS(Mem{Base: at}, rowScale, even)
+	VMULPS(Mem{Base: at, Disp: 64}, rowScale, odd)
+	TESTQ(U32(modeBF16), field(fieldMode))
+	JNZ(LabelRef(name + "b16"))
+
+	interleave(even, odd)
+	KSHIFTRD(U8(16), K2, K4)
+	TESTQ(U32(modeAdd), field(fieldMode))
+	JZ(LabelRef(name + "store"))
+	VMOVUPS_Z(Mem{Base: tmp}, K2, acc(2))
+	VADDPS(acc(2), even, even)
+	VMOVUPS_Z(Mem{Base: tmp, Disp: 64}, K4, acc(2))
+	VADDPS(acc(2), odd, odd)
+	Label(name + "store")
+	VMOVUPS(even, K2, Mem{Base: tmp})
+	VMOVUPS(odd, K4, Mem{Base: tmp, Disp: 64})
+	ADDQ(U32(128), tmp)
+	JMP(LabelRef(name + "step"))
+
+	Label(name + "b16")
+	TESTQ(U32(modeAdd), field(fieldMode))
+	JZ(LabelRef(name + "round"))
+	VMOVDQU16_Z(Mem{Base: tmp}, K2, y)
+	VPSLLD(U8(16), y, x)
+	VPANDD(y, upper, y)
+	VADDPS(x, even, even)
+	VADDPS(y, odd, odd)
+	Label(name + "round")
+	joinBF16(even, odd)
+	VMOVDQU16(even, K2, Mem{Base: tmp})
+	ADDQ(U8(64), tmp)
+	Label(name + "step")
+	ADDQ(U32(128), at)
+	DECQ(end)
+	JNZ(LabelRef(name))
+}
+
+// interleave turns even and odd columns into the first and second sixteen columns.
+func interleave(even, odd VecPhysical) {
+	VMOVUPS(NewDataAddr(Symbol{Name: "interleaved", Static: true}, 0), x)
+	VMOVUPS(NewDataAddr(Symbol{Name: "interleaved", Static: true}, 64), y)
+	VPERMI2PS(odd, even, x)
+	VPERMI2PS(odd, even, y)
+	VMOVAPS(x, even)
+	VMOVAPS(y, odd)
+}
+
+// interleaving is the lanes that interleave takes; from 16 on they are the odd columns'.
+func interleaving() {
+	GLOBL("interleaved", RODATA|NOPTR)
+	for i := range 32 {
+		DATA(4*i, U32(i/2+i%2*16))
+	}
+}
+
+// wide16 is the loop for rows of more blocks than fit into registers.
+func wide16() {
+	firstAt, left, sum := R14, RBP, R9
+	step := func(v int, pair, tail bool) {
+		even, odd := acc(2*v), acc(2*v+1)
+		VMOVUPS(Mem{Base: sum, Disp: 128 * v}, even)
+		VMOVUPS(Mem{Base: sum, Disp: 128*v + 64}, odd)
+		if pair {
+			addBlock(Mem{Base: firstAt, Disp: 64 * v}, first, even, odd, tail)
+		}
+		addBlock(Mem{Base: at, Disp: 64 * v}, weight, even, odd, tail)
+		VMOVUPS(even, Mem{Base: sum, Disp: 128 * v})
+		VMOVUPS(odd, Mem{Base: sum, Disp: 128*v + 64})
+	}
+	Label("wide")
+	startRow()
+	MOVQ(field(fieldVectors), left)
+	ADDQ(left, left)
+	clearSum(left, sum, "wideclear")
+	pairs(firstAt, func(name string, pair bool) {
+		blocks(name, left, []GPPhysical{at, firstAt, sum, sum}, pair, step)
+	})
+	loadRowScale()
+	finish16("widefinish")
+	nextRow("wide")
+}

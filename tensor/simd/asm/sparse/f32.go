@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// multiplyAdd adds w times a vector of a source row; tail says that it is the last of the row.
+func multiplyAdd(from Mem, w, to VecPhysical, tail bool) {
+	if tail {
+		VFMADD231PS(from, w, K1, to)
+	} else {
+		VFMADD231PS(from, w, to)
+	}
+}
+
+// narrow is the loop for rows of n vectors.
+func narrow(n int) {
+	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
+	sum := func() {
+		for v := range n {
+			multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), v == n-1)
+		}
+	}
+	Label(name("row"))
+	startRow()
+	for v := range n {
+		VPXORD(acc(v), acc(v), acc(v))
+	}
+	selfEntry(name("entries"), sum)
+	Label(name("next"))
+	CMPQ(index, end)
+	JAE(LabelRef(name("done")))
+	prefetch(n, name("ask"))
+	entry()
+	sum()
+	JMP(LabelRef(name("next")))
+
+	Label(name("done"))
+	loadRowScale()
+	CMPQ(field(fieldMode), U8(0))
+	JNE(LabelRef(name("convert")))
+	for v := range n {
+		VMULPS(acc(v), rowScale, acc(v))
+		if v == n-1 {
+			VMOVUPS(acc(v), K1, Mem{Base: dst, Disp: 64 * v})
+		} else {
+			VMOVUPS(acc(v), Mem{Base: dst, Disp: 64 * v})
+		}
+	}
+	Label(name("written"))
+	nextRow(name("row"))
+
+	Label(name("convert"))
+	MOVQ(field(fieldAcc), at)
+	for v := range n {
+		VMOVUPS(acc(v), Mem{Base: at, Disp: 64 * v})
+	}
+	finish(name("finish"))
+	JMP(LabelRef(name("written")))
+}
+
+// finish writes rowScale times the sum in memory to dst, in any mode.
+func finish(name string) {
+	MOVQ(field(fieldAcc), at)
+	MOVQ(field(fieldVectors), end)
+	MOVQ(dst, tmp)
+	KXNORW(K2, K2, K2)
+	Label(name)
+	CMPQ(end, U8(1))
+	JNE(LabelRef(name + "whole"))
+	KMOVW(K1, K2)
+	Label(name + "whole")
+	VMULPS(Mem{Base: at}, rowScale, x)
+	TESTQ(U32(modeBF16), field(fieldMode))
+	JNZ(LabelRef(name + "b16"))
+	TESTQ(U32(modeAdd), field(fieldMode))
+	JZ(LabelRef(name + "store"))
+	VMOVUPS_Z(Mem{Base: tmp}, K2, y)
+	VADDPS(y, x, x)
+	Label(name + "store")
+	VMOVUPS(x, K2, Mem{Base: tmp})
+	ADDQ(U8(64), tmp)
+	JMP(LabelRef(name + "step"))
+
+	Label(name + "b16")
+	TESTQ(U32(modeAdd), field(fieldMode))
+	JZ(LabelRef(name + "round"))
+	VPMOVZXWD_Z(Mem{Base: tmp}, K2, y)
+	VPSLLD(U8(16), y, y)
+	VADDPS(y, x, x)
+	Label(name + "round")
+	toBF16(x, y)
+	VPMOVDW(y, K2, Mem{Base: tmp})
+	ADDQ(U8(32), tmp)
+	Label(name + "step")
+	ADDQ(U8(64), at)
+	DECQ(end)
+	JNZ(LabelRef(name))
+}
+
+// wide is the loop for rows of more vectors than there are registers.
+func wide() {
+	firstAt, left, sum := R14, RBP, R9
+	step := func(v int, pair, tail bool) {
+		VMOVUPS(Mem{Base: sum, Disp: 64 * v}, acc(v))
+		if pair {
+			multiplyAdd(Mem{Base: firstAt, Disp: 64 * v}, first, acc(v), tail)
+		}
+		multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), tail)
+		VMOVUPS(acc(v), Mem{Base: sum, Disp: 64 * v})
+	}
+	Label("wide")
+	startRow()
+	MOVQ(field(fieldVectors), left)
+	clearSum(left, sum, "wideclear")
+	pairs(firstAt, func(name string, pair bool) {
+		blocks(name, left, []GPPhysical{at, firstAt, sum}, pair, step)
+	})
+	loadRowScale()
+	finish("widefinish")
+	nextRow("wide")
+}
+
+// blocks calls step for all vectors of a row, four at a time, the last one by itself as the tail.
+func blocks(name string, left GPPhysical, move []GPPhysical, pair bool, step func(v int, pair, tail bool)) {
+	advance := func(n int) {
+		for _, p := range move {
+			ADDQ(U32(64*n), p)
+		}
+	}
+	MOVQ(field(fieldVectors), left)
+	MOVQ(field(fieldAcc), move[2])
+	Label(name)
+	SUBQ(U8(4), left)
+	JLE(LabelRef(name + "tail"))
+	for v := range 4 {
+		step(v, pair, false)
+	}
+	advance(4)
+	JMP(LabelRef(name))
+	Label(name + "tail")
+	ADDQ(U8(4), left)
+	Label(name + "one")
+	DECQ(left)
+	JZ(LabelRef(name + "last"))
+	step(0, pair, false)
+	advance(1)
+	JMP(LabelRef(name + "one"))
+	Label(name + "last")
+	step(0, pair, true)
+}

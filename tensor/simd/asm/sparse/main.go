@@ -1,0 +1,255 @@
+// Sparse writes the loops of sparse times dense:
+//
+//	go run ./sparse -out ../sparse_amd64.s -stubs ../sparse_stubs_amd64.go -pkg simd
+//
+// Float32 rows are in f32.go, bfloat16 ones in bf16.go.
+//
+// A destination row is summed in up to sixteen vectors, one body of code for each
+// number of vectors, so that the loop over entries has no inner loop. Rows that
+// are wider are summed in memory (first-level cache): each source row is then still
+// read once, from start to end, which memory likes better than three passes.
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	ConstraintExpr("amd64")
+	interleaving()
+	aggregate("aggregate512", 16, narrow, wide)
+	aggregate("aggregate512b16", 8, narrow16, wide16)
+	gather512()
+	Generate()
+}
+
+// Offsets of the fields of simd.sumArgs.
+const (
+	fieldDst = 8 * iota
+	fieldSrc
+	fieldPtr
+	fieldIndex
+	fieldValue
+	fieldValueStep
+	fieldColScale
+	fieldColMask
+	fieldRowScale
+	fieldRowStep
+	fieldDstStride
+	fieldSrcStride
+	fieldRows
+	fieldVectors
+	fieldMask
+	fieldSelf
+	fieldFirst
+	fieldMode
+	fieldAcc
+	fieldPrefetch
+	fieldLast
+)
+
+// What mode says about dst.
+const (
+	modeAdd  = 1
+	modeBF16 = 2
+)
+
+// Registers that keep their meaning through a function.
+var (
+	args      = RDI
+	src       = RSI
+	index     = R8 // of the next entry
+	end       = R10
+	value     = R11
+	valueStep = R12 // 4, or 0 where all values are one
+	colScale  = R13
+	colMask   = R15 // all ones, or 0 where there are no scales
+	stride    = RBX // of src
+	dst       = RCX
+	row       = RDX
+	ahead     = R14 // bytes of index to look ahead, 0: no prefetch
+	last      = RBP // the last entry that may be looked at
+	at, tmp   = RAX, R9
+
+	weight   = Z16
+	x, y     = Z17, Z18
+	bit0     = Z19 // what rounding to bfloat16 needs
+	half     = Z20
+	quiet    = Z21
+	rowScale = Z22
+	upper    = Z23 // the upper half of each lane
+	first    = Z24 // the weight of the first of a pair of entries
+)
+
+func field(f int) Mem { return Mem{Base: args, Disp: f} }
+
+// sums are the vectors that hold a row.
+var sums = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15}
+
+func acc(v int) VecPhysical { return sums[v] }
+
+func begin() {
+	Load(Param("a"), args)
+	MOVQ(field(fieldSrc), src)
+	MOVQ(field(fieldValue), value)
+	MOVQ(field(fieldValueStep), valueStep)
+	MOVQ(field(fieldColScale), colScale)
+	MOVQ(field(fieldColMask), colMask)
+	MOVQ(field(fieldSrcStride), stride)
+	MOVQ(field(fieldDst), dst)
+	MOVQ(field(fieldPrefetch), ahead)
+	MOVQ(field(fieldLast), last)
+	MOVQ(field(fieldPtr), tmp)
+	MOVQ(Mem{Base: tmp}, tmp)
+	MOVQ(field(fieldIndex), index)
+	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
+	XORQ(row, row)
+	MOVQ(field(fieldMask), tmp)
+	KMOVD(tmp.As32(), K1)
+	for _, c := range []struct {
+		v    VecPhysical
+		bits uint32
+	}{{bit0, 1}, {half, 0x7fff}, {quiet, 0x40}, {upper, 0xffff0000}} {
+		MOVL(U32(c.bits), tmp.As32())
+		VPBROADCASTD(tmp.As32(), c.v)
+	}
+}
+
+// aggregate is a function that sums rows; most is the largest number of vectors
+// (or, for bfloat16, of blocks) that are summed in registers.
+func aggregate(name string, most int, narrow func(n int), wide func()) {
+	TEXT(name, NOSPLIT, "func(a *byte)")
+	Pragma("noescape")
+	Doc(name + " sums the rows of a sumArgs.")
+	begin()
+	MOVQ(field(fieldVectors), tmp)
+	for n := 1; n <= most; n++ {
+		CMPQ(tmp, U8(n))
+		JE(LabelRef(fmt.Sprintf("row%d", n)))
+	}
+	JMP(LabelRef("wide"))
+	for n := 1; n <= most; n++ {
+		narrow(n)
+	}
+	wide()
+}
+
+// startRow sets end to the end of the row's entries.
+func startRow() {
+	MOVQ(field(fieldPtr), tmp)
+	MOVQ(Mem{Base: tmp, Index: row, Scale: 8, Disp: 8}, end)
+	MOVQ(field(fieldIndex), tmp)
+	LEAQ(Mem{Base: tmp, Index: end, Scale: 4}, end)
+}
+
+// selfEntry makes the row's own vertex an entry of weight self, if there is a self.
+func selfEntry(skip string, add func()) {
+	MOVL(field(fieldSelf), tmp.As32())
+	TESTL(tmp.As32(), tmp.As32())
+	JZ(LabelRef(skip))
+	MOVQ(field(fieldFirst), at)
+	ADDQ(row, at)
+	MOVQ(at, tmp)
+	ANDQ(colMask, tmp)
+	VBROADCASTSS(Mem{Base: colScale, Index: tmp, Scale: 4}, weight)
+	VMULPS_BCST(field(fieldSelf), weight, weight)
+	IMULQ(stride, at)
+	ADDQ(src, at)
+	add()
+	Label(skip)
+}
+
+// entry reads the next entry: at is its source row, weight its weight.
+func entry() {
+	MOVL(Mem{Base: index}, at.As32())
+	ADDQ(U8(4), index)
+	MOVQ(at, tmp)
+	ANDQ(colMask, tmp)
+	VBROADCASTSS(Mem{Base: colScale, Index: tmp, Scale: 4}, weight)
+	VMULPS_BCST(Mem{Base: value}, weight, weight)
+	ADDQ(valueStep, value)
+	IMULQ(stride, at)
+	ADDQ(src, at)
+}
+
+// prefetch asks for the source row some entries ahead.
+func prefetch(lines int, skip string) {
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(skip))
+	LEAQ(Mem{Base: index, Index: ahead, Scale: 1}, tmp)
+	CMPQ(tmp, last)
+	CMOVQHI(last, tmp)
+	MOVL(Mem{Base: tmp}, tmp.As32())
+	IMULQ(stride, tmp)
+	ADDQ(src, tmp)
+	for line := range lines {
+		PREFETCHT0(Mem{Base: tmp, Disp: 64 * line})
+	}
+	Label(skip)
+}
+
+func loadRowScale() {
+	MOVQ(field(fieldRowScale), tmp)
+	VBROADCASTSS(Mem{Base: tmp}, rowScale)
+	ADDQ(field(fieldRowStep), tmp)
+	MOVQ(tmp, field(fieldRowScale))
+}
+
+func nextRow(again string) {
+	ADDQ(field(fieldDstStride), dst)
+	INCQ(row)
+	CMPQ(row, field(fieldRows))
+	JB(LabelRef(again))
+	VZEROUPPER()
+	RET()
+}
+
+// toBF16 rounds v to bfloat16 in the lower half of each lane of to, ties to even;
+// NaN stays NaN.
+func toBF16(v, to VecPhysical) {
+	VPSRLD(U8(16), v, to)
+	VPANDD(bit0, to, to)
+	VPADDD(half, to, to)
+	VPADDD(v, to, to)
+	VPSRLD(U8(16), to, to)
+	VCMPPS(U8(3), v, v, K3)
+	VPSRLD(U8(16), v, K3, to)
+	VPORD(quiet, to, K3, to)
+}
+
+// clearSum zeroes the sum in memory, n vectors.
+func clearSum(n Register, sum GPPhysical, again string) {
+	MOVQ(field(fieldAcc), sum)
+	VPXORD(acc(0), acc(0), acc(0))
+	Label(again)
+	VMOVUPS(acc(0), Mem{Base: sum})
+	ADDQ(U8(64), sum)
+	DECQ(n)
+	JNZ(LabelRef(again))
+}
+
+// pairs goes through a wide row's entries two at a time, so that the sum in memory
+// is loaded and stored half as often. add is given the source row of the first
+// of a pair in firstAt.
+func pairs(firstAt GPPhysical, add func(name string, pair bool)) {
+	selfEntry("wideentries", func() { add("wideself", false) })
+	Label("widenext")
+	LEAQ(Mem{Base: index, Disp: 4}, tmp)
+	CMPQ(tmp, end)
+	JA(LabelRef("widedone"))
+	JE(LabelRef("wideodd"))
+	entry()
+	MOVQ(at, firstAt)
+	VMOVAPS(weight, first)
+	entry()
+	add("widepair", true)
+	JMP(LabelRef("widenext"))
+	Label("wideodd")
+	entry()
+	add("wideadd", false)
+	Label("widedone")
+}
