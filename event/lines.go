@@ -1,0 +1,91 @@
+package event
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// Lines shows a run as plain lines, for a pipe or a log file: every epoch of a
+// short run, about one line a second of a long one, and always the last.
+type Lines struct {
+	w       io.Writer
+	pace    pace
+	epochs  int
+	metric  string
+	val     float64
+	next    time.Time
+	task    string
+	waiting string // an epoch's line held back, shown if the run ends with it
+}
+
+const (
+	fewEpochs = 20
+	lineEvery = time.Second
+)
+
+// NewLines writes to w.
+func NewLines(w io.Writer) *Lines { return &Lines{w: w, val: math.NaN()} }
+
+// On shows an event.
+func (l *Lines) On(e Event) {
+	switch e := e.(type) {
+	case Started:
+		l.epochs, l.metric = e.Epochs, e.Metric
+		l.pace.start(e.Epochs)
+		l.print(opening(e))
+	case Epoch:
+		l.epoch(e)
+	case Progress:
+		l.progress(e)
+	case Note:
+		l.print(e.Text)
+	case Saved:
+		if l.epochs <= fewEpochs {
+			l.print(fmt.Sprintf("checkpoint %s (%s)", e.Path, Bytes(e.Bytes)))
+		}
+	case Done:
+		l.flush()
+		l.print(closing(e, l.metric))
+	}
+}
+
+// Close is there so that all ways to show a run end alike.
+func (l *Lines) Close() {}
+
+func (l *Lines) epoch(e Epoch) {
+	if e.Measured {
+		l.val = e.Val
+	}
+	done := e.Epoch + 1
+	l.waiting = fmt.Sprintf("epoch %*d/%d  %s  %s", len(fmt.Sprint(l.epochs)), done, l.epochs, measures(e, l.val), l.pace.text(done))
+	if now := l.pace.now(); l.epochs <= fewEpochs || done == l.epochs || !now.Before(l.next) {
+		l.next = now.Add(lineEvery)
+		l.flush()
+	}
+}
+
+// flush shows the line that was held back.
+func (l *Lines) flush() {
+	if l.waiting != "" {
+		l.print(l.waiting)
+	}
+	l.waiting = ""
+}
+
+func (l *Lines) progress(e Progress) {
+	if l.pace.now == nil {
+		l.pace.now = time.Now
+	}
+	now := l.pace.now()
+	if e.Task == l.task && now.Before(l.next) {
+		return
+	}
+	l.task, l.next = e.Task, now.Add(lineEvery)
+	if e.Total > 0 && e.Done > 0 {
+		l.print(fmt.Sprintf("%s: %.0f%%", e.Task, 100*float64(e.Done)/float64(e.Total)))
+	}
+}
+
+func (l *Lines) print(s string) { fmt.Fprintln(l.w, s) }

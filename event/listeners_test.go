@@ -1,0 +1,157 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// clock is time that passes a step at every look.
+type clock struct {
+	t    time.Time
+	step time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.t = c.t.Add(c.step)
+	return c.t
+}
+
+// shortRun tells a listener a run of n epochs.
+func shortRun(l Listener, n int) {
+	l.On(Started{Dataset: "d", Model: "gcn", Strategy: "none", Workers: 1, Vertices: 1234567, Edges: 10, Parameters: 99, Epochs: n, Metric: "accuracy"})
+	for i := range n {
+		e := Epoch{Epoch: i, Loss: 1 / float64(i+1), Seconds: 0.1}
+		if i%2 == 0 {
+			e.Measured, e.Val, e.Train, e.Test = true, 0.5, math.NaN(), 0.5
+		}
+		l.On(Span{Name: "forward", Kind: "step", Start: time.Now(), Dur: time.Millisecond})
+		l.On(e)
+	}
+	l.On(Saved{Path: "ck", Epoch: n, Bytes: 2048})
+	l.On(Note{Text: "a note"})
+	l.On(Done{Reason: "finished", Epochs: n, BestEpoch: 0, Val: 0.5, Test: math.NaN(), Seconds: 3})
+}
+
+func lines(t *testing.T, epochs int, step time.Duration) []string {
+	t.Helper()
+	var b bytes.Buffer
+	l := NewLines(&b)
+	l.pace.now = (&clock{step: step}).now
+	shortRun(l, epochs)
+	l.Close()
+	return strings.Split(strings.TrimSpace(b.String()), "\n")
+}
+
+func TestLinesOfAShortRun(t *testing.T) {
+	got := lines(t, 3, 100*time.Millisecond)
+	want := []string{
+		"gcn on d: 1,234,567 vertices, 10 edges, 99 parameters",
+		"epoch 1/3  loss 1.0000  val 0.5000  10 epochs/s  left 200 ms",
+		"epoch 2/3  loss 0.5000  val 0.5000  6.67 epochs/s  left 150 ms",
+		"epoch 3/3  loss 0.3333  val 0.5000  6 epochs/s  left 0 ms",
+		"checkpoint ck (2.0 KiB)",
+		"a note",
+		"finished after 3 epochs in 3.0 s; best epoch 1: validation accuracy 0.5000, test -",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestLinesOfALongRun(t *testing.T) {
+	got := lines(t, 1000, 10*time.Millisecond) // two looks an epoch: 20 s in all
+	if len(got) < 18 || len(got) > 30 {
+		t.Errorf("%d lines for 20 seconds", len(got))
+	}
+	if last := got[len(got)-3]; !strings.HasPrefix(last, "epoch 1000/1000") {
+		t.Errorf("the last epoch is missing: %q", last)
+	}
+}
+
+func TestBarOnATerminal(t *testing.T) {
+	var b bytes.Buffer
+	bar := NewBar(&b)
+	bar.On(Progress{Task: "draw edges", Done: 1, Total: 2})
+	bar.On(Progress{Task: "write", Done: 0, Total: 0})
+	bar.Close()
+	shortRun(bar, 30)
+	bar.Close()
+	for _, want := range []string{"gcn on d", "epoch 30/30", "a note", "finished after 30 epochs"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the bar did not show %q: %q", want, b.String())
+		}
+	}
+}
+
+func TestJSONLines(t *testing.T) {
+	var b bytes.Buffer
+	shortRun(NewJSONLines(&b), 2)
+	var kinds []string
+	for line := range strings.Lines(b.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err, line)
+		}
+		kinds = append(kinds, m["event"].(string))
+		if m["event"] == "epoch" && m["epoch"] == 0.0 && (m["train"] != nil || m["val"] != 0.5 || m["lr"] != 0.0) {
+			t.Error(line)
+		}
+	}
+	if got := strings.Join(kinds, " "); got != "started epoch epoch saved note done" {
+		t.Error(got)
+	}
+}
+
+func TestTrace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trace.json")
+	tr, err := NewTrace(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortRun(tr, 5)
+	tr.On(Span{Name: "x", Worker: 3, Lane: 1, Start: time.Now(), Dur: time.Second})
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ TraceEvents []traceEvent }
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, e := range got.TraceEvents {
+		count[e.Phase]++
+		if e.Phase == "X" && e.Dur <= 0 {
+			t.Error("a span without length:", e)
+		}
+	}
+	if count["X"] != 6 || count["M"] != 4 || count["C"] != 8 || count["i"] != 1 {
+		t.Error(count)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+		t.Error("left behind:", left)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for want, got := range map[string]string{
+		"-1,234": Count(-1234), "-123": Count(-123), "999": Count(999), "1,000": Count(1000), "0": Count(0),
+		"5 ms": Duration(5 * time.Millisecond), "3 min 05 s": Duration(185 * time.Second), "2 h 01 min": Duration(121 * time.Minute),
+		"1.5 KiB": Bytes(1536), "12 B": Bytes(12), "3.0 GiB": Bytes(3 << 30),
+		"first_epoch": snake("FirstEpoch"), "lr": snake("LR"), "best": snake("Best"),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

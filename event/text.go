@@ -1,0 +1,133 @@
+package event
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// opening is the line a run starts with.
+func opening(e Started) string {
+	s := fmt.Sprintf("%s on %s: %s vertices, %s edges, %s parameters", e.Model, e.Dataset,
+		Count(e.Vertices), Count(e.Edges), Count(int64(e.Parameters)))
+	if e.Workers > 1 {
+		s += fmt.Sprintf(", %d workers, strategy %s", e.Workers, e.Strategy)
+	}
+	if e.FirstEpoch > 0 {
+		s += fmt.Sprintf("; going on after epoch %d of %d", e.FirstEpoch, e.Epochs)
+	}
+	return s
+}
+
+// closing is the line a run ends with.
+func closing(e Done, metric string) string {
+	s := fmt.Sprintf("%s after %d epochs in %s", e.Reason, e.Epochs, Duration(time.Duration(e.Seconds*float64(time.Second))))
+	if e.BestEpoch >= 0 {
+		s += fmt.Sprintf("; best epoch %d: validation %s %s, test %s", e.BestEpoch+1, metric, share(e.Val), share(e.Test))
+	}
+	return s
+}
+
+// measures are the numbers of an epoch worth a look.
+func measures(e Epoch, val float64) string {
+	s := fmt.Sprintf("loss %.4f", e.Loss)
+	if !math.IsNaN(val) {
+		s += "  val " + share(val)
+	}
+	return s
+}
+
+// share is a metric between 0 and 1, or a dash where it was not measured.
+func share(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.4f", x)
+}
+
+// Count is a number with its thousands set apart.
+func Count(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Duration is a time as people say it, to two digits or so.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// Bytes is an amount of memory as people say it.
+func Bytes(n int64) string {
+	const step = 1 << 10
+	if n < step {
+		return fmt.Sprintf("%d B", n)
+	}
+	x, unit := float64(n), 0
+	for x >= step && unit < 4 {
+		x /= step
+		unit++
+	}
+	return fmt.Sprintf("%.1f %s", x, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+}
+
+// pace tells how fast epochs go by and how long the rest will take. It looks at
+// the last few only, because the first epoch also maps memory.
+type pace struct {
+	now   func() time.Time
+	times []time.Time
+	total int
+}
+
+const paceWindow = 20
+
+// start begins a run that will end after total epochs.
+func (p *pace) start(total int) {
+	if p.now == nil {
+		p.now = time.Now
+	}
+	p.total = total
+	p.times = append(p.times[:0], p.now())
+}
+
+// tick says that done epochs are done. ok is false until there is something to say.
+func (p *pace) tick(done int) (perSecond float64, left time.Duration, ok bool) {
+	if len(p.times) == 0 {
+		return 0, 0, false
+	}
+	if len(p.times) > paceWindow {
+		p.times = append(p.times[:0], p.times[1:]...)
+	}
+	p.times = append(p.times, p.now())
+	took := p.times[len(p.times)-1].Sub(p.times[0])
+	if took <= 0 {
+		return 0, 0, false
+	}
+	each := took / time.Duration(len(p.times)-1)
+	return 1 / each.Seconds(), each * time.Duration(p.total-done), true
+}
+
+// text is the pace as people read it.
+func (p *pace) text(done int) string {
+	rate, left, ok := p.tick(done)
+	if !ok {
+		return ""
+	}
+	s := fmt.Sprintf("%.3g epochs/s", rate)
+	if rate < 1 {
+		s = Duration(time.Duration(float64(time.Second)/rate)) + "/epoch"
+	}
+	return s + "  left " + Duration(left)
+}

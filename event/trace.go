@@ -1,0 +1,128 @@
+package event
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Trace writes the spans of a run as Chrome trace events, which ui.perfetto.dev
+// and chrome://tracing show: a process a worker, a thread a lane, loss and
+// accuracy as counters. Events go to a hidden file beside path as they come, so
+// memory does not grow with the run; Close makes the file appear under its name.
+type Trace struct {
+	path  string
+	f     *os.File
+	w     *bufio.Writer
+	start time.Time
+	lanes map[[2]int]bool
+	comma bool
+	err   error
+}
+
+// traceEvent is one entry of the format.
+type traceEvent struct {
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Phase string         `json:"ph"`
+	TS    float64        `json:"ts"` // microseconds
+	Dur   float64        `json:"dur,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	Scope string         `json:"s,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// NewTrace starts a trace that will appear at path.
+func NewTrace(path string) (*Trace, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return nil, err
+	}
+	t := &Trace{path: path, f: f, w: bufio.NewWriterSize(f, 1<<16), start: time.Now(), lanes: map[[2]int]bool{}}
+	t.w.WriteString(`{"displayTimeUnit":"ms","traceEvents":[` + "\n")
+	return t, nil
+}
+
+// On writes an event.
+func (t *Trace) On(e Event) {
+	switch e := e.(type) {
+	case Span:
+		t.name(e.Worker, e.Lane)
+		t.put(traceEvent{Name: e.Name, Cat: e.Kind, Phase: "X", TS: t.at(e.Start), Dur: max(micros(e.Dur), 0.001), PID: e.Worker, TID: e.Lane})
+	case Epoch:
+		t.counter("loss", e.Loss)
+		if e.Measured && !math.IsNaN(e.Val) {
+			t.counter("validation", e.Val)
+		}
+	case Saved:
+		t.put(traceEvent{Name: "checkpoint", Cat: "save", Phase: "i", TS: t.at(time.Now()), Scope: "p", Args: map[string]any{"path": e.Path, "epoch": e.Epoch}})
+	}
+}
+
+// name tells the viewer what a worker and a lane are called, once.
+func (t *Trace) name(worker, lane int) {
+	if t.lanes[[2]int{worker, lane}] {
+		return
+	}
+	t.lanes[[2]int{worker, lane}] = true
+	call := func(what, name string) {
+		t.put(traceEvent{Name: what, Phase: "M", PID: worker, TID: lane, Args: map[string]any{"name": name}})
+	}
+	call("process_name", fmt.Sprintf("worker %d", worker))
+	call("thread_name", fmt.Sprintf("lane %d", lane))
+}
+
+func (t *Trace) counter(name string, value float64) {
+	t.put(traceEvent{Name: name, Phase: "C", TS: t.at(time.Now()), Args: map[string]any{name: value}})
+}
+
+func (t *Trace) at(x time.Time) float64 { return micros(x.Sub(t.start)) }
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// put keeps the first error for Close.
+func (t *Trace) put(e traceEvent) {
+	if t.err != nil {
+		return
+	}
+	b, err := json.Marshal(e)
+	if err == nil {
+		if t.comma {
+			t.w.WriteString(",\n")
+		}
+		t.comma = true
+		_, err = t.w.Write(b)
+	}
+	t.err = err
+}
+
+// Close ends the file and gives it its name. On an error nothing is left behind.
+func (t *Trace) Close() (err error) {
+	if t.f == nil {
+		return nil
+	}
+	f := t.f
+	t.f = nil
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+			err = fmt.Errorf("trace %s: %w", t.path, err)
+		}
+	}()
+	if t.err != nil {
+		return t.err
+	}
+	t.w.WriteString("\n]}\n")
+	for _, step := range []func() error{t.w.Flush, func() error { return f.Chmod(0o644) }, f.Sync, f.Close} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return os.Rename(f.Name(), t.path)
+}
