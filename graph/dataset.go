@@ -22,6 +22,7 @@ const (
 	Random
 	Sequential
 	WillNeed
+	Release // pages leave this process's memory until they are read again
 )
 
 // SmallArray is the size up to which Open checks an array's checksum and

@@ -27,7 +27,7 @@ func unmapFile(b []byte) error {
 	return unix.Munmap(b)
 }
 
-var advices = map[Access]int{Normal: unix.MADV_NORMAL, Random: unix.MADV_RANDOM, Sequential: unix.MADV_SEQUENTIAL, WillNeed: unix.MADV_WILLNEED}
+var advices = map[Access]int{Normal: unix.MADV_NORMAL, Random: unix.MADV_RANDOM, Sequential: unix.MADV_SEQUENTIAL, WillNeed: unix.MADV_WILLNEED, Release: unix.MADV_DONTNEED}
 
 // advise passes a hint on; a kernel that ignores it is no error.
 func advise(b []byte, a Access) {

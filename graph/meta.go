@@ -59,18 +59,7 @@ const noCRC = "00000000"
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encode writes meta.json with its own checksum.
-func (m *Meta) encode() ([]byte, error) {
-	m.CRC32C = noCRC
-	b, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	b = append(b, '\n')
-	m.CRC32C = fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli))
-	at := bytes.LastIndex(b, []byte(noCRC))
-	copy(b[at:], m.CRC32C)
-	return b, nil
-}
+func (m *Meta) encode() ([]byte, error) { return SealJSON(m, &m.CRC32C) }
 
 // decodeMeta parses and checks meta.json. Unknown fields are refused: they are
 // a newer format or a damaged name.

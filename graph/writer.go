@@ -312,24 +312,12 @@ func (w *Writer) check() error {
 	return inFile(w.dir, w.splits.Validate(int(n), w.labels))
 }
 
-// swap renames the finished folder to its name. An old dataset is first moved
-// aside, and moved back should the second rename fail.
+// swap renames the finished folder to its name.
 func (w *Writer) swap() error {
 	if err := checkTarget(w.dir, w.overwrite); err != nil {
 		return err
 	}
-	old := w.tmp + ".old"
-	err := os.Rename(w.dir, old)
-	if errors.Is(err, fs.ErrNotExist) {
-		return os.Rename(w.tmp, w.dir)
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(w.tmp, w.dir); err != nil {
-		return errors.Join(err, os.Rename(old, w.dir))
-	}
-	return os.RemoveAll(old)
+	return ReplaceFolder(w.tmp, w.dir)
 }
 
 // Abort removes what was written so far. After Commit it does nothing.
