@@ -196,14 +196,21 @@ func (b *blockModel) alias(s []slot) (sum float64) {
 	return sum
 }
 
-// member draws a vertex of a community in proportion to θ.
-func (b *blockModel) member(c int, r uint64) uint32 {
+// member draws a slot of a community, and the chance that decides in it.
+func (b *blockModel) member(c int, r uint64) (at, chance uint32) {
 	i, rest := bits.Mul64(r, uint64(b.start[c+1]-b.start[c]))
-	s := &b.slots[b.start[c]+int64(i)]
-	if uint32(rest>>32) <= s.keep {
-		return s.own
+	return uint32(b.start[c]) + uint32(i), uint32(rest >> 32)
+}
+
+// vertex reads a slot. Written without a branch, so that reads of several slots
+// are under way at once.
+func (b *blockModel) vertex(at, chance uint32) uint32 {
+	s := &b.slots[at]
+	own, other := s.own, s.other
+	if chance > s.keep {
+		own = other
 	}
-	return s.other
+	return own
 }
 
 // find is the community at a point of [0, sum of all).
@@ -219,8 +226,8 @@ func (b *blockModel) find(x float64) int {
 	return c
 }
 
-// end draws where an edge that starts in community c ends.
-func (b *blockModel) end(c int, k rng.Key, i uint64) uint32 {
+// end draws the slot where edge i, which starts in community c, ends.
+func (b *blockModel) end(c int, k rng.Key, i uint64) (at, chance uint32) {
 	coin := k.Float64(2 * i)
 	if coin >= b.homophily {
 		// The coin, given that it fell on this side, is uniform in [h,1): it also
@@ -255,10 +262,12 @@ func (b *blockModel) startEdges(m int64) {
 }
 
 // source draws edges by index: the start follows from the index, the end is drawn.
+// Slots are drawn first and read after, all at once: most reads miss the cache.
 func (b *blockModel) source(lo int64, src, dst []uint32, _ []float32) {
 	k := rng.New(b.seed).Fold(edgeStream)
 	v := int64(sort.Search(int(b.n), func(v int) bool { return b.first[v+1] > lo }))
 	c := b.community(uint64(v))
+	chance := make([]uint32, len(src))
 	for i := range src {
 		e := lo + int64(i)
 		if e >= b.first[v+1] {
@@ -267,7 +276,11 @@ func (b *blockModel) source(lo int64, src, dst []uint32, _ []float32) {
 			}
 			c = b.community(uint64(v))
 		}
-		src[i], dst[i] = uint32(v), b.end(c, k, uint64(e))
+		src[i] = uint32(v)
+		dst[i], chance[i] = b.end(c, k, uint64(e))
+	}
+	for i, at := range dst {
+		dst[i] = b.vertex(at, chance[i])
 	}
 }
 
@@ -304,8 +317,8 @@ func (b *blockModel) pilot(want int64, directed bool) []float64 {
 		if b.start[c+1] == b.start[c] {
 			continue
 		}
-		u := b.member(c, k.Uint64(uint64(2*i+1)))
-		v := b.end(c, k.Fold(1), uint64(i))
+		u := b.vertex(b.member(c, k.Uint64(uint64(2*i+1))))
+		v := b.vertex(b.end(c, k.Fold(1), uint64(i)))
 		rates[i] = b.rate(u, v)
 		if !directed {
 			rates[i] += b.rate(v, u)

@@ -1,0 +1,337 @@
+package dataset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+const (
+	blockBytes = 1 << 20
+	maxLine    = 1 << 16
+)
+
+// layout is how the lines of one file are written.
+type layout struct {
+	delim   byte // 0: blanks
+	columns int
+	skip    int // lines before the first edge that are no comments: the header
+}
+
+// block is a piece of the file that ends at a line end, and the edges in it.
+type block struct {
+	data     []byte
+	index    int
+	line     int64 // lines in it
+	src, dst []uint32
+	weights  []float32
+	names    []string // when ids are names: what src and dst number
+	most     uint32   // when ids are numbers: the largest
+	err      *lineError
+}
+
+// lineError is a bad line, numbered within its block.
+type lineError struct {
+	line        int64
+	found, want string
+	err         error // errNames instead, when the ids are not numbers
+}
+
+// errNames tells that ids must be read as names.
+var errNames = errors.New("ids are names")
+
+// sniff looks at the first lines for the separator and a header.
+func sniff(path string, opt ImportOptions) (layout, error) {
+	var lay layout
+	in, err := openInput(path)
+	if err != nil {
+		return lay, err
+	}
+	defer in.Close()
+	head := make([]byte, maxLine)
+	n, err := io.ReadFull(in, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return lay, err
+	}
+	var lines [][]byte
+	for line := range bytes.Lines(head[:n]) {
+		if line = bytes.TrimSpace(line); !comment(line) {
+			lines = append(lines, line)
+		}
+		if len(lines) == 2 {
+			break
+		}
+	}
+	if len(lines) == 0 {
+		return lay, nil
+	}
+	last := lines[len(lines)-1]
+	if at := bytes.IndexAny(last, "\t,;"); at >= 0 {
+		lay.delim = last[at]
+	}
+	lay.columns = lay.count(last)
+	isHeader := opt.Header == "yes"
+	if opt.Header == "" && len(lines) == 2 {
+		isHeader = looksLikeHeader(lay, lines[0], lines[1])
+	}
+	if isHeader {
+		lay.skip = 1
+	}
+	if opt.Header != "" && opt.Header != "yes" && opt.Header != "no" {
+		return lay, badParam("header", opt.Header, `"yes", "no" or nothing`)
+	}
+	return lay, nil
+}
+
+func comment(line []byte) bool { return len(line) == 0 || line[0] == '#' || line[0] == '%' }
+
+// headerWords are names that the first column of an edge table has.
+var headerWords = []string{"source", "src", "from", "fromnodeid", "u", "node1", "node_1", "node_id", "id1", "id_1", "start", "head", "target"}
+
+// looksLikeHeader compares the first two lines: a header has no numbers where the
+// next line has some, or it has the usual words.
+func looksLikeHeader(lay layout, first, second []byte) bool {
+	a, _ := lay.next(first)
+	b, _ := lay.next(second)
+	return slices.Contains(headerWords, strings.ToLower(string(a))) || (!isNumber(a) && isNumber(b))
+}
+
+func isNumber(b []byte) bool {
+	_, err := strconv.ParseInt(string(b), 10, 64)
+	return err == nil
+}
+
+// next splits the first field off a line. Quotes around a field are taken off.
+func (l layout) next(line []byte) (field, rest []byte) {
+	if l.delim == 0 {
+		line = bytes.TrimLeft(line, " \t")
+	}
+	var at int
+	switch {
+	case len(line) > 1 && line[0] == '"' && bytes.IndexByte(line[1:], '"') >= 0:
+		end := bytes.IndexByte(line[1:], '"')
+		field, line = line[1:end+1], line[end+2:]
+		if at = l.index(line); at < 0 {
+			return field, nil
+		}
+		return field, line[at+1:]
+	default:
+		at = l.index(line)
+	}
+	if at < 0 {
+		return bytes.TrimSpace(line), nil
+	}
+	return bytes.TrimSpace(line[:at]), line[at+1:]
+}
+
+func (l layout) index(line []byte) int {
+	if l.delim == 0 {
+		return bytes.IndexAny(line, " \t")
+	}
+	return bytes.IndexByte(line, l.delim)
+}
+
+func (l layout) count(line []byte) (n int) {
+	for rest := line; len(rest) > 0; n++ {
+		_, rest = l.next(rest)
+	}
+	return n
+}
+
+// readEdges cuts the file into blocks and parses them on all cores.
+func readEdges(path string, lay layout, opt ImportOptions, parse func(*block, layout, bool)) (*edges, error) {
+	in, err := openInput(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	jobs, free := make(chan *block), make(chan []byte, 2*runtime.GOMAXPROCS(0))
+	for range cap(free) {
+		free <- nil
+	}
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for b := range jobs {
+				parse(b, lay, opt.Weights)
+				buf := b.data
+				b.data = nil
+				free <- buf
+			}
+		})
+	}
+	e, err := cut(path, in, lay, opt.Progress, jobs, free)
+	close(jobs)
+	wg.Wait()
+	if err == nil {
+		err = e.join(path)
+	}
+	return e, err
+}
+
+// cut reads blocks that end at line ends and hands them to jobs.
+func cut(path string, in io.Reader, lay layout, progress Progress, jobs chan<- *block, free <-chan []byte) (*edges, error) {
+	e := &edges{}
+	var carry []byte
+	var read int64
+	for {
+		buf := <-free
+		if buf == nil {
+			buf = make([]byte, 0, blockBytes+maxLine)
+		}
+		buf = append(buf[:0], carry...)
+		at := len(buf)
+		n, err := io.ReadFull(in, buf[at:at+blockBytes])
+		buf = buf[:at+n]
+		read += int64(n)
+		ended := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !ended {
+			return nil, err
+		}
+		end := len(buf)
+		if !ended {
+			end = bytes.LastIndexByte(buf, '\n') + 1
+		}
+		if len(buf)-end > maxLine {
+			return nil, badFile(path, "", fmt.Sprintf("a line of more than %d bytes", maxLine), "a source and a target a line", "this is no edge list")
+		}
+		carry = append(carry[:0], buf[end:]...)
+		b := &block{data: buf[:end], index: len(e.blocks)}
+		e.blocks = append(e.blocks, b)
+		jobs <- b
+		if progress != nil {
+			progress("read edges", read, 0)
+		}
+		if ended {
+			return e, nil
+		}
+	}
+}
+
+// join numbers the edges over all blocks and reports the first bad line.
+func (e *edges) join(path string) error {
+	var lines int64
+	e.first = make([]int64, 1, len(e.blocks)+1)
+	for _, b := range e.blocks {
+		if b.err != nil && b.err.err != nil {
+			return b.err.err
+		}
+		if b.err != nil {
+			return badFile(path, fmt.Sprintf("line %d", lines+b.err.line), b.err.found, b.err.want, "correct or remove the line")
+		}
+		lines += b.line
+		e.total += int64(len(b.src))
+		e.first = append(e.first, e.total)
+	}
+	return nil
+}
+
+// eachLine calls f for every line that holds an edge, until one is bad.
+func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
+	skip := 0
+	if b.index == 0 {
+		skip = lay.skip
+	}
+	for rest := b.data; len(rest) > 0; {
+		line, more, _ := bytes.Cut(rest, newline)
+		rest = more
+		b.line++
+		line = bytes.TrimSpace(line)
+		if comment(line) {
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		u, tail := lay.next(line)
+		v, tail := lay.next(tail)
+		if len(u) == 0 || len(v) == 0 {
+			b.fail(line, "a source and a target")
+			return
+		}
+		if weighted && !b.weight(lay, line, tail) {
+			return
+		}
+		if err := f(u, v); err != nil {
+			b.err = &lineError{err: err}
+			return
+		}
+	}
+}
+
+var newline = []byte{'\n'}
+
+func (b *block) fail(line []byte, want string) {
+	b.err = &lineError{line: b.line, found: fmt.Sprintf("%.60q", line), want: want}
+}
+
+func (b *block) weight(lay layout, line, tail []byte) bool {
+	field, _ := lay.next(tail)
+	w, err := strconv.ParseFloat(text(field), 32)
+	if err != nil || math.IsNaN(w) || math.IsInf(w, 0) {
+		b.fail(line, "a finite weight in the third column")
+		return false
+	}
+	b.weights = append(b.weights, float32(w))
+	return true
+}
+
+// text views bytes as a string for a call that does not keep it.
+func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// parseNumbers reads ids that are whole numbers below 2^32.
+func parseNumbers(b *block, lay layout, weighted bool) {
+	b.eachLine(lay, weighted, func(u, v []byte) error {
+		x, ok1 := smallNumber(u)
+		y, ok2 := smallNumber(v)
+		if !ok1 || !ok2 {
+			return errNames
+		}
+		b.src, b.dst = append(b.src, x), append(b.dst, y)
+		b.most = max(b.most, x, y)
+		return nil
+	})
+}
+
+func smallNumber(s []byte) (uint32, bool) {
+	var x uint64
+	if len(s) == 0 || len(s) > 10 {
+		return 0, false
+	}
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		x = x*10 + uint64(c-'0')
+	}
+	return uint32(x), x < math.MaxUint32
+}
+
+// parseNames numbers ids in order of appearance within the block.
+func parseNames(b *block, lay layout, weighted bool) {
+	seen := map[string]uint32{}
+	number := func(s []byte) uint32 {
+		x, ok := seen[string(s)]
+		if !ok {
+			name := string(s)
+			x = uint32(len(b.names))
+			seen[name] = x
+			b.names = append(b.names, name)
+		}
+		return x
+	}
+	b.eachLine(lay, weighted, func(u, v []byte) error {
+		x := number(u)
+		b.src, b.dst = append(b.src, x), append(b.dst, number(v))
+		return nil
+	})
+}

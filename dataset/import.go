@@ -1,0 +1,209 @@
+package dataset
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// ImportOptions says how to read. Fields an importer has no use for are ignored,
+// those it cannot honour are refused.
+type ImportOptions struct {
+	Name string // of the dataset; planetoid also finds its files by it
+
+	// What happens to edges. Planetoid and npz files list edges one way and are
+	// always symmetrised.
+	Symmetrise     bool
+	KeepDuplicates bool // otherwise the first of equal edges stays
+	KeepSelfLoops  bool
+
+	// Edge lists only.
+	Weights  bool   // the third column is a weight
+	Header   string // "yes", "no", or "" to look
+	Nodes    int64  // ids are 0..Nodes-1 already; 0: ids are mapped unless they are 0..N-1
+	Labels   string // file of id,label lines
+	Features string // .npy with a row a vertex, in the order of the ids; or a file of id,x,y,… lines
+
+	Split     SplitOptions
+	Seed      uint64
+	Overwrite bool
+	Progress  Progress
+}
+
+// SplitOptions says how to split data that comes without splits: PerClass
+// training vertices of each class with ValCount and TestCount others if PerClass is
+// above 0, else by the fractions. All zero means the importer's own default.
+type SplitOptions struct {
+	Train, Val, Test              float64
+	PerClass, ValCount, TestCount int
+}
+
+func (s SplitOptions) or(other SplitOptions) SplitOptions {
+	if s == (SplitOptions{}) {
+		return other
+	}
+	return s
+}
+
+func (s SplitOptions) split(labels *graph.Labels, seed uint64) (graph.Splits, error) {
+	k := rng.New(seed).Fold(splitStream)
+	if s.PerClass > 0 {
+		return SplitPerClass(labels, s.PerClass, s.ValCount, s.TestCount, k)
+	}
+	return SplitByFraction(len(labels.Class), labels, s.Train, s.Val, s.Test, k)
+}
+
+// read is what an importer found.
+type read struct {
+	name     string
+	graph    *graph.CSR
+	features *graph.Features
+	labels   *graph.Labels
+	splits   graph.Splits
+	intIDs   []int64
+	textIDs  []string
+	notes    []string
+}
+
+var importers = map[string]func(src string, opt ImportOptions) (*read, error){
+	"planetoid": readPlanetoid,
+	"npz":       readNPZ,
+	"edgelist":  readEdgeList,
+}
+
+// Formats lists the importers.
+func Formats() []string { return []string{"planetoid", "npz", "edgelist"} }
+
+// Import reads src in the given format and writes a dataset to out.
+func Import(format, src string, opt ImportOptions, out string) (Summary, error) {
+	reader, ok := importers[format]
+	if !ok {
+		return Summary{}, badParam("format", fmt.Sprintf("%q", format), strings.Join(Formats(), ", "))
+	}
+	w, err := graph.Create(out, graph.WriterOptions{Overwrite: opt.Overwrite})
+	if err != nil {
+		return Summary{}, err
+	}
+	defer w.Abort()
+	r, err := reader(src, opt)
+	if err != nil {
+		return Summary{}, err
+	}
+	if opt.Progress != nil {
+		opt.Progress("write", 0, 1)
+	}
+	return r.write(w, format)
+}
+
+func (r *read) write(w *graph.Writer, format string) (Summary, error) {
+	w.Meta.Name, w.Meta.Source, w.Meta.Notes = r.name, "import "+format, r.notes
+	if err := w.Graph(r.graph); err != nil {
+		return Summary{}, err
+	}
+	if r.features != nil {
+		if err := w.Features(r.features); err != nil {
+			return Summary{}, err
+		}
+	}
+	if r.labels != nil {
+		if err := w.Labels(r.labels); err != nil {
+			return Summary{}, err
+		}
+	}
+	if r.intIDs != nil {
+		if err := w.IntIDs(r.intIDs); err != nil {
+			return Summary{}, err
+		}
+	}
+	if r.textIDs != nil {
+		if err := w.TextIDs(r.textIDs); err != nil {
+			return Summary{}, err
+		}
+	}
+	return finish(w, r.splits)
+}
+
+// build sorts the edges as the options say and notes what was dropped.
+func (r *read) build(n int, src, dst []uint32, weights []float32, opt ImportOptions) (err error) {
+	r.graph, err = graph.FromEdges(n, src, dst, weights, graph.BuildOptions{
+		Symmetrise: opt.Symmetrise, DropDuplicates: !opt.KeepDuplicates, DropSelfLoops: !opt.KeepSelfLoops})
+	if err != nil {
+		return err
+	}
+	r.note(int64(len(src)), opt)
+	return nil
+}
+
+// note tells what became of the listed edges.
+func (r *read) note(listed int64, opt ImportOptions) {
+	note := fmt.Sprintf("%d edges listed, %d stored", listed, r.graph.Edges())
+	if opt.Symmetrise {
+		note += ", the reverse of each among them"
+	}
+	if !opt.KeepDuplicates {
+		note += "; repeats dropped"
+	}
+	if !opt.KeepSelfLoops {
+		note += "; self-loops dropped"
+	}
+	r.notes = append(r.notes, note)
+}
+
+// input is an open source file, unpacked if it is gzip.
+type input struct {
+	io.Reader
+	f *os.File
+}
+
+func (in *input) Close() error { return in.f.Close() }
+
+// openInput opens a file for reading and looks inside to see whether it is gzip,
+// whatever its name.
+func openInput(path string) (*input, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return nil, badFile(path, "", "no such file", "a file to read", "check the path")
+		}
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		f.Close()
+		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
+	}
+	r := bufio.NewReaderSize(f, 1<<16)
+	if magic, _ := r.Peek(2); string(magic) != "\x1f\x8b" {
+		return &input{r, f}, nil
+	}
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		f.Close()
+		return nil, badFile(path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
+	}
+	return &input{gzipReader{path, z}, f}, nil
+}
+
+// gzipReader names the file when its packing is damaged.
+type gzipReader struct {
+	path string
+	io.Reader
+}
+
+func (g gzipReader) Read(b []byte) (int, error) {
+	n, err := g.Reader.Read(b)
+	if err != nil && err != io.EOF {
+		err = badFile(g.path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
+	}
+	return n, err
+}
+
+func badFile(file, field, found, want, fix string) error {
+	return &graph.InputError{File: file, Field: field, Found: found, Want: want, Fix: fix}
+}

@@ -1,0 +1,480 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+
+	"starling/graph"
+)
+
+// shared is the folder of real data: $STARLING_DATA, or ../shared/data beside
+// the repository.
+func shared(t testing.TB, name string) string {
+	t.Helper()
+	root := os.Getenv("STARLING_DATA")
+	if root == "" {
+		root = filepath.Join("..", "..", "shared", "data")
+	}
+	path := filepath.Join(root, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("real data is not here, so this is not checked (set STARLING_DATA to its folder): %v", err)
+	}
+	return path
+}
+
+func imported(t testing.TB, format, src string, opt ImportOptions) *graph.Dataset {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "d")
+	if _, err := Import(format, src, opt, dir); err != nil {
+		t.Fatal(err)
+	}
+	d, err := graph.OpenWith(dir, graph.OpenOptions{Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func refused(t testing.TB, format, src string, opt ImportOptions, mention string) {
+	t.Helper()
+	parent := t.TempDir()
+	_, err := Import(format, src, opt, filepath.Join(parent, "d"))
+	if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), mention) {
+		t.Errorf("%s of %s: %v, want a message about %q", format, src, err, mention)
+	}
+	if left, _ := os.ReadDir(parent); len(left) > 0 {
+		t.Errorf("%v was left behind", left)
+	}
+}
+
+func TestCoraFromPlanetoid(t *testing.T) {
+	d := imported(t, "planetoid", shared(t, "planetoid"), ImportOptions{Name: "cora"})
+	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 || !d.Meta.Symmetric {
+		t.Errorf("%+v", d.Meta)
+	}
+	if s := d.Splits; len(s.Train) != 140 || len(s.Val) != 500 || len(s.Test) != 1000 || s.Train[139] != 139 || s.Val[499] != 639 || s.Test[0] != 1708 {
+		t.Errorf("splits %d %d %d", len(s.Train), len(s.Val), len(s.Test))
+	}
+	if d.Features.Kind() != graph.Sparse || len(d.Features.Values) != 49216 {
+		t.Errorf("features %s with %d values", d.Features.Kind(), len(d.Features.Values))
+	}
+	perClass := make([]int, 7)
+	for _, v := range d.Splits.Train {
+		perClass[d.Labels.Class[v]]++
+	}
+	if !slices.Equal(perClass, []int{20, 20, 20, 20, 20, 20, 20}) {
+		t.Errorf("training vertices by class %v", perClass)
+	}
+	inside := 0
+	for v := range uint32(2708) {
+		for _, u := range d.Graph.Neighbors(v) {
+			if d.Labels.Class[u] == d.Labels.Class[v] {
+				inside++
+			}
+		}
+	}
+	// Rows or labels in the wrong order would bring this down to a sixth.
+	near(t, "homophily of Cora", float64(inside)/10556, 0.81, 0.001)
+}
+
+func TestCoraFromNPZ(t *testing.T) {
+	d := imported(t, "npz", shared(t, "npz/cora.npz"), ImportOptions{Seed: 3})
+	if d.Graph.Nodes() != 2708 || d.Graph.Edges() != 10556 || d.Features.Cols != 1433 || d.Labels.Classes != 7 || d.Meta.Name != "cora" {
+		t.Errorf("%+v", d.Meta)
+	}
+	if s := d.Splits; len(s.Train) != 140 || len(s.Val) != 500 || len(s.Test) != 1000 {
+		t.Errorf("splits %d %d %d", len(s.Train), len(s.Val), len(s.Test))
+	}
+	if !d.HasIDs() || d.ID(0) == "0" {
+		t.Errorf("node names are lost: %q", d.ID(0))
+	}
+	d = imported(t, "npz", shared(t, "npz/cora.npz"), ImportOptions{Split: SplitOptions{Train: 0.5, Val: 0.25, Test: 0.25}})
+	if len(d.Splits.Train) != 1354 {
+		t.Errorf("%d training vertices", len(d.Splits.Train))
+	}
+	refused(t, "npz", shared(t, "npz/cora.npz"), ImportOptions{Split: SplitOptions{PerClass: 20, ValCount: 2000, TestCount: 2000}}, "split")
+}
+
+func TestFilmEdges(t *testing.T) {
+	d := imported(t, "edgelist", shared(t, "geom/film_out1_graph_edges.txt"), ImportOptions{Symmetrise: true})
+	if d.Graph.Nodes() != 7600 || d.HasIDs() || !d.Meta.Symmetric {
+		t.Errorf("%+v", d.Meta)
+	}
+}
+
+// Damage to real files at random places must never panic, and a cut file never pass.
+func TestDamagedSources(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	damage := func(t *testing.T, format, src, name string, opt ImportOptions, rounds int) {
+		whole, err := os.ReadFile(filepath.Join(src, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if format == "planetoid" {
+			for _, f := range []string{"x", "y", "tx", "ty", "allx", "ally", "graph", "test.index"} {
+				b, _ := os.ReadFile(filepath.Join(src, "ind.cora."+f))
+				os.WriteFile(filepath.Join(dir, "ind.cora."+f), b, 0o644)
+			}
+		}
+		path := filepath.Join(dir, name)
+		target := path
+		if format == "planetoid" {
+			target = dir
+		}
+		for range rounds {
+			at := r.IntN(len(whole))
+			os.WriteFile(path, whole[:at], 0o644)
+			if _, err := importers[format](target, opt); !errors.Is(err, graph.ErrInput) {
+				t.Errorf("%s cut at %d: %v", name, at, err)
+			}
+			bad := slices.Clone(whole)
+			bad[at] ^= byte(1 + r.IntN(255))
+			os.WriteFile(path, bad, 0o644)
+			if _, err := importers[format](target, opt); err != nil && !errors.Is(err, graph.ErrInput) {
+				t.Errorf("%s changed at %d: %v", name, at, err)
+			}
+		}
+	}
+	t.Run("planetoid", func(t *testing.T) {
+		for _, f := range []string{"y", "tx", "graph", "allx"} {
+			damage(t, "planetoid", shared(t, "planetoid"), "ind.cora."+f, ImportOptions{Name: "cora"}, 6)
+		}
+	})
+	t.Run("npz", func(t *testing.T) {
+		damage(t, "npz", filepath.Dir(shared(t, "npz/cora.npz")), "cora.npz", ImportOptions{}, 25)
+	})
+}
+
+func TestPickleRunsNothing(t *testing.T) {
+	for name, p := range map[string]string{
+		"a call":    "cos\nsystem\n(S'true'\ntR.",
+		"a builtin": "\x80\x02c__builtin__\neval\nU\x011\x85R.",
+		"stacked":   "\x80\x04\x8c\x02os\x8c\x06system\x93.",
+	} {
+		if v, err := unpickle([]byte(p)); err == nil || !strings.Contains(err.Error(), "class") {
+			t.Errorf("%s: %v %v", name, v, err)
+		}
+	}
+	dir := t.TempDir()
+	for _, f := range []string{"x", "y", "tx", "ty", "allx", "ally", "graph"} {
+		os.WriteFile(filepath.Join(dir, "ind.evil."+f), []byte("cos\nsystem\n(U\x04truetR."), 0o644)
+	}
+	os.WriteFile(filepath.Join(dir, "ind.evil.test.index"), []byte("0\n"), 0o644)
+	refused(t, "planetoid", dir, ImportOptions{}, "os.system")
+	refused(t, "planetoid", dir, ImportOptions{Name: "cora"}, "ind.cora.test.index")
+	refused(t, "planetoid", t.TempDir(), ImportOptions{}, "--name")
+}
+
+func FuzzUnpickle(f *testing.F) {
+	f.Add([]byte("\x80\x02ccollections\ndefaultdict\nq\x01c__builtin__\nlist\nq\x02\x85Rq\x03(K\x00]q\x04(M\x79\x02K\x01eu."))
+	f.Add([]byte("\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R(K\x01K\x02K\x01\x86cnumpy\ndtype\nU\x02i4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x08\x01\x00\x00\x00\x00\x00\x00\x00tb."))
+	f.Add([]byte("(lp0\nI1\naL2L\na."))
+	for _, part := range []string{"y", "graph"} {
+		if b, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "planetoid", "ind.cora."+part)); err == nil {
+			f.Add(b[:min(len(b), 5000)])
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := unpickle(b)
+		if err != nil {
+			return
+		}
+		if a, err := asArray(v); err == nil {
+			a.int64s()
+			a.float32s()
+		}
+		asCSR(v)
+	})
+}
+
+// npyBytes is an npy file of little-endian data.
+func npyBytes(descr, shape string, data []byte) []byte {
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape)
+	b := append([]byte("\x93NUMPY\x01\x00"), byte(len(dict)), byte(len(dict)>>8))
+	return append(append(b, dict...), data...)
+}
+
+func zipped(t testing.TB, method uint16, files map[string][]byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.npz")
+	var buf bytes.Buffer
+	z := zip.NewWriter(&buf)
+	for name, b := range files {
+		w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: method})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(b)
+	}
+	z.Close()
+	os.WriteFile(path, buf.Bytes(), 0o644)
+	return path
+}
+
+// tinyNPZ is a graph 0→1, 1→2 with two features and labels 0 1 0.
+func tinyNPZ() map[string][]byte {
+	return map[string][]byte{
+		"adj_indptr": npyBytes("<i4", "(4,)", []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0}), "adj_indices": npyBytes("<i4", "(2,)", []byte{1, 0, 0, 0, 2, 0, 0, 0}),
+		"adj_data": npyBytes("|u1", "(2,)", []byte{1, 1}), "adj_shape": npyBytes("|i1", "(2,)", []byte{3, 3}),
+		"attr_matrix": npyBytes("|i1", "(3, 2)", []byte{1, 2, 3, 4, 5, 255}),
+		"labels":      npyBytes("|b1", "(3,)", []byte{0, 1, 0}),
+		"class_names": npyBytes("|O", "(2,)", []byte("a pickle")),
+	}
+}
+
+var thirds = SplitOptions{Train: 0.34, Val: 0.33, Test: 0.33}
+
+func TestTinyNPZ(t *testing.T) {
+	for _, method := range []uint16{zip.Store, zip.Deflate} {
+		d := imported(t, "npz", zipped(t, method, tinyNPZ()), ImportOptions{Split: thirds})
+		if !slices.Equal(d.Graph.Indices, []uint32{1, 0, 2, 1}) || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 5, -1}) || !slices.Equal(d.Labels.Class, []int32{0, 1, 0}) {
+			t.Errorf("%v %v %v", d.Graph, d.Features, d.Labels)
+		}
+	}
+	for name, change := range map[string]func(map[string][]byte){
+		"adj_shape":   func(m map[string][]byte) { m["adj_shape"] = npyBytes("|i1", "(2,)", []byte{3, 4}) },
+		"adj_indices": func(m map[string][]byte) { delete(m, "adj_indices") },
+		"adj_*":       func(m map[string][]byte) { m["adj_indices"] = npyBytes("|i1", "(2,)", []byte{1, 7}) },
+		"attr_shape":  func(m map[string][]byte) { m["attr_matrix"] = npyBytes("|i1", "(2, 2)", []byte{1, 2, 3, 4}) },
+		"labels":      func(m map[string][]byte) { m["labels"] = npyBytes("|i1", "(3,)", []byte{0, 200, 1}) },
+		"objects":     func(m map[string][]byte) { m["labels"] = npyBytes("|O", "(3,)", []byte("pickle")) },
+		"NaN": func(m map[string][]byte) {
+			m["attr_matrix"] = npyBytes("<f4", "(3, 1)", []byte{0, 0, 192, 127, 0, 0, 0, 0, 0, 0, 0, 0})
+		},
+		"shape": func(m map[string][]byte) { m["adj_data"] = npyBytes("|u1", "(99999999999,)", []byte{1, 1}) },
+	} {
+		m := tinyNPZ()
+		change(m)
+		refused(t, "npz", zipped(t, zip.Store, m), ImportOptions{Split: thirds}, name)
+	}
+	refused(t, "npz", "no-such.npz", ImportOptions{}, "no such file")
+}
+
+func FuzzNPZ(f *testing.F) {
+	for _, method := range []uint16{zip.Store, zip.Deflate} {
+		b, _ := os.ReadFile(zipped(f, method, tinyNPZ()))
+		f.Add(b)
+	}
+	path := filepath.Join(f.TempDir(), "x.npz")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		os.WriteFile(path, b, 0o644)
+		if r, err := readNPZ(path, ImportOptions{Split: thirds}); err == nil {
+			if err := r.graph.Validate(); err != nil {
+				t.Fatal(err)
+			}
+		} else if !errors.Is(err, graph.ErrInput) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func written(t testing.TB, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func idsOf(d *graph.Dataset) string {
+	var ids []string
+	for v := range uint32(d.Graph.Nodes()) {
+		ids = append(ids, d.ID(v))
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestEdgeListSpellings(t *testing.T) {
+	for name, c := range map[string]struct {
+		text    string
+		opt     ImportOptions
+		indices []uint32
+		ids     string
+		mapped  bool
+	}{
+		"snap":          {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"blanks":        {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"csv header":    {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"odd header":    {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"sparse ids":    {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000", true},
+		"wide ids":      {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
+		"names":         {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
+		"quotes":        {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "b, ob alice carol", true},
+		"symmetrised":   {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrise: true}, []uint32{1, 0}, "0 1", false},
+		"everything":    {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true}, []uint32{0, 0, 1}, "0 1", false},
+		"nodes given":   {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
+		"forced header": {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
+		"leading zeros": {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
+	} {
+		d := imported(t, "edgelist", written(t, "e.txt", c.text), c.opt)
+		if !slices.Equal(d.Graph.Indices, c.indices) || idsOf(d) != c.ids || d.HasIDs() != c.mapped {
+			t.Errorf("%s: %v %q mapped=%v", name, d.Graph.Indices, idsOf(d), d.HasIDs())
+		}
+	}
+}
+
+func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
+	edges := written(t, "e.csv", "u,v,w\nx,y,0.5\ny,z,2\n")
+	opt := ImportOptions{Weights: true, Symmetrise: true, Split: SplitOptions{Train: 1},
+		Labels:   written(t, "l.csv", "id,label\nz,cat\nx,dog\nq,cat\n"),
+		Features: written(t, "f.tsv", "x\t1\t2\ny\t3\t4\nq\t5\t6\nz\t7\t8\n")}
+	d := imported(t, "edgelist", edges, opt)
+	if idsOf(d) != "x y z q" || !slices.Equal(d.Graph.Weights, []float32{0.5, 0.5, 2, 2}) {
+		t.Errorf("%s %v", idsOf(d), d.Graph.Weights)
+	}
+	if !slices.Equal(d.Labels.Class, []int32{1, -1, 0, 0}) || !slices.Equal(d.Features.F32, []float32{1, 2, 3, 4, 7, 8, 5, 6}) {
+		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
+	}
+	opt.Labels = written(t, "l.csv", "z,1\nx,0\n")
+	opt.Features = written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))
+	d = imported(t, "edgelist", edges, opt)
+	if !slices.Equal(d.Labels.Class, []int32{0, -1, 1}) || !slices.Equal(d.Features.F32, []float32{7, 8, 9}) {
+		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
+	}
+}
+
+func TestGzippedEdgeList(t *testing.T) {
+	var buf bytes.Buffer
+	z := gzip.NewWriter(&buf)
+	z.Write([]byte("0 1\n1 2\n"))
+	z.Close()
+	d := imported(t, "edgelist", written(t, "e.txt.gz", buf.String()), ImportOptions{})
+	if d.Graph.Edges() != 2 || d.Meta.Name != "e" {
+		t.Errorf("%+v", d.Meta)
+	}
+	refused(t, "edgelist", written(t, "e.gz", buf.String()[:buf.Len()-6]), ImportOptions{}, "gzip")
+}
+
+func TestBadEdgeLists(t *testing.T) {
+	good := written(t, "e.csv", "0,1\n1,2\n")
+	for mention, c := range map[string]struct {
+		text string
+		opt  ImportOptions
+	}{
+		"no edges":           {"# nothing\n", ImportOptions{}},
+		"line 3":             {"0 1\n1 2\n3\n", ImportOptions{}},
+		"line 2":             {"0,1,2\n0,1,heavy\n", ImportOptions{Weights: true}},
+		"line 1":             {"0,1,inf\n", ImportOptions{Weights: true}},
+		"--nodes":            {"0 9\n", ImportOptions{Nodes: 5}},
+		"leave --nodes out":  {"a b\n", ImportOptions{Nodes: 5}},
+		"bytes":              {strings.Repeat("x", 3<<20), ImportOptions{}},
+		"header":             {"0 1\n", ImportOptions{Header: "maybe"}},
+		"l.csv: label":       {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,-5\n")}},
+		"two labels":         {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n0,2\n")}},
+		"f.csv: rows":        {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
+		"f.csv: line 2":      {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
+		"f.npy: shape":       {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
+		"no-such: found no ": {"0 1\n", ImportOptions{Labels: "no-such"}},
+	} {
+		refused(t, "edgelist", written(t, "e.txt", c.text), c.opt, mention)
+	}
+	refused(t, "edgelist", "no-such", ImportOptions{}, "no such file")
+	refused(t, "edgelist", t.TempDir(), ImportOptions{}, "a folder")
+	refused(t, "excel", good, ImportOptions{}, "format")
+}
+
+// Many blocks, compared with the obvious reader.
+func TestEdgeListEqualsSlowTwin(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, prefix := range []string{"", "v"} {
+		var text strings.Builder
+		order := map[string]bool{}
+		var lines [][2]string
+		for range 300000 {
+			u, v := fmt.Sprintf("%s%d", prefix, 3*r.IntN(5000)), fmt.Sprintf("%s%d", prefix, 3*r.IntN(5000))
+			fmt.Fprintf(&text, "%s\t%s\n", u, v)
+			lines = append(lines, [2]string{u, v})
+			order[u], order[v] = true, true
+		}
+		d := imported(t, "edgelist", written(t, "e.tsv", text.String()), ImportOptions{KeepDuplicates: true, KeepSelfLoops: true})
+		if d.Graph.Nodes() != len(order) {
+			t.Fatalf("%d vertices, want %d", d.Graph.Nodes(), len(order))
+		}
+		got := map[[2]string]int{}
+		for v := range uint32(d.Graph.Nodes()) {
+			for _, u := range d.Graph.Neighbors(v) {
+				got[[2]string{d.ID(u), d.ID(v)}]++
+			}
+		}
+		for _, l := range lines {
+			got[l]--
+		}
+		for l, n := range got {
+			if n != 0 {
+				t.Fatalf("edge %v is there %d times too often", l, n)
+			}
+		}
+		if prefix == "v" && (d.ID(0) != lines[0][0] || d.ID(1) != lines[0][1]) {
+			t.Errorf("names are not in order of appearance: %s %s", d.ID(0), d.ID(1))
+		}
+	}
+}
+
+func FuzzEdgeList(f *testing.F) {
+	f.Add([]byte("# c\n0\t1\n2\t1\n"), false)
+	f.Add([]byte("src,dst,w\na,b,1\n\"c,d\",b,2\n"), true)
+	f.Add([]byte("-1 99999999999\n"), false)
+	f.Add([]byte("\x1f\x8b\x08\x00"), false)
+	path := filepath.Join(f.TempDir(), "e")
+	f.Fuzz(func(t *testing.T, b []byte, weighted bool) {
+		os.WriteFile(path, b, 0o644)
+		r, err := readEdgeList(path, ImportOptions{Weights: weighted, KeepDuplicates: true, KeepSelfLoops: true})
+		if err != nil {
+			if !errors.Is(err, graph.ErrInput) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if err := r.graph.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzVertexTables(f *testing.F) {
+	f.Add([]byte("id,label\n0,a\n1,b\n"), []byte("0,1,2\n1,3,4\n"))
+	edges := written(f, "e", "0 1\n")
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, labels, features []byte) {
+		opt := ImportOptions{Labels: filepath.Join(dir, "l"), Features: filepath.Join(dir, "f"), Split: SplitOptions{Train: 1}}
+		os.WriteFile(opt.Labels, labels, 0o644)
+		os.WriteFile(opt.Features, features, 0o644)
+		if _, err := readEdgeList(edges, opt); err != nil && !errors.Is(err, graph.ErrInput) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func BenchmarkEdgeList(b *testing.B) {
+	const m = 5_000_000
+	for _, prefix := range []string{"", "v"} {
+		b.Run(fmt.Sprintf("ids=%sN/edges=5e6", prefix), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(5, 5))
+			var text bytes.Buffer
+			for range m {
+				fmt.Fprintf(&text, "%s%d\t%s%d\n", prefix, r.IntN(1_000_000), prefix, r.IntN(1_000_000))
+			}
+			path := written(b, "e.tsv", text.String())
+			out := filepath.Join(b.TempDir(), "d")
+			for b.Loop() {
+				if _, err := Import("edgelist", path, ImportOptions{Overwrite: true}, out); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(m*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
+		})
+	}
+}

@@ -1,0 +1,237 @@
+package dataset
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/flate"
+
+	"starling/graph"
+)
+
+// gnn-benchmark npz files (Amazon, Coauthor, Cora …): a zip of npy arrays.
+//
+//	adj_{data,indices,indptr,shape}    scipy CSR, row i lists the targets of i, one way
+//	attr_{data,indices,indptr,shape}   features, or one dense attr_matrix
+//	labels                             integers
+//	node_names                         kept as ids if it is an array of text
+//
+// Everything else (class names, pickled objects) is left alone. The published
+// experiments draw the split themselves: 20 a class to train, 500 to validate, 1000
+// to test, unless the options say otherwise.
+//
+// O. Shchur et al.: Pitfalls of graph neural network evaluation, 2018.
+
+var npzSplit = SplitOptions{PerClass: 20, ValCount: 500, TestCount: 1000}
+
+// maxInflate bounds what a packed byte may grow to: deflate's limit is about 1032.
+const maxInflate = 1040
+
+type npz struct {
+	path string
+	zip  *zip.ReadCloser
+}
+
+func readNPZ(path string, opt ImportOptions) (*read, error) {
+	z, err := openNPZ(path)
+	if err != nil {
+		return nil, err
+	}
+	defer z.zip.Close()
+	r := &read{name: opt.Name}
+	if r.name == "" {
+		r.name = strings.TrimSuffix(filepath.Base(path), ".npz")
+	}
+	adj, err := z.sparse("adj")
+	if err != nil {
+		return nil, err
+	}
+	if adj.Rows != adj.Cols || adj.Rows == 0 {
+		return nil, z.bad("adj_shape", fmt.Sprintf("%d×%d", adj.Rows, adj.Cols), "a square matrix")
+	}
+	if r.features, err = z.features(adj.Rows); err != nil {
+		return nil, err
+	}
+	if r.labels, err = z.labels(adj.Rows); err != nil {
+		return nil, err
+	}
+	if r.textIDs, err = z.names(adj.Rows); err != nil {
+		return nil, err
+	}
+	if r.labels != nil {
+		if r.splits, err = opt.Split.or(npzSplit).split(r.labels, opt.Seed); err != nil {
+			return nil, err
+		}
+	}
+	opt.Symmetrise = true
+	return r, r.build(adj.Rows, sources(adj), adj.Indices, nil, opt)
+}
+
+// sources spells out the row of every element.
+func sources(f *graph.Features) []uint32 {
+	src := make([]uint32, len(f.Indices))
+	for v := range f.Rows {
+		for i := f.Indptr[v]; i < f.Indptr[v+1]; i++ {
+			src[i] = uint32(v)
+		}
+	}
+	return src
+}
+
+func openNPZ(path string) (*npz, error) {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, badFile(path, "", "no such file", "an npz file", "check the path")
+		}
+		var system *fs.PathError
+		if errors.As(err, &system) {
+			return nil, err
+		}
+		return nil, badFile(path, "zip", err.Error(), "an npz file, which is a zip", "download it again")
+	}
+	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
+	return &npz{path, z}, nil
+}
+
+func (z *npz) bad(field, found, want string) error {
+	return badFile(z.path, field, found, want, "this is no gnn-benchmark file, or it is damaged: download it again")
+}
+
+func (z *npz) find(name string) *zip.File {
+	at := slices.IndexFunc(z.zip.File, func(f *zip.File) bool { return f.Name == name+".npy" })
+	if at < 0 {
+		return nil
+	}
+	return z.zip.File[at]
+}
+
+func (z *npz) array(name string) (*ndarray, error) {
+	f := z.find(name)
+	if f == nil {
+		return nil, z.bad(name, "no such array", "adj_*, attr_* and labels")
+	}
+	if f.UncompressedSize64 > f.CompressedSize64*maxInflate+1024 {
+		return nil, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64), "sizes that are possible")
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, z.bad(name, err.Error(), "an npy array")
+	}
+	defer r.Close()
+	a, err := readArray(r, int64(f.UncompressedSize64))
+	if err == nil {
+		// The checksum is compared when the end is reached.
+		_, err = io.Copy(io.Discard, r)
+	}
+	if err != nil {
+		return nil, z.bad(name, err.Error(), "a whole array of numbers")
+	}
+	return a, nil
+}
+
+func (z *npz) sparse(prefix string) (*graph.Features, error) {
+	var parts [4]*ndarray
+	for i, name := range []string{"indptr", "indices", "data", "shape"} {
+		a, err := z.array(prefix + "_" + name)
+		if err != nil {
+			return nil, err
+		}
+		parts[i] = a
+	}
+	shape, err := parts[3].int64s()
+	if err != nil || len(shape) != 2 {
+		return nil, z.bad(prefix+"_shape", fmt.Sprint(shape), "two sizes")
+	}
+	f, err := sparse(parts[0], parts[1], parts[2], shape[0], shape[1])
+	if err != nil {
+		return nil, z.bad(prefix+"_*", err.Error(), "a CSR matrix")
+	}
+	return f, nil
+}
+
+func (z *npz) features(rows int) (*graph.Features, error) {
+	var f *graph.Features
+	switch {
+	case z.find("attr_indptr") != nil:
+		var err error
+		if f, err = z.sparse("attr"); err != nil {
+			return nil, err
+		}
+	case z.find("attr_matrix") != nil:
+		a, err := z.array("attr_matrix")
+		if err != nil {
+			return nil, err
+		}
+		x, err := a.float32s()
+		if err != nil || len(a.shape) != 2 {
+			return nil, z.bad("attr_matrix", fmt.Sprintf("shape %v of %s", a.shape, a.descr), "a matrix of numbers")
+		}
+		f = &graph.Features{Rows: int(a.shape[0]), Cols: int(a.shape[1]), F32: x}
+	default:
+		return nil, nil
+	}
+	if f.Rows != rows || f.Cols == 0 {
+		return nil, z.bad("attr_shape", fmt.Sprintf("%d×%d", f.Rows, f.Cols), fmt.Sprintf("a row a vertex (%d)", rows))
+	}
+	return f, nil
+}
+
+func (z *npz) labels(rows int) (*graph.Labels, error) {
+	if z.find("labels") == nil {
+		return nil, nil
+	}
+	a, err := z.array("labels")
+	if err != nil {
+		return nil, err
+	}
+	x, err := a.int64s()
+	if err != nil || len(a.shape) != 1 || len(x) != rows {
+		return nil, z.bad("labels", fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("an integer a vertex (%d)", rows))
+	}
+	l := &graph.Labels{Class: make([]int32, rows)}
+	for v, c := range x {
+		if c < -1 || c > maxClasses {
+			return nil, z.bad("labels", fmt.Sprintf("class %d at vertex %d", c, v), "classes from 0, or -1 for none")
+		}
+		l.Class[v] = int32(c)
+		l.Classes = max(l.Classes, int(c)+1)
+	}
+	if l.Classes == 0 {
+		return nil, nil
+	}
+	return l, nil
+}
+
+// maxClasses bounds class numbers, so that a stray one does not become a wide layer.
+const maxClasses = 1 << 20
+
+// names reads node_names if it is text of fixed width (UTF-32, zero-padded).
+func (z *npz) names(rows int) ([]string, error) {
+	if z.find("node_names") == nil {
+		return nil, nil
+	}
+	a, err := z.array("node_names")
+	if err != nil || !strings.HasPrefix(a.descr, "U") || len(a.shape) != 1 || int(a.shape[0]) != rows {
+		return nil, nil // names of another kind are an ornament, not data
+	}
+	width := len(a.data) / rows
+	ids := make([]string, rows)
+	for v := range ids {
+		var name []rune
+		for i := 0; i < width; i += 4 {
+			b := a.data[v*width+i:]
+			if c := rune(b[0]) | rune(b[1])<<8 | rune(b[2])<<16; c != 0 && c != '\n' {
+				name = append(name, c)
+			}
+		}
+		ids[v] = string(name)
+	}
+	return ids, nil
+}

@@ -1,0 +1,215 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"starling/graph"
+)
+
+// idMap turns the ids of files into vertices 0..n-1.
+type idMap struct {
+	n     int
+	ints  []int64  // ids of the vertices, when they are numbers other than 0..n-1
+	texts []string // or when they are names
+	find  func(id string) (uint32, bool)
+}
+
+// numericIDs numbers ids that are all whole numbers below 2^32: as they are if
+// they are 0..N-1 or opt.Nodes says so, else by rank. Edges are renumbered in place.
+func numericIDs(e *edges, t tables, opt ImportOptions) (*idMap, error) {
+	var most int64 = -1
+	for _, b := range e.blocks {
+		if len(b.src) > 0 {
+			most = max(most, int64(b.most))
+		}
+	}
+	extra, err := t.numbers()
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range extra {
+		most = max(most, int64(x))
+	}
+	if opt.Nodes > 0 {
+		if most >= opt.Nodes {
+			return nil, badFile("", "ids", fmt.Sprint(most), fmt.Sprintf("0 to %d, as --nodes says", opt.Nodes-1), "give a larger --nodes or leave it out")
+		}
+		return asTheyAre(int(opt.Nodes)), nil
+	}
+	ranks := newRanks(e, extra, most)
+	if ranks.n == int(most)+1 {
+		return asTheyAre(ranks.n), nil
+	}
+	graph.Parallel(int64(len(e.blocks)), 1, func(lo, hi int64) {
+		for _, b := range e.blocks[lo:hi] {
+			for i := range b.src {
+				b.src[i], b.dst[i] = ranks.of(b.src[i]), ranks.of(b.dst[i])
+			}
+		}
+	})
+	return &idMap{n: ranks.n, ints: ranks.list(), find: func(id string) (uint32, bool) {
+		x, ok := smallNumber([]byte(id))
+		if !ok || !ranks.has(x) {
+			return 0, false
+		}
+		return ranks.of(x), true
+	}}, nil
+}
+
+func asTheyAre(n int) *idMap {
+	return &idMap{n: n, find: func(id string) (uint32, bool) {
+		x, ok := smallNumber([]byte(id))
+		return x, ok && int64(x) < int64(n)
+	}}
+}
+
+// ranks is a set of numbers: a bit each, in pages that exist only where there
+// are any, and the count of those before every word.
+type ranks struct {
+	pages []*rankPage
+	n     int
+}
+
+const pageBits = 1 << 16
+
+type rankPage struct {
+	bits   [pageBits / 64]uint64
+	before [pageBits / 64]uint32
+}
+
+func newRanks(e *edges, extra []uint32, most int64) *ranks {
+	r := &ranks{pages: make([]*rankPage, (most+pageBits)/pageBits)}
+	add := func(ids []uint32) {
+		for _, x := range ids {
+			p := r.pages[x/pageBits]
+			if p == nil {
+				p = &rankPage{}
+				r.pages[x/pageBits] = p
+			}
+			p.bits[x%pageBits/64] |= 1 << (x % 64)
+		}
+	}
+	for _, b := range e.blocks {
+		add(b.src)
+		add(b.dst)
+	}
+	add(extra)
+	for _, p := range r.pages {
+		if p == nil {
+			continue
+		}
+		for i, w := range p.bits {
+			p.before[i] = uint32(r.n)
+			r.n += bits.OnesCount64(w)
+		}
+	}
+	return r
+}
+
+func (r *ranks) has(x uint32) bool {
+	return int(x/pageBits) < len(r.pages) && r.pages[x/pageBits] != nil && r.pages[x/pageBits].bits[x%pageBits/64]>>(x%64)&1 == 1
+}
+
+// of is how many members are smaller.
+func (r *ranks) of(x uint32) uint32 {
+	p := r.pages[x/pageBits]
+	w := x % pageBits / 64
+	return p.before[w] + uint32(bits.OnesCount64(p.bits[w]&(1<<(x%64)-1)))
+}
+
+func (r *ranks) list() []int64 {
+	out := make([]int64, 0, r.n)
+	for i, p := range r.pages {
+		if p == nil {
+			continue
+		}
+		for j, w := range p.bits {
+			for ; w != 0; w &= w - 1 {
+				out = append(out, int64(i)*pageBits+int64(j)*64+int64(bits.TrailingZeros64(w)))
+			}
+		}
+	}
+	return out
+}
+
+// namedIDs numbers names in order of first appearance, or by value if all of them
+// turn out to be whole numbers after all (too large or negative for numericIDs).
+func namedIDs(e *edges, t tables) (*idMap, error) {
+	number := map[string]uint32{}
+	var names []string
+	add := func(name string) uint32 {
+		x, ok := number[name]
+		if !ok {
+			x = uint32(len(names))
+			number[name] = x
+			names = append(names, name)
+		}
+		return x
+	}
+	for _, b := range e.blocks {
+		local := make([]uint32, len(b.names))
+		for i, name := range b.names {
+			local[i] = add(name)
+		}
+		b.names = nil
+		for i := range b.src {
+			b.src[i], b.dst[i] = local[b.src[i]], local[b.dst[i]]
+		}
+	}
+	for _, id := range t.ids() {
+		add(id)
+	}
+	if int64(len(names)) > math.MaxUint32 {
+		return nil, badFile("", "ids", fmt.Sprint(len(names)), "fewer than 2^32", "split the graph")
+	}
+	m := &idMap{n: len(names), texts: names, find: func(id string) (uint32, bool) {
+		x, ok := number[id]
+		return x, ok
+	}}
+	m.sortNumbers(e, number)
+	return m, nil
+}
+
+// sortNumbers renumbers by value when every name is a whole number.
+func (m *idMap) sortNumbers(e *edges, number map[string]uint32) {
+	values := make([]int64, m.n)
+	for v, name := range m.texts {
+		x, err := strconv.ParseInt(name, 10, 64)
+		if err != nil || strconv.FormatInt(x, 10) != name {
+			return
+		}
+		values[v] = x
+	}
+	order := make([]uint32, m.n)
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int {
+		if values[a] < values[b] {
+			return -1
+		}
+		return 1
+	})
+	to := make([]uint32, m.n)
+	m.ints = make([]int64, m.n)
+	for i, v := range order {
+		to[v], m.ints[i] = uint32(i), values[v]
+	}
+	for _, b := range e.blocks {
+		for i := range b.src {
+			b.src[i], b.dst[i] = to[b.src[i]], to[b.dst[i]]
+		}
+	}
+	m.texts = nil
+	m.find = func(id string) (uint32, bool) {
+		x, ok := number[id]
+		if !ok {
+			return 0, false
+		}
+		return to[x], true
+	}
+}

@@ -1,0 +1,250 @@
+package dataset
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/graph"
+)
+
+// tables are the files of labels and features that come beside an edge list.
+type tables struct {
+	labels   *labelTable
+	features *featureTable // nil also when features are an npy
+}
+
+type labelTable struct {
+	path   string
+	ids    []string
+	labels []string
+}
+
+type featureTable struct {
+	path   string
+	ids    []string
+	cols   int
+	values []float32
+}
+
+func readTables(opt ImportOptions) (t tables, err error) {
+	if opt.Labels != "" {
+		t.labels = &labelTable{path: opt.Labels}
+		if err := eachRow(opt.Labels, t.labels.add); err != nil {
+			return t, err
+		}
+	}
+	if opt.Features != "" && !strings.HasSuffix(opt.Features, ".npy") {
+		t.features = &featureTable{path: opt.Features}
+		if err := eachRow(opt.Features, t.features.add); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// ids lists every id of both tables, labels first.
+func (t tables) ids() (ids []string) {
+	if t.labels != nil {
+		ids = append(ids, t.labels.ids...)
+	}
+	if t.features != nil {
+		ids = append(ids, t.features.ids...)
+	}
+	return ids
+}
+
+// numbers is ids as numbers; errNames if one is none.
+func (t tables) numbers() ([]uint32, error) {
+	var out []uint32
+	for _, id := range t.ids() {
+		x, ok := smallNumber([]byte(id))
+		if !ok {
+			return nil, errNames
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// eachRow reads a file of id,value,… lines; a first row that f rejects is taken
+// for a header.
+func eachRow(path string, f func(id string, fields []string) (bad string)) error {
+	in, err := openInput(path)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(make([]byte, 1<<16), 16<<20)
+	var lay layout
+	var fields []string
+	for n, rows := 1, 0; lines.Scan(); n++ {
+		line := []byte(strings.TrimSpace(lines.Text()))
+		if comment(line) {
+			continue
+		}
+		if rows++; rows == 1 {
+			if at := strings.IndexAny(string(line), "\t,;"); at >= 0 {
+				lay.delim = line[at]
+			}
+		}
+		fields = fields[:0]
+		for rest := line; len(rest) > 0; {
+			var field []byte
+			field, rest = lay.next(rest)
+			fields = append(fields, string(field))
+		}
+		want := "an id and a value"
+		if len(fields) >= 2 {
+			want = f(fields[0], fields[1:])
+		}
+		if want != "" && rows > 1 {
+			return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", line), want, "correct the line")
+		}
+	}
+	if err := lines.Err(); err == bufio.ErrTooLong {
+		return badFile(path, "", "a line above 16 MiB", "a row a line", "this is no table of vertices")
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func (t *labelTable) add(id string, fields []string) string {
+	if len(t.ids) == 0 && slices.Contains([]string{"id", "node", "node_id", "vertex", "name"}, strings.ToLower(id)) {
+		return "an id and a label"
+	}
+	t.ids, t.labels = append(t.ids, id), append(t.labels, fields[0])
+	return ""
+}
+
+// classes turns labels into class numbers: numbers stay, names are numbered in
+// alphabetical order. Vertices without a line, and those labelled -1, have none.
+func (t *labelTable) classes(ids *idMap, notes *[]string) (*graph.Labels, error) {
+	l := &graph.Labels{Class: make([]int32, ids.n)}
+	for v := range l.Class {
+		l.Class[v] = -1
+	}
+	class, err := t.numbering(notes)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range t.ids {
+		v, ok := ids.find(id)
+		if !ok {
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q", id), "an id of the graph", "remove it or give a larger --nodes")
+		}
+		c := class[t.labels[i]]
+		if l.Class[v] >= 0 && l.Class[v] != c {
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q with two labels", id), "one", "keep one of its lines")
+		}
+		l.Class[v] = c
+		l.Classes = max(l.Classes, int(c)+1)
+	}
+	if l.Classes == 0 {
+		return nil, badFile(t.path, "", "no label", "a label for some vertices", "check the file")
+	}
+	return l, nil
+}
+
+func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
+	class := map[string]int32{}
+	numbers := true
+	for _, s := range t.labels {
+		x, err := strconv.ParseInt(s, 10, 64)
+		if numbers = numbers && err == nil; numbers && (x < -1 || x > maxClasses) {
+			return nil, badFile(t.path, "label", s, fmt.Sprintf("-1 to %d", maxClasses), "number classes from 0")
+		}
+		class[s] = int32(x)
+	}
+	if numbers {
+		return class, nil
+	}
+	var names []string
+	for s := range class {
+		names = append(names, s)
+	}
+	slices.Sort(names)
+	for i, s := range names {
+		class[s] = int32(i)
+	}
+	*notes = append(*notes, "classes from 0: "+strings.Join(names[:min(len(names), 1000)], ", "))
+	return class, nil
+}
+
+func (t *featureTable) add(id string, fields []string) string {
+	if t.cols == 0 {
+		if _, err := strconv.ParseFloat(fields[0], 32); err != nil {
+			return "numbers"
+		}
+		t.cols = len(fields)
+	}
+	if len(fields) != t.cols {
+		return fmt.Sprintf("%d numbers, as in the first row", t.cols)
+	}
+	t.ids = append(t.ids, id)
+	for _, s := range fields {
+		x, err := strconv.ParseFloat(s, 32)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return "finite numbers"
+		}
+		t.values = append(t.values, float32(x))
+	}
+	return ""
+}
+
+// matrix puts the rows in the order of the vertices; a vertex without one is an error.
+func (t *featureTable) matrix(ids *idMap) (*graph.Features, error) {
+	if t.cols == 0 {
+		return nil, badFile(t.path, "", "no rows", "an id and numbers a line", "check the file")
+	}
+	f := &graph.Features{Rows: ids.n, Cols: t.cols, F32: make([]float32, ids.n*t.cols)}
+	seen := make([]bool, ids.n)
+	for i, id := range t.ids {
+		v, ok := ids.find(id)
+		if !ok || seen[v] {
+			return nil, badFile(t.path, "id", fmt.Sprintf("%q", id), "each id of the graph once", "correct the file")
+		}
+		seen[v] = true
+		copy(f.F32[int(v)*t.cols:], t.values[i*t.cols:(i+1)*t.cols])
+	}
+	if v := slices.Index(seen, false); v >= 0 {
+		return nil, badFile(t.path, "rows", fmt.Sprintf("none for vertex %d", v), fmt.Sprintf("one for each of %d vertices", ids.n), "add the missing rows")
+	}
+	return f, nil
+}
+
+// readMatrix reads dense features from an npy with a row a vertex.
+func readMatrix(path string, rows int) (*graph.Features, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return nil, badFile(path, "", "no such file", "features", "check the path")
+		}
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	const fix = "save a [vertices, features] array with numpy.save"
+	a, err := readArray(io.Reader(f), info.Size())
+	if err != nil {
+		return nil, badFile(path, "", err.Error(), "an npy of numbers", fix)
+	}
+	x, err := a.float32s()
+	if err != nil {
+		return nil, badFile(path, "", err.Error(), "an npy of numbers", fix)
+	}
+	if len(a.shape) != 2 || a.shape[0] != int64(rows) || a.shape[1] == 0 {
+		return nil, badFile(path, "shape", fmt.Sprint(a.shape), fmt.Sprintf("[%d, features]", rows), fix)
+	}
+	return &graph.Features{Rows: rows, Cols: int(a.shape[1]), F32: x}, nil
+}
