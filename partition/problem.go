@@ -21,6 +21,10 @@ type Problem struct {
 	Constraints []Constraint
 	// Splits are for methods that look at training, validation and test vertices.
 	Splits graph.Splits
+	// Passes is how often a streaming method reads the edges; 0: as often as it likes.
+	Passes int
+	// Hops is how far bytegnn's blocks reach, one a layer of the model; 0: two.
+	Hops int
 	// Progress, if set, is told how far a stage has come.
 	Progress func(stage string, done, total int64)
 }
@@ -66,4 +70,10 @@ type Unbalanced struct {
 func (e *Unbalanced) Error() string {
 	return fmt.Sprintf("constraint %q cannot be met: the heaviest part is %.3f times the mean, at most %.3f was asked for; allow more, or ask for fewer parts",
 		e.Constraint, e.Heaviest, e.Allowed)
+}
+
+func (p *Problem) report(stage string, done, total int64) {
+	if p.Progress != nil {
+		p.Progress(stage, done, total)
+	}
 }

@@ -1,0 +1,46 @@
+// Package partition cuts a graph into parts, one a worker, and writes them as
+// folders that a worker maps.
+//
+// A Method gives every vertex a part. Measure says how good that is; Write makes
+// the partition folder; Run does all of it from a dataset folder.
+//
+// # Words
+//
+// The core of a part are its own vertices; its halo are the vertices of other
+// parts that send to its core (the remote in-neighbours). The edge cut is the
+// number of stored edges between parts, halved where the graph is symmetric, so
+// that an undirected edge counts once; a repeated edge counts as often as it is
+// stored and a self-loop never. The communication volume is the sum over parts of
+// their halo vertices: the rows that travel once for every layer and direction.
+//
+// # On disk
+//
+// Vertices get new numbers such that each part is one range: part k owns
+// offsets[k] to offsets[k+1]-1, in the order of their original numbers. Owner and
+// local number of a vertex are a binary search and a subtraction.
+//
+//	book.json              the offsets, sizes, method, servers: the Book
+//	part0/ part1/ …        each complete in itself: it may be copied to another
+//	                       host alone, since its meta.json repeats the book
+//
+// A part is a folder of npy arrays, mapped as those of a dataset are. Local
+// numbers are 0 to core-1 for the core and core to core+halo-1 for the halo:
+//
+//	meta.json              part, counts, the book, and per file its dtype, shape, bytes, CRC-32C
+//	indptr.npy             int64   [core+1]
+//	indices.npy            uint32  [edges]      in-neighbours, local numbers, ascending: core first, then halo by owner
+//	weights.npy            float32 [edges]      only if the graph is weighted
+//	halo.npy               uint32  [halo]       new global numbers, ascending, and so by owner
+//	halo_indptr.npy        int64   [parts+1]    the halo owned by q: halo[halo_indptr[q]:halo_indptr[q+1]]
+//	send.npy               uint32  [sent]       core vertices that peers need, by peer
+//	send_indptr.npy        int64   [parts+1]    those for q, in the order of q's halo
+//	degrees.npy            uint32  [core+halo]  in-edges in the whole graph
+//	gcn_degrees.npy        float64 [core+halo]  the same by weight and without self-loops; only where that differs
+//	ids.npy                uint32  [core+halo]  numbers in the dataset: what random draws are keyed by
+//	features.npy …         rows of the core, as in a dataset
+//	labels.npy             int32   [core]
+//	train.npy val.npy test.npy  uint32, local numbers, ascending, perhaps none
+//
+// Version 1 of the format is what this comment says; the number is never used
+// again for anything else. A folder appears complete or not at all.
+package partition

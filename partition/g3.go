@@ -1,0 +1,249 @@
+package partition
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+)
+
+// G3 is the locality-aware iterative partitioning of G3 (Wan et al., SIGMOD 2023;
+// §4.3.2 of the thesis): first a partition that balances vertices and edges and
+// keeps the volume small, then swaps between the part with most remote vertices and
+// the part with fewest,
+//
+//	v_max = the vertex of V_max whose leaving frees most remote neighbours
+//	v_min = the vertex of V_min that costs V_max least
+//
+// until the ratio min/max of remote vertices moves less than 0.5%.
+//
+// As in the paper, d_in(u) counts how many of a part's vertices u sends to: u leaves
+// the part's remote set when its count falls to zero, so a move costs O(degree).
+// Only the counts of the two parts at hand are kept, not those of all parts.
+// Every swap is tried and taken back unless it makes the larger of the two
+// remote sets smaller, keeps the ratio and keeps every constraint. The remote sets,
+// largest first, so fall strictly in lexicographic order, and no swap can recur.
+func G3(ctx context.Context, p *Problem) ([]uint32, error) {
+	first := *p
+	first.Objective = Volume
+	parts, err := Multilevel(ctx, &first)
+	var unbalanced *Unbalanced
+	switch {
+	case errors.As(err, &unbalanced):
+		parts = unbalanced.Parts
+	case err != nil:
+		return nil, err
+	}
+	if swapErr := evenRemote(ctx, p, parts); swapErr != nil {
+		return nil, swapErr
+	}
+	if unbalanced != nil {
+		return parts, newLoads(p).of(parts).unbalanced(parts)
+	}
+	return parts, nil
+}
+
+// converged is how little the ratio must move in as many rounds as there are
+// parts for the swapping to end.
+const converged = 0.005
+
+// evenRemote is the second stage: swaps that even out remote vertices, in place.
+func evenRemote(ctx context.Context, p *Problem, parts []uint32) error {
+	n := p.Graph.Nodes()
+	s := &swapper{p: p, parts: parts, loads: newLoads(p).of(parts), mark: newBits(n)}
+	q := Measure(p.Graph, parts, p.Parts, nil, false, p.Threads)
+	s.remote = q.Remote
+	s.need[0], s.need[1] = make([]uint32, n), make([]uint32, n)
+	last := s.ratio()
+	for round := 1; ; round++ {
+		p.report("even remote vertices", int64(1000*s.ratio()), 1000)
+		if improved, err := s.round(ctx); err != nil || !improved {
+			return err
+		}
+		if round%p.Parts == 0 {
+			now := s.ratio()
+			if now-last < converged {
+				return nil
+			}
+			last = now
+		}
+	}
+}
+
+// swapper holds the state of the swaps between two parts, side 0 the one with
+// most remote vertices and side 1 the other.
+type swapper struct {
+	p      *Problem
+	parts  []uint32
+	loads  *loads
+	remote []int64     // of every part, always exact
+	side   [2]uint32   // the two parts at hand
+	need   [2][]uint32 // d_in: how many of the side's vertices each vertex sends to
+	mark   bitset
+}
+
+// ratio of the fewest remote vertices to the most; 1 is even.
+func (s *swapper) ratio() float64 {
+	most, least := spread(s.remote)
+	return float64(max(least, 1)) / float64(max(most, 1))
+}
+
+// round swaps between the part with most remote vertices and the one with fewest;
+// if nothing can be gained there, with the next fewest, and so on.
+func (s *swapper) round(ctx context.Context) (improved bool, err error) {
+	order := make([]uint32, len(s.remote))
+	for k := range order {
+		order[k] = uint32(k)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(s.remote[a], s.remote[b]), cmp.Compare(a, b)) })
+	top := order[len(order)-1]
+	for _, other := range order[:len(order)-1] {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if s.remote[other] == s.remote[top] {
+			break
+		}
+		if s.between(top, other) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// between swaps as long as the first part stays the one with most remote vertices.
+func (s *swapper) between(top, other uint32) (improved bool) {
+	s.side = [2]uint32{top, other}
+	s.count()
+	leave, enter := s.offers(0), s.offers(1)
+	second := int64(0)
+	for k, r := range s.remote {
+		if uint32(k) != top {
+			second = max(second, r)
+		}
+	}
+	j, failed := 0, 0
+	for i := 0; i < len(leave) && j < len(enter) && failed < 64; i++ {
+		if s.try(leave[i].v, enter[j].v) {
+			improved, failed = true, 0
+			j++
+			if s.remote[top] <= second {
+				break
+			}
+		} else if failed++; failed%8 == 0 {
+			j++
+		}
+	}
+	s.uncount()
+	return improved
+}
+
+// count fills in need for both sides; uncount clears it again.
+func (s *swapper) count()   { s.eachNeed(func(c *uint32) { *c++ }) }
+func (s *swapper) uncount() { s.eachNeed(func(c *uint32) { *c = 0 }) }
+
+func (s *swapper) eachNeed(f func(*uint32)) {
+	for v, k := range s.parts {
+		for side, part := range s.side {
+			if k == part {
+				for _, u := range s.p.Graph.Neighbors(uint32(v)) {
+					f(&s.need[side][u])
+				}
+			}
+		}
+	}
+}
+
+// swapOffer is a vertex of one side and what its move alone would add to the
+// remote vertices of the two sides together.
+type swapOffer struct {
+	v    uint32
+	cost int
+}
+
+// offers lists the vertices of a side that could move, cheapest first. Of the side
+// with most remote vertices only those count whose leaving makes them fewer.
+func (s *swapper) offers(side int) []swapOffer {
+	var out []swapOffer
+	for v, k := range s.parts {
+		if k != s.side[side] {
+			continue
+		}
+		from, to := s.cost(uint32(v), side)
+		if side == 1 || from < 0 {
+			out = append(out, swapOffer{uint32(v), from + to})
+		}
+	}
+	slices.SortFunc(out, func(a, b swapOffer) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v)) })
+	return out
+}
+
+// cost is how the remote vertices of the side v is on, and of the other, would
+// change if it moved over.
+func (s *swapper) cost(v uint32, side int) (from, to int) {
+	here, there := s.side[side], s.side[1-side]
+	loops := uint32(0)
+	for _, u := range s.p.Graph.Neighbors(v) {
+		if u == v {
+			loops++
+			continue
+		}
+		if s.parts[u] != here && s.need[side][u] == 1 {
+			from--
+		}
+		if s.parts[u] != there && s.need[1-side][u] == 0 && s.mark.set(u) {
+			to++
+		}
+	}
+	for _, u := range s.p.Graph.Neighbors(v) {
+		s.mark.unset(u)
+	}
+	if s.need[side][v] > loops {
+		from++
+	}
+	if s.need[1-side][v] > 0 {
+		to--
+	}
+	return from, to
+}
+
+// move takes v to the other side and keeps remote and need exact, in O(degree).
+func (s *swapper) move(v uint32, side int) {
+	here, there := s.side[side], s.side[1-side]
+	if s.need[1-side][v] > 0 {
+		s.remote[there]--
+	}
+	for _, u := range s.p.Graph.Neighbors(v) {
+		if s.need[side][u]--; s.need[side][u] == 0 && s.parts[u] != here {
+			s.remote[here]--
+		}
+		if s.need[1-side][u]++; s.need[1-side][u] == 1 && s.parts[u] != there && u != v {
+			s.remote[there]++
+		}
+	}
+	if s.need[side][v] > 0 {
+		s.remote[here]++
+	}
+	s.parts[v] = there
+	s.loads.add(int(here), int(v), -1)
+	s.loads.add(int(there), int(v), 1)
+}
+
+// try swaps a of side 0 and b of side 1; unless that is better, it swaps them back.
+func (s *swapper) try(a, b uint32) bool {
+	top, other := s.side[0], s.side[1]
+	most, ratio := s.remote[top], s.ratio()
+	volume := s.remote[top] + s.remote[other]
+	excess := s.loads.excessOf(int(top)) + s.loads.excessOf(int(other))
+	s.move(a, 0)
+	s.move(b, 1)
+	gained := most - s.remote[top]
+	if gained > 0 && s.remote[other] < most && s.ratio() >= ratio &&
+		s.remote[top]+s.remote[other] <= volume+gained &&
+		s.loads.excessOf(int(top))+s.loads.excessOf(int(other)) <= excess {
+		return true
+	}
+	s.move(a, 1)
+	s.move(b, 0)
+	return false
+}

@@ -1,0 +1,128 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"starling/graph"
+)
+
+// entry is a method as users know it.
+type entry struct {
+	name   string
+	method Method
+	about  string
+	// balance is what the method keeps even when the user names nothing; the splits
+	// among it are left out where the dataset has none.
+	balance string
+	// cheap methods are run beside the chosen one for comparison.
+	cheap bool
+}
+
+// entries in the order they are shown: from the simplest to the best.
+func entries() []entry {
+	return []entry{
+		{"random", Random, "shuffled and dealt out; the baseline", "vertices", true},
+		{"hash", Hash, "by a hash of the vertex number", "vertices", true},
+		{"chunk", Chunk, "ranges of consecutive vertices with equal numbers of edges", "edges", true},
+		{"ldg", LDG, "streaming, linear deterministic greedy", "vertices,train", true},
+		{"fennel", Fennel, "streaming, Fennel", "vertices,train", true},
+		{"bytegnn", ByteGNN, "neighbourhood blocks of training, validation and test vertices", "vertices,train,val,test", false},
+		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", "vertices,train", false},
+		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", false},
+	}
+}
+
+// Names lists the methods.
+func Names() []string {
+	var names []string
+	for _, e := range entries() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// About is a line on what a method does.
+func About(name string) string {
+	e, _ := find(name)
+	return e.about
+}
+
+func find(name string) (entry, error) {
+	for _, e := range entries() {
+		if e.name == name {
+			return e, nil
+		}
+	}
+	return entry{}, &graph.InputError{Field: "method", Found: fmt.Sprintf("%q", name), Want: "one of " + strings.Join(Names(), ", "), Fix: "choose one of these"}
+}
+
+// By partitions with the named method. Every part gets at least one vertex. A
+// constraint that cannot be met is an Unbalanced error, beside which the parts
+// are those of the best found.
+func By(ctx context.Context, method string, p *Problem) ([]uint32, error) {
+	e, err := find(method)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if p.Parts == 1 {
+		return make([]uint32, p.Graph.Nodes()), nil
+	}
+	parts, err := e.method(ctx, p)
+	if u, ok := err.(*Unbalanced); ok {
+		parts = u.Parts
+	}
+	if parts != nil {
+		fillEmpty(p, parts)
+	}
+	return parts, err
+}
+
+func (p *Problem) check() error {
+	n := p.Graph.Nodes()
+	if p.Parts < 1 || p.Parts > n || p.Parts > MaxParts {
+		return &graph.InputError{Field: "parts", Found: fmt.Sprint(p.Parts), Want: fmt.Sprintf("1 to %d, as the graph has %d vertices", min(n, MaxParts), n),
+			Fix: "ask for fewer parts"}
+	}
+	for _, c := range p.Constraints {
+		if c.Weight != nil && len(c.Weight) != n {
+			return fmt.Errorf("constraint %q has %d weights for %d vertices", c.Name, len(c.Weight), n)
+		}
+	}
+	return nil
+}
+
+// MaxParts bounds the parts of one partition.
+const MaxParts = 1 << 16
+
+// fillEmpty gives every part without a vertex one from the part with most. Small
+// graphs in many parts come to this: a worker with nothing has nothing to do.
+func fillEmpty(p *Problem, parts []uint32) {
+	size := make([]int, p.Parts)
+	for _, k := range parts {
+		size[k]++
+	}
+	for k := range size {
+		if size[k] > 0 {
+			continue
+		}
+		most := 0
+		for j := range size {
+			if size[j] > size[most] {
+				most = j
+			}
+		}
+		for v := len(parts) - 1; ; v-- {
+			if int(parts[v]) == most {
+				parts[v] = uint32(k)
+				break
+			}
+		}
+		size[most]--
+		size[k]++
+	}
+}

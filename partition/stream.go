@@ -1,0 +1,112 @@
+package partition
+
+import "context"
+
+// stream is one pass or several over the vertices in order, each with the list of
+// its in-neighbours: the edge file is read from front to back, and besides the
+// parts themselves only a few numbers a part are kept.
+//
+// A vertex goes to the part of highest value among those that have room under
+// every constraint it counts for. From the second pass on it is first taken out of
+// the part it has (restreaming: Nishimura and Ugander, KDD 2013), so all its
+// neighbours count, not only earlier ones.
+type stream struct {
+	p     *Problem
+	parts []uint32
+	loads *loads
+	// value of a part with so many of the vertex's neighbours, that full.
+	value func(neighbours int, fill float64) float64
+
+	count   []int // neighbours by part, for the current vertex
+	touched []int
+}
+
+// unassigned marks a vertex that has no part yet.
+const unassigned = ^uint32(0)
+
+// between is how many vertices pass before a stream looks whether it should stop.
+const between = 1 << 16
+
+func newStream(p *Problem, value func(int, float64) float64) *stream {
+	s := &stream{p: p, parts: make([]uint32, p.Graph.Nodes()), loads: newLoads(p), value: value, count: make([]int, p.Parts)}
+	for v := range s.parts {
+		s.parts[v] = unassigned
+	}
+	return s
+}
+
+// run streams until the passes are over or nothing moves any more.
+func (s *stream) run(ctx context.Context, name string, passes int) ([]uint32, error) {
+	n := len(s.parts)
+	for pass := range passes {
+		moved := 0
+		for v := range n {
+			if v%between == 0 {
+				if err := ctx.Err(); err != nil {
+					return nil, err
+				}
+				s.p.report(name, int64(pass*n+v), int64(passes*n))
+			}
+			if s.place(v) {
+				moved++
+			}
+		}
+		if moved == 0 {
+			break
+		}
+	}
+	return s.parts, settle(ctx, s.p, s.parts, s.loads)
+}
+
+// place chooses the part of v; it reports whether that is another than before.
+func (s *stream) place(v int) bool {
+	old := s.parts[v]
+	if old != unassigned {
+		s.loads.add(int(old), v, -1)
+	}
+	s.look(v)
+	best := s.choose(v, old)
+	for _, k := range s.touched {
+		s.count[k] = 0
+	}
+	s.parts[v] = uint32(best)
+	s.loads.add(best, v, 1)
+	return uint32(best) != old
+}
+
+// look counts v's neighbours by part.
+func (s *stream) look(v int) {
+	s.touched = s.touched[:0]
+	for _, u := range s.p.Graph.Neighbors(uint32(v)) {
+		k := s.parts[u]
+		if k == unassigned || int(u) == v {
+			continue
+		}
+		if s.count[k] == 0 {
+			s.touched = append(s.touched, int(k))
+		}
+		s.count[k]++
+	}
+}
+
+// choose compares the parts with neighbours and the emptiest one; no other can win.
+func (s *stream) choose(v int, old uint32) int {
+	emptiest, least := 0, s.loads.fill(0, v)
+	for k := 1; k < s.p.Parts; k++ {
+		if f := s.loads.fill(k, v); f < least {
+			emptiest, least = k, f
+		}
+	}
+	best, value, full := emptiest, s.value(s.count[emptiest], least), least
+	for _, k := range s.touched {
+		if !s.loads.fits(k, v) {
+			continue
+		}
+		f := s.loads.fill(k, v)
+		switch x := s.value(s.count[k], f); {
+		case x > value, x == value && (f < full || f == full && (uint32(k) == old || uint32(best) != old && k < best)):
+			best, value, full = k, x, f
+		}
+	}
+	return best
+}
