@@ -74,26 +74,24 @@ func (d *drops) apply(v []vec) {
 		VPADDD(step, d.next, d.next)
 		VPMULLD(c1, h, h)
 		VPSRLD(Imm(15), h, t)
-		k.xor(t, h, h)
-		k.xor(d.top, h, h)
+		k.xor3(t, d.top, h)
 		VPMULLD(c2, h, h)
 		VPSRLD(Imm(16), h, t)
 		k.xor(t, h, h)
-		VMULPS(scale, x, x)
-		m := mask{}
 		if k.zmm {
-			m.k = K()
-			VPCMPUD(Imm(5), least, h, m.k)
-		} else {
-			m.v = t
-			VPMAXUD(least, h, t)
-			VPCMPEQD(t, h, t)
+			m := K()
+			VPCMPUD(Imm(5), least, h, m)
+			VMULPS_Z(scale, x, m, x)
+			continue
 		}
-		k.keep(m, x)
+		VMULPS(scale, x, x)
+		VPMAXUD(least, h, t)
+		VPCMPEQD(t, h, t)
+		VPAND(t, x, x)
 	}
 }
 
-// skipUnless jumps over body unless the activation is act.
+// ifAct runs body when the activation is act.
 func (k *kernel) ifAct(act uint64, body func()) {
 	skip := label("act")
 	CMPB(k.field("Act"), Imm(act))
@@ -187,11 +185,13 @@ func (k *kernel) activate(x []vec) {
 		}
 	})
 	k.ifAct(elu, func() {
-		zero := k.zero()
+		zero, y := k.zero(), k.regs(len(x))
 		for i := range x {
-			y := k.reg()
-			VMINPS(x[i], zero, y)
-			k.choose(k.compare(greater, x[i], zero), x[i], k.expm1(y), x[i])
+			VMINPS(x[i], zero, y[i])
+		}
+		y = k.expm1(y)
+		for i := range x {
+			k.choose(k.compare(greater, x[i], zero), x[i], y[i], x[i])
 		}
 	})
 	Label(none)

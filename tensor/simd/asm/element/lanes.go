@@ -107,11 +107,8 @@ func (k *kernel) all(m Mem) vec {
 	return v
 }
 
-func (k *kernel) zero() vec {
-	v := k.reg()
-	k.xor(v, v, v)
-	return v
-}
+// zero is loaded: the generator does not see that x^x depends on nothing, and would keep its register busy.
+func (k *kernel) zero() vec { return k.all(bits(0)) }
 
 func (k *kernel) xor(a, b, dst vec) {
 	if k.zmm {
@@ -119,6 +116,16 @@ func (k *kernel) xor(a, b, dst vec) {
 	} else {
 		VPXOR(a, b, dst)
 	}
+}
+
+// xor3: dst ^= a ^ b.
+func (k *kernel) xor3(a, b, dst vec) {
+	if k.zmm {
+		VPTERNLOGD(U8(0x96), a, b, dst)
+		return
+	}
+	VPXOR(a, dst, dst)
+	VPXOR(b, dst, dst)
 }
 
 func (k *kernel) and(a, b, dst vec) {
@@ -140,6 +147,7 @@ const (
 	equal     = 0
 	unordered = 3
 	less      = 1
+	notLess   = 5 // or NaN
 	greater   = 30
 )
 
@@ -370,8 +378,8 @@ func (k *kernel) write(block string, p reg.GPVirtual, v []vec, rest bool) {
 			k.writeFloats(v[i], k.cell(p, 4, i), rest)
 		}
 	}, func() {
-		for i := range v {
-			k.writeHalves(k.rounded(v[i]), p, i, rest)
+		for i, h := range k.rounded(v) {
+			k.writeHalves(h, p, i, rest)
 		}
 	})
 }
@@ -388,21 +396,25 @@ func (k *kernel) writeFloats(v vec, m Mem, rest bool) {
 }
 
 // rounded is x as bfloat16 in the low half of each lane: to nearest even, NaN kept.
-func (k *kernel) rounded(x vec) vec {
-	odd, nan := k.reg(), k.reg()
-	VPSRLD(Imm(16), x, odd)
-	k.and(k.all(bits(1)), odd, odd)
-	VPADDD(k.all(bits(0x7fff)), odd, odd)
-	VPADDD(x, odd, odd)
-	quiet := k.all(bits(0x400000))
-	if k.zmm {
-		VPORD(x, quiet, nan)
-	} else {
-		VPOR(x, quiet, nan)
+func (k *kernel) rounded(x []vec) []vec {
+	one, most, quiet := k.all(bits(1)), k.all(bits(0x7fff)), k.all(bits(0x400000))
+	h := k.regs(len(x))
+	for i, v := range x {
+		VPSRLD(Imm(16), v, h[i])
+		k.and(one, h[i], h[i])
+		VPADDD(most, h[i], h[i])
+		VPADDD(v, h[i], h[i])
+		nan := k.compare(unordered, v, v)
+		if k.zmm {
+			VPORD(quiet, v, nan.k, h[i])
+		} else {
+			t := k.reg()
+			VPOR(quiet, v, t)
+			k.choose(nan, t, h[i], h[i])
+		}
+		VPSRLD(Imm(16), h[i], h[i])
 	}
-	k.choose(k.compare(unordered, x, x), nan, odd, odd)
-	VPSRLD(Imm(16), odd, odd)
-	return odd
+	return h
 }
 
 func (k *kernel) writeHalves(h vec, p reg.GPVirtual, i int, rest bool) {

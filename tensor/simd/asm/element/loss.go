@@ -122,11 +122,12 @@ func softmaxKernel(zmm bool) {
 	top := k.largest(row)
 	all := k.spread(top)
 	sum := k.zero()
-	k.columnsBy(2, func(n int, rest bool) {
+	k.columns(func(n int, rest bool) {
 		v := k.read("X", row, n, rest)
 		for c := range v {
 			VSUBPS(all, v[c], v[c])
-			e := k.exp(v[c])
+		}
+		for c, e := range k.exp(v) {
 			if rest {
 				k.keep(k.tail(), e)
 			}
@@ -223,7 +224,7 @@ func bceKernel(zmm bool) {
 			} else {
 				VPOR(sign, v, negative)
 			}
-			e := k.exp(negative)
+			e := k.exp([]vec{negative})[0]
 			if rest {
 				k.keep(k.tail(), e)
 			}

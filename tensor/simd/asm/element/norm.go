@@ -39,71 +39,117 @@ func (k *kernel) doubles() *doubles {
 // read loads a vector from column j of a row of a block and widens it.
 func (d *doubles) read(block string, p reg.GPVirtual, i int, rest bool) vec {
 	v := d.reg()
-	narrow := v.AsY()
-	if !d.zmm {
-		narrow = v.AsX()
-	}
-	d.either(block, func() {
-		m := d.cell(p, 4, i)
-		switch {
-		case !rest:
-			VCVTPS2PD(m, v)
-		case d.zmm:
-			VCVTPS2PD_Z(m, d.tailK, v)
-		default:
-			VMASKMOVPS(m, d.tailX, narrow)
-			VCVTPS2PD(narrow, v)
-		}
-	}, func() {
-		m := d.cell(p, 2, i)
-		switch {
-		case !rest:
-			VPMOVZXWD(m, narrow)
-		case d.zmm:
-			VPMOVZXWD_Z(m, d.tailK, narrow)
-		default:
-			VPXOR(narrow, narrow, narrow)
-			VMOVDQU(narrow, d.room)
-			d.copyHalves(p, true)
-			VPMOVZXWD(d.room, narrow)
-		}
-		VPSLLD(Imm(16), narrow, narrow)
-		VCVTPS2PD(narrow, v)
-	})
+	d.either(block, func() { d.full(p, i, v, rest) }, func() { d.half(p, i, v, rest) })
 	return v
 }
 
+// narrow is the register half as wide as v.
+func (d *doubles) narrow(v vec) reg.Register {
+	if d.zmm {
+		return v.AsY()
+	}
+	return v.AsX()
+}
+
+func (d *doubles) full(p reg.GPVirtual, i int, v vec, rest bool) {
+	m := d.cell(p, 4, i)
+	switch {
+	case !rest:
+		VCVTPS2PD(m, v)
+	case d.zmm:
+		VCVTPS2PD_Z(m, d.tailK, v)
+	default:
+		VMASKMOVPS(m, d.tailX, v.AsX())
+		VCVTPS2PD(v.AsX(), v)
+	}
+}
+
+func (d *doubles) half(p reg.GPVirtual, i int, v vec, rest bool) {
+	m, narrow := d.cell(p, 2, i), d.narrow(v)
+	switch {
+	case !rest:
+		VPMOVZXWD(m, narrow)
+	case d.zmm:
+		VPMOVZXWD_Z(m, d.tailK, narrow)
+	default:
+		VPXOR(narrow, narrow, narrow)
+		VMOVDQU(narrow, d.room)
+		d.copyHalves(p, true)
+		VPMOVZXWD(d.room, narrow)
+	}
+	VPSLLD(Imm(16), narrow, narrow)
+	VCVTPS2PD(narrow, v)
+}
+
+// columnSumsKernel takes four rows at a time, so that the sums are loaded and stored
+// once for four.
 func columnSumsKernel(zmm bool) {
 	d := begin(zmm, "columnSums", "ColumnSums").doubles()
-	x, dy := d.load("X.Data"), d.load("Dy.Data")
-	mean, rdev := d.load("Mean"), d.load("Rdev")
-	first, other := d.load("First"), d.load("Other")
-	d.rows(map[string]reg.GPVirtual{"X": x, "Dy": dy}, func() {
-		d.columnsBy(2, func(n int, rest bool) {
-			a, b := make([]vec, n), make([]vec, n)
-			for i := range n {
-				a[i], b[i] = d.read("X", x, i, rest), d.reg()
-				VMOVAPD(a[i], b[i])
-			}
-			plain := label("plain")
+	x, dy, left := d.load("X.Data"), d.load("Dy.Data"), d.load("Rows")
+	for _, group := range []int{4, 1} {
+		again, end := label("group"), label("group")
+		Label(again)
+		CMPQ(left, Imm(uint64(group)))
+		JLT(LabelRef(end))
+		d.columnsBy(1, func(_ int, rest bool) {
+			s0, s1 := d.reg(), d.reg()
+			VMOVUPD(d.cell(d.load("First"), 8, 0), s0)
+			VMOVUPD(d.cell(d.load("Other"), 8, 0), s1)
+			plain, done := label("plain"), label("summed")
+			mean := d.load("Mean")
 			TESTQ(mean, mean)
 			JZ(LabelRef(plain))
-			for i := range n {
-				VSUBPD(d.cell(mean, 8, i), b[i], b[i])
-				VMULPD(d.cell(rdev, 8, i), b[i], b[i])
-				VMOVAPD(d.read("Dy", dy, i, rest), a[i])
+			center, rdev := d.reg(), d.reg()
+			VMOVUPD(d.cell(mean, 8, 0), center)
+			VMOVUPD(d.cell(d.load("Rdev"), 8, 0), rdev)
+			a, b := d.readGroup("Dy", dy, group, rest), d.readGroup("X", x, group, rest)
+			for i := range a {
+				VSUBPD(center, b[i], b[i])
+				VMULPD(rdev, b[i], b[i])
+				VADDPD(a[i], s0, s0)
+				VFMADD231PD(a[i], b[i], s1)
 			}
+			JMP(LabelRef(done))
 			Label(plain)
-			for i := range n {
-				VMULPD(a[i], b[i], b[i])
-				VADDPD(d.cell(other, 8, i), b[i], b[i])
-				VMOVUPD(b[i], d.cell(other, 8, i))
-				VADDPD(d.cell(first, 8, i), a[i], a[i])
-				VMOVUPD(a[i], d.cell(first, 8, i))
+			for _, v := range d.readGroup("X", x, group, rest) {
+				VADDPD(v, s0, s0)
+				VFMADD231PD(v, v, s1)
 			}
+			Label(done)
+			VMOVUPD(s0, d.cell(d.load("First"), 8, 0))
+			VMOVUPD(s1, d.cell(d.load("Other"), 8, 0))
 		})
-	})
+		for range group {
+			ADDQ(d.field("X.Stride"), x)
+			ADDQ(d.field("Dy.Stride"), dy)
+		}
+		SUBQ(Imm(uint64(group)), left)
+		JMP(LabelRef(again))
+		Label(end)
+	}
 	d.end()
+}
+
+// readGroup loads column j of as many rows, widened.
+func (d *doubles) readGroup(block string, p reg.GPVirtual, rows int, rest bool) []vec {
+	row := GP64()
+	MOVQ(p, row)
+	if rows == 1 {
+		return []vec{d.read(block, row, 0, rest)}
+	}
+	v := d.regs(rows)
+	d.either(block, func() {
+		for i := range v {
+			d.full(row, 0, v[i], rest)
+			ADDQ(d.field(block+".Stride"), row)
+		}
+	}, func() {
+		for i := range v {
+			d.half(row, 0, v[i], rest)
+			ADDQ(d.field(block+".Stride"), row)
+		}
+	})
+	return v
 }
 
 func dotKernel(zmm bool) {
@@ -111,7 +157,7 @@ func dotKernel(zmm bool) {
 	x, y := d.load("X.Data"), d.load("Y.Data")
 	sum := d.regs(4)
 	for _, s := range sum {
-		d.xor(s, s, s)
+		VBROADCASTSS(bits(0), s)
 	}
 	d.rows(map[string]reg.GPVirtual{"X": x, "Y": y}, func() {
 		d.columnsBy(4, func(n int, rest bool) {
@@ -183,7 +229,7 @@ func rowMomentsKernel(zmm bool) {
 	sums := k.regs(k.wide)
 	total := func(term func(v vec, rest bool)) vec {
 		for _, s := range sums {
-			k.xor(s, s, s)
+			VBROADCASTSS(bits(0), s)
 		}
 		k.columns(func(n int, rest bool) {
 			for i, v := range k.read("X", x, n, rest) {
@@ -228,8 +274,8 @@ func layerGradKernel(zmm bool) {
 	share := k.perColumn()
 	s0, s1 := k.reg(), k.reg()
 	k.rows(map[string]reg.GPVirtual{"Dx": dx, "Dy": dy, "X": x}, func() {
-		k.xor(s0, s0, s0)
-		k.xor(s1, s1, s1)
+		VBROADCASTSS(bits(0), s0)
+		VBROADCASTSS(bits(0), s1)
 		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
 		// hat reads dy·gamma and xhat of column j; sums adds them up on the way.
 		hat := func(n int, rest bool, sums func(i int, g, v vec)) (g, v []vec) {
