@@ -57,34 +57,55 @@ func noF64(op string, ms ...Matrix) {
 	}
 }
 
-// flatRow is how long the rows are that a matrix without gaps is cut into where
-// its columns do not matter: long enough for the loops, short enough for a chunk.
-const flatRow = 4096
+// Narrow rows waste lanes and time between rows. Where rows are alike, several of
+// them are seen as one long row: of about flatRow numbers where columns do not
+// matter either, else of about foldRow, with the columns' parameters repeated.
+const flatRow, foldRow = 4096, 512
 
-// flatten sees matrices of one shape as few long rows, where none has gaps. The
-// last numbers, less than a row, are the second result, one row.
-func flatten(ms ...*Matrix) (tail []Matrix) {
-	n := ms[0].Rows * ms[0].Cols
+// repeats is how many rows of a number of columns make a row of about size; a
+// multiple of sixteen where it can be, so that the long row is whole vectors.
+func repeats(size, cols int) int {
+	k := size / max(1, cols)
+	if k >= 16 {
+		k &^= 15
+	}
+	return max(1, k)
+}
+
+// fold sees each k rows of the matrices as one; the last rows, fewer than k, are
+// returned as they were. It does nothing, and returns nil, where rows have gaps or are few.
+func fold(k int, ms []Matrix) (rest []Matrix) {
+	rows := ms[0].Rows
 	for _, m := range ms {
 		if !m.IsZero() && !m.contiguous() {
 			return nil
 		}
 	}
-	if ms[0].Cols >= flatRow || n < flatRow {
+	if k < 2 || rows < k || ms[0].Cols == 0 {
 		return nil
 	}
-	tail = make([]Matrix, len(ms))
-	for k, m := range ms {
+	rest = make([]Matrix, len(ms))
+	for i, m := range ms {
 		if m.IsZero() {
 			continue
 		}
-		line := *m
-		line.Rows, line.Cols, line.stride = 1, n, n
-		tail[k] = line.Columns(n/flatRow*flatRow, n)
-		*m = line.Columns(0, n/flatRow*flatRow)
-		m.Rows, m.Cols, m.stride = n/flatRow, flatRow, flatRow
+		rest[i] = m.Slice(rows/k*k, rows)
+		m.Rows, m.Cols, m.stride = rows/k, k*m.Cols, k*m.Cols
+		ms[i] = m
 	}
-	return tail
+	return rest
+}
+
+// repeated is the n numbers at v k times over.
+func repeated(v *float32, n, k int) *float32 {
+	if v == nil {
+		return nil
+	}
+	long := make([]float32, 0, n*k)
+	for range k {
+		long = append(long, unsafe.Slice(v, n)...)
+	}
+	return &long[0]
 }
 
 // byRows runs body on chunks of rows of all matrices that are given.
@@ -100,10 +121,11 @@ func (c *CPU) byRows(ms []Matrix, body func(lo, hi int)) {
 
 // Zero sets all numbers to zero.
 func (c *CPU) Zero(m Matrix) {
-	tail := flatten(&m)
-	c.byRows([]Matrix{m}, func(lo, hi int) { clearRows(m, lo, hi) })
-	for _, t := range tail {
-		clearRows(t, 0, t.Rows)
+	ms := []Matrix{m}
+	rest := fold(repeats(flatRow, m.Cols), ms)
+	c.byRows(ms, func(lo, hi int) { clearRows(ms[0], lo, hi) })
+	for _, r := range rest {
+		clearRows(r, 0, r.Rows)
 	}
 }
 
@@ -123,38 +145,48 @@ func clearRows(m Matrix, lo, hi int) {
 // Copy converts src to dst's type.
 func (c *CPU) Copy(dst, src Matrix) {
 	sameShape("Copy", dst, src)
-	c.mapAll(dst, src, Matrix{}, simd.Map{})
+	if dst.dtype == F64 || src.dtype == F64 {
+		combineWide(dst, 1, src, 0, Matrix{})
+		return
+	}
+	c.mapRows(dst, src, Matrix{}, simd.Map{})
 }
 
 // Combine computes a·x + b·y.
 func (c *CPU) Combine(dst Matrix, a float64, x Matrix, b float64, y Matrix) {
 	sameShape("Combine", dst, x, y)
-	if dst.dtype == F64 {
+	if dst.dtype == F64 || x.dtype == F64 || y.dtype == F64 {
 		combineWide(dst, a, x, b, y)
 		return
 	}
-	c.mapAll(dst, x, y, simd.Map{Combine: true, Alpha: float32(a), Beta: float32(b)})
+	c.mapRows(dst, x, y, simd.Map{Combine: true, Alpha: float32(a), Beta: float32(b)})
 }
 
-// mapAll runs a map in which neither rows nor columns matter.
-func (c *CPU) mapAll(dst, src, other Matrix, m simd.Map) {
-	if dst.dtype == F64 || src.dtype == F64 {
-		combineWide(dst, 1, src, 0, Matrix{})
-		return
-	}
-	tail := flatten(&dst, &src, &other)
-	c.mapRows(dst, src, other, m)
-	if tail != nil {
-		c.mapRows(tail[0], tail[1], tail[2], m)
-	}
-}
-
-// mapRows runs m on all rows, chunk by chunk.
+// mapRows runs m on all rows.
 func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
-	c.byRows([]Matrix{dst, src, other}, func(lo, hi int) {
+	cols, k := dst.Cols, 1
+	switch {
+	case m.Drop.On || m.Stat != nil: // rows differ
+	case m.Center == nil && m.Scale == nil && m.Bias == nil:
+		k = repeats(flatRow, cols)
+	default:
+		k = repeats(foldRow, cols)
+	}
+	ms := []Matrix{dst, src, other}
+	rest := fold(k, ms)
+	if rest != nil {
+		m.Center, m.Scale, m.Bias = repeated(m.Center, cols, k), repeated(m.Scale, cols, k), repeated(m.Bias, cols, k)
+		c.mapChunks(rest, m)
+	}
+	c.mapChunks(ms, m)
+}
+
+// mapChunks runs m on the rows of dst, src and other, chunk by chunk.
+func (c *CPU) mapChunks(ms []Matrix, m simd.Map) {
+	c.byRows(ms, func(lo, hi int) {
 		part := m
-		part.Dst, part.Src, part.Other = dst.block(lo), src.block(lo), other.block(lo)
-		part.Rows, part.Cols = hi-lo, dst.Cols
+		part.Dst, part.Src, part.Other = ms[0].block(lo), ms[1].block(lo), ms[2].block(lo)
+		part.Rows, part.Cols = hi-lo, ms[0].Cols
 		part.Drop = m.Drop.Rows(lo)
 		if m.Stat != nil {
 			part.Stat = (*float32)(unsafe.Add(unsafe.Pointer(m.Stat), lo*m.StatStride))
@@ -203,12 +235,7 @@ func combineWide(dst Matrix, a float64, x Matrix, b float64, y Matrix) {
 func (c *CPU) Activate(dst, src Matrix, after After) {
 	sameShape("Activate", dst, src)
 	noF64("Activate", dst, src)
-	m := after.steps("Activate", dst)
-	if m.Bias == nil && !m.Drop.On {
-		c.mapAll(dst, src, Matrix{}, m)
-		return
-	}
-	c.mapRows(dst, src, Matrix{}, m)
+	c.mapRows(dst, src, Matrix{}, after.steps("Activate", dst))
 }
 
 // activateSerial is Activate on the calling goroutine, for kernels that finish a
@@ -254,21 +281,29 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 	sameShape(op, dx, dy, y)
 	noF64(op, dx, dy, y)
 	g := simd.ActGrad{Act: uint8(after.Act), Drop: after.Dropout.draws(op, dx.Rows)}
-	run := func(lo, hi int, sums *float32) {
+	k := 1
+	if after.Act == ReLU || !g.Drop.On { // no draws, so rows are alike
+		k = repeats(foldRow, dx.Cols)
+	}
+	ms := []Matrix{dx, dy, y}
+	run := func(ms []Matrix, lo, hi int, sums *float32) {
 		part := g
-		part.Dx, part.Dy, part.Y = dx.block(lo), dy.block(lo), y.block(lo)
-		part.Rows, part.Cols = hi-lo, dx.Cols
+		part.Dx, part.Dy, part.Y = ms[0].block(lo), ms[1].block(lo), ms[2].block(lo)
+		part.Rows, part.Cols = hi-lo, ms[0].Cols
 		part.Drop = g.Drop.Rows(lo)
 		part.Sums = sums
 		part.Run(c.level)
 	}
 	if dbias.IsZero() {
-		c.byRows([]Matrix{dx, dy, y}, func(lo, hi int) { run(lo, hi, nil) })
+		if rest := fold(k, ms); rest != nil {
+			run(rest, 0, rest[0].Rows, nil)
+		}
+		c.byRows(ms, func(lo, hi int) { run(ms, lo, hi, nil) })
 		return
 	}
 	dbias.vector(op, "dbias", dx.Cols)
-	c.sumColumns([]Matrix{dx, dy, y}, [][]float32{dbias.f32}, func(lo, hi int, sums []float32) {
-		run(lo, hi, &sums[0])
+	c.sumColumns(k, ms, [][]float32{dbias.f32}, func(ms []Matrix, lo, hi int, sums []float32) {
+		run(ms, lo, hi, &sums[0])
 	})
 }
 
@@ -289,9 +324,18 @@ func sumChunk(ms []Matrix) (chunk, step int) {
 	return max(step, (chunk+step-1)/step*step), step
 }
 
-// sumColumns runs body on steps of rows; body adds to sums, one float32 a column
-// for each of dst, the second's at padded(cols). They go into dst by way of float64, in order of rows.
-func (c *CPU) sumColumns(ms []Matrix, dst [][]float32, body func(lo, hi int, sums []float32)) {
+// sumColumns runs body on steps of rows of ms, k rows seen as one where that can
+// be. body adds to sums, one float32 a column for each of dst, the second's at
+// padded(cols). They go into dst by way of float64, in order of rows.
+func (c *CPU) sumColumns(k int, ms []Matrix, dst [][]float32, body func(ms []Matrix, lo, hi int, sums []float32)) {
+	rest := fold(k, ms)
+	c.sumSteps(ms, dst, body)
+	if rest != nil {
+		c.sumSteps(rest, dst, body)
+	}
+}
+
+func (c *CPU) sumSteps(ms []Matrix, dst [][]float32, body func(ms []Matrix, lo, hi int, sums []float32)) {
 	rows, cols := ms[0].Rows, ms[0].Cols
 	if rows == 0 || cols == 0 {
 		return
@@ -307,7 +351,7 @@ func (c *CPU) sumColumns(ms []Matrix, dst [][]float32, body func(lo, hi int, sum
 		sums, total := each.row(thread), partial.row64(k)
 		for i := lo; i < hi; i += step {
 			clear(sums)
-			body(i, min(i+step, hi), sums)
+			body(ms, i, min(i+step, hi), sums)
 			for j, x := range sums {
 				total[j] += float64(x)
 			}
@@ -315,10 +359,18 @@ func (c *CPU) sumColumns(ms []Matrix, dst [][]float32, body func(lo, hi int, sum
 	})
 	total := addRows(partial)
 	for k, d := range dst {
-		for j := range cols {
-			d[j] = float32(float64(d[j]) + total[k*room+j])
+		for j, x := range folded(total[k*room:k*room+cols], len(d)) {
+			d[j] = float32(float64(d[j]) + x)
 		}
 	}
+}
+
+// folded adds up the sums of rows that were seen as one: each n of them.
+func folded(sums []float64, n int) []float64 {
+	for j := n; j < len(sums); j++ {
+		sums[j%n] += sums[j]
+	}
+	return sums[:n]
 }
 
 // padded is the room the sums of n columns take: loops store whole vectors.
@@ -341,10 +393,11 @@ func (c *CPU) Dot(x, y Matrix) float64 {
 	if x.dtype == F64 || y.dtype == F64 {
 		return dotWide(x, y)
 	}
-	tail := flatten(&x, &y)
-	sum := c.dotRows(x, y)
-	if tail != nil {
-		sum += c.dotRows(tail[0], tail[1])
+	ms := []Matrix{x, y}
+	rest := fold(repeats(flatRow, x.Cols), ms)
+	sum := c.dotRows(ms[0], ms[1])
+	if rest != nil {
+		sum += c.dotRows(rest[0], rest[1])
 	}
 	return sum
 }
@@ -384,12 +437,9 @@ func (c *CPU) Finite(m Matrix) bool {
 	if m.dtype == F64 {
 		return finiteWide(m)
 	}
-	tail := flatten(&m)
-	ok := c.finiteRows(m)
-	if tail != nil {
-		ok = ok && c.finiteRows(tail[0])
-	}
-	return ok
+	ms := []Matrix{m}
+	rest := fold(repeats(flatRow, m.Cols), ms)
+	return c.finiteRows(ms[0]) && (rest == nil || c.finiteRows(rest[0]))
 }
 
 func finiteWide(m Matrix) bool {

@@ -18,19 +18,24 @@ func pairOf64(op, name string, m Matrix, cols int) {
 func (c *CPU) ColumnSums(sums, x Matrix) {
 	pairOf64("ColumnSums", "sums", sums, x.Cols)
 	noF64("ColumnSums", x)
-	c.sumPairs(sums, []Matrix{x}, func(lo int) simd.ColumnSums {
-		return simd.ColumnSums{X: x.block(lo)}
+	c.sumPairs(sums, []Matrix{x}, func(ms []Matrix, lo int) simd.ColumnSums {
+		return simd.ColumnSums{X: ms[0].block(lo)}
 	})
 }
 
-// sumPairs fills sums (2 x cols) over chunks of rows. at gives what to sum from a row on.
-func (c *CPU) sumPairs(sums Matrix, ms []Matrix, at func(lo int) simd.ColumnSums) {
-	rows, cols := ms[0].Rows, ms[0].Cols
-	if cols == 0 {
-		return
+// sumPairs fills sums (2 x cols) over chunks of rows. at gives what to sum of ms from a row on.
+func (c *CPU) sumPairs(sums Matrix, ms []Matrix, at func(ms []Matrix, lo int) simd.ColumnSums) {
+	c.Zero(sums)
+	rest := fold(repeats(foldRow, sums.Cols), ms)
+	c.addPairs(sums, ms, at)
+	if rest != nil {
+		c.addPairs(sums, rest, at)
 	}
-	if rows == 0 {
-		c.Zero(sums)
+}
+
+func (c *CPU) addPairs(sums Matrix, ms []Matrix, at func(ms []Matrix, lo int) simd.ColumnSums) {
+	rows, cols := ms[0].Rows, ms[0].Cols
+	if rows == 0 || cols == 0 {
 		return
 	}
 	chunk, step := sumChunk(ms)
@@ -40,15 +45,18 @@ func (c *CPU) sumPairs(sums Matrix, ms []Matrix, at func(lo int) simd.ColumnSums
 	c.forRows(rows, chunk, func(lo, hi, k, _ int) {
 		p := partial.row64(k)
 		for i := lo; i < hi; i += step {
-			s := at(i)
+			s := at(ms, i)
 			s.Rows, s.Cols = min(i+step, hi)-i, cols
 			s.First, s.Other = &p[0], &p[room]
 			s.Run(c.level)
 		}
 	})
 	total := addRows(partial)
-	copy(sums.row64(0), total[:cols])
-	copy(sums.row64(1), total[room:])
+	for i := range 2 {
+		for j, x := range folded(total[i*room:i*room+cols], sums.Cols) {
+			sums.row64(i)[j] += x
+		}
+	}
 }
 
 // Moments: mean and biased variance from sums.
@@ -110,13 +118,14 @@ func (c *CPU) BatchNormSums(gs, dy, x, mv Matrix, eps float64) {
 	if x.Cols == 0 {
 		return
 	}
-	mean, rdev := make([]float64, padded(x.Cols)), make([]float64, padded(x.Cols))
-	copy(mean, mv.row64(0))
-	for j := range x.Cols {
-		rdev[j] = 1 / math.Sqrt(mv.row64(1)[j]+eps)
+	room := padded(x.Cols * repeats(foldRow, x.Cols))
+	mean, rdev := make([]float64, room), make([]float64, room)
+	for j := range room {
+		mean[j] = mv.row64(0)[j%x.Cols]
+		rdev[j] = 1 / math.Sqrt(mv.row64(1)[j%x.Cols]+eps)
 	}
-	c.sumPairs(gs, []Matrix{dy, x}, func(lo int) simd.ColumnSums {
-		return simd.ColumnSums{Dy: dy.block(lo), X: x.block(lo), Mean: &mean[0], Rdev: &rdev[0]}
+	c.sumPairs(gs, []Matrix{dy, x}, func(ms []Matrix, lo int) simd.ColumnSums {
+		return simd.ColumnSums{Dy: ms[0].block(lo), X: ms[1].block(lo), Mean: &mean[0], Rdev: &rdev[0]}
 	})
 }
 
@@ -131,22 +140,31 @@ func (c *CPU) BatchNormGrad(dx, dy, x, mv, gs, gamma Matrix, count int64, eps fl
 		return
 	}
 	gamma.vector(op, "gamma", x.Cols)
-	v := make([]float32, 4*x.Cols)
-	mean, ka, kb, kc := v[:x.Cols], v[x.Cols:2*x.Cols], v[2*x.Cols:3*x.Cols], v[3*x.Cols:]
+	room := x.Cols * repeats(foldRow, x.Cols)
+	v := make([]float32, 4*room)
+	mean, ka, kb, kc := v[:room], v[room:2*room], v[2*room:3*room], v[3*room:]
 	n := float64(count)
-	for j := range mean {
+	for k := range mean {
+		j := k % x.Cols
 		rdev := 1 / math.Sqrt(mv.row64(1)[j]+eps)
 		a := float64(gamma.f32[j]) * rdev
-		mean[j], ka[j] = float32(mv.row64(0)[j]), float32(a)
-		kb[j], kc[j] = float32(a*gs.row64(0)[j]/n), float32(a*rdev*gs.row64(1)[j]/n)
+		mean[k], ka[k] = float32(mv.row64(0)[j]), float32(a)
+		kb[k], kc[k] = float32(a*gs.row64(0)[j]/n), float32(a*rdev*gs.row64(1)[j]/n)
 	}
-	c.byRows([]Matrix{dx, dy, x}, func(lo, hi int) {
-		g := simd.NormGrad{
-			Dx: dx.block(lo), Dy: dy.block(lo), X: x.block(lo), Rows: hi - lo, Cols: x.Cols,
-			Mean: &mean[0], A: &ka[0], B: &kb[0], C: &kc[0],
-		}
-		g.Run(c.level)
-	})
+	run := func(ms []Matrix) {
+		c.byRows(ms, func(lo, hi int) {
+			g := simd.NormGrad{
+				Dx: ms[0].block(lo), Dy: ms[1].block(lo), X: ms[2].block(lo), Rows: hi - lo, Cols: ms[0].Cols,
+				Mean: &mean[0], A: &ka[0], B: &kb[0], C: &kc[0],
+			}
+			g.Run(c.level)
+		})
+	}
+	ms := []Matrix{dx, dy, x}
+	if rest := fold(repeats(foldRow, x.Cols), ms); rest != nil {
+		run(rest)
+	}
+	run(ms)
 }
 
 // layerStat panics unless stat is rows x 2 float32.
@@ -198,7 +216,7 @@ func (c *CPU) LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix) {
 	dgamma.vector(op, "dgamma", x.Cols)
 	dbeta.vector(op, "dbeta", x.Cols)
 	scale := gamma.vector(op, "gamma", x.Cols)
-	c.sumColumns([]Matrix{dx, dy, x}, [][]float32{dgamma.f32, dbeta.f32}, func(lo, hi int, sums []float32) {
+	c.sumColumns(1, []Matrix{dx, dy, x}, [][]float32{dgamma.f32, dbeta.f32}, func(_ []Matrix, lo, hi int, sums []float32) {
 		g := simd.LayerGrad{
 			Dx: dx.block(lo), Dy: dy.block(lo), X: x.block(lo), Rows: hi - lo, Cols: x.Cols,
 			Stat: &stat.row(lo)[0], StatStride: stat.stride * 4,
