@@ -59,6 +59,10 @@ func checkMatMul(dst, a, b Matrix, op MatMul) {
 
 // tallSmall: dst = after(a · op(b)), by blocks of rows.
 func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
+	if c.level >= simd.AMX && a.dtype == BF16 && a.Cols > 0 {
+		c.tallSmall16(dst, a, b, op)
+		return
+	}
 	g := c.newProduct(a.Cols, dst.Cols)
 	panels := c.packSmall(b, op.TransB, g)
 	// One thread's room: a block of sums where dst is not float32, and a block of a
@@ -89,7 +93,9 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 				c.activateSerial(in, a.Slice(lo, end), After{})
 			}
 			g.rows(&tiles[thread], sum, in, panels, op.Add)
-			c.after(out, sum, lo, op.After)
+			if sums > 0 || !op.After.Empty() {
+				c.activateSerial(out, sum, op.After.slice(lo, end))
+			}
 		}
 	})
 	c.Free(room)
@@ -107,7 +113,7 @@ type product struct {
 }
 
 func (c *CPU) newProduct(k, n int) product {
-	g := product{level: c.gemmLevel(), k: k, n: n}
+	g := product{level: c.level, k: k, n: n}
 	g.mr, g.nr = simd.TileShape(g.level)
 	g.block = 112 / g.mr * g.mr
 	pieces := max(1, (k+511)/512)
@@ -179,23 +185,11 @@ func (g product) rows(t *simd.Tile, dst, a, panels Matrix, add bool) {
 	}
 }
 
-// after does what follows a product to rows that start at row lo of the whole
-// matrix, and rounds them to dst's type.
-func (c *CPU) after(dst, src Matrix, lo int, after After) {
-	if dst.dtype == src.dtype && after.Empty() {
-		return
-	}
-	c.activateSerial(dst, src, after.slice(lo, lo+dst.Rows))
-}
-
 // slice is the same for rows lo to hi of the matrix it was made for.
 func (a After) slice(lo, hi int) After {
 	a.Dropout = a.Dropout.Slice(lo, hi)
 	return a
 }
-
-// gemmLevel is the instruction set of float32 products.
-func (c *CPU) gemmLevel() simd.Level { return c.level }
 
 // ColumnSum adds each chunk's rows by itself and then the chunks in order.
 func (c *CPU) ColumnSum(dst, src Matrix, add bool) {
@@ -217,12 +211,12 @@ func (c *CPU) ColumnSum(dst, src Matrix, add bool) {
 		clear(s)
 		part := src.Slice(lo, hi)
 		if src.dtype == BF16 {
-			simd.AddRows16(c.gemmLevel(), s, part.b16, part.Rows, part.Cols, part.stride)
+			simd.AddRows16(c.level, s, part.b16, part.Rows, part.Cols, part.stride)
 		} else {
-			simd.AddRows(c.gemmLevel(), s, part.f32, part.Rows, part.Cols, part.stride)
+			simd.AddRows(c.level, s, part.f32, part.Rows, part.Cols, part.stride)
 		}
 	})
-	simd.AddRows(c.gemmLevel(), out, sums.f32, sums.Rows, sums.Cols, sums.stride)
+	simd.AddRows(c.level, out, sums.f32, sums.Rows, sums.Cols, sums.stride)
 	c.Free(sums)
 }
 

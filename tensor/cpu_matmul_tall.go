@@ -15,6 +15,8 @@ type tallTall struct {
 	level  simd.Level
 	m, n   int // dst is m x n
 	mr, nr int
+	left   simd.Packing // how a slice of a is packed, and of b
+	right  simd.Packing
 	groups int
 	rows   int // of a group
 	depth  int // rows of a slice
@@ -24,7 +26,9 @@ func newTallTall(level simd.Level, rows, m, n int) tallTall {
 	g := tallTall{level: level, m: m, n: n}
 	g.mr, g.nr = simd.TileShape(level)
 	// Half a core's second-level cache for the panels of a slice.
-	g.depth = min(256, max(32, (1<<18)/(m+n)/8*8))
+	g.depth = min(192, max(32, (1<<18)/(m+n)/32*32))
+	g.left = simd.Packing{Width: g.mr, Pitch: (g.mr + g.nr/2 - 1) / (g.nr / 2) * (g.nr / 2), Depth: g.depth}
+	g.right = simd.Packing{Width: g.nr, Pitch: g.nr, Depth: g.depth}
 	// Sums of all groups in at most 64 MiB; a group of at least four slices.
 	most := min(32, max(2, (64<<20)/(4*m*n)))
 	slices := (rows + g.depth - 1) / g.depth
@@ -35,14 +39,13 @@ func newTallTall(level simd.Level, rows, m, n int) tallTall {
 	return g
 }
 
-// room is the number of floats a thread needs for the panels of a slice.
-func (g tallTall) room() (a, b int) {
-	return simd.Panels(g.m, g.mr) * g.mr * g.depth, simd.Panels(g.n, g.nr) * g.nr * g.depth
-}
-
 func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
-	g := newTallTall(c.gemmLevel(), a.Rows, dst.Rows, dst.Cols)
-	roomA, roomB := g.room()
+	if c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 {
+		c.tallTall16(dst, a, b, op)
+		return
+	}
+	g := newTallTall(c.level, a.Rows, dst.Rows, dst.Cols)
+	roomA, roomB := g.left.Size(g.m), g.right.Size(g.n)
 	room := c.Scratch(F32, c.threads, roomA+roomB)
 	sums := c.Scratch(F32, g.groups, g.m*g.n)
 	tiles := make([]simd.Tile, c.threads)
@@ -60,23 +63,23 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 		}
 	})
 	c.Free(room)
-	c.addGroups(dst, sums, op)
+	c.addGroups(dst, sums, g.n, op)
 	c.Free(sums)
 }
 
 // slice adds one slice of rows to the sums.
 func (g tallTall) slice(t *simd.Tile, sum, a, b Matrix, roomA, roomB []float32, add bool) {
-	pack(g.level, roomA, a, g.mr, g.depth)
-	pack(g.level, roomB, b, g.nr, g.depth)
-	t.ARow, t.AStep, t.CRow = 4, 4*g.mr, 4*sum.stride
+	pack(g.level, roomA, a, g.left)
+	pack(g.level, roomB, b, g.right)
+	t.ARow, t.AStep, t.CRow = 4, 4*g.left.Pitch, 4*sum.stride
 	t.K, t.Add = a.Rows, flag(add)
 	abase, bbase, cbase := unsafe.Pointer(&roomA[0]), unsafe.Pointer(&roomB[0]), unsafe.Pointer(&sum.f32[0])
-	next := g.nextSlice(a, b)
+	next := nextSlice(a, b, simd.Panels(g.m, g.mr)*simd.Panels(g.n, g.nr)*a.Rows)
 	for j := 0; j < g.n; j += g.nr {
 		t.Cols = min(g.nr, g.n-j)
 		t.B = unsafe.Add(bbase, 4*j*g.depth)
 		for i := 0; i < g.m; i += g.mr {
-			t.A = unsafe.Add(abase, 4*i*g.depth)
+			t.A = unsafe.Add(abase, 4*(i/g.mr)*g.depth*g.left.Pitch)
 			t.C = unsafe.Add(cbase, 4*(i*sum.stride+j))
 			t.Ahead, t.AheadStep = next.take(t.K)
 			t.Run(g.level, min(g.mr, g.m-i))
@@ -91,9 +94,8 @@ type ahead struct {
 	step          int
 }
 
-func (g tallTall) nextSlice(a, b Matrix) ahead {
+func nextSlice(a, b Matrix, steps int) ahead {
 	bytes := func(m Matrix) int { return m.Rows * m.stride * m.dtype.Size() }
-	steps := simd.Panels(g.m, g.mr) * simd.Panels(g.n, g.nr) * a.Rows
 	atA, atB := uintptr(a.base())+uintptr(bytes(a)), uintptr(b.base())+uintptr(bytes(b))
 	return ahead{at: atA, end: atA + uintptr(bytes(a)), then: atB, step: (bytes(a) + bytes(b) + steps - 1) / steps}
 }
@@ -107,25 +109,26 @@ func (x *ahead) take(k int) (uintptr, int) {
 	return from, x.step
 }
 
-func pack(level simd.Level, dst []float32, src Matrix, width, depth int) {
+func pack(level simd.Level, dst []float32, src Matrix, p simd.Packing) {
 	if src.dtype == BF16 {
-		simd.PackRows16(level, dst, src.b16, src.Rows, src.Cols, src.stride, width, depth)
+		p.PackRows16(level, dst, src.b16, src.Rows, src.Cols, src.stride)
 	} else {
-		simd.PackRows(level, dst, src.f32, src.Rows, src.Cols, src.stride, width, depth)
+		p.PackRows(level, dst, src.f32, src.Rows, src.Cols, src.stride)
 	}
 }
 
-// addGroups: dst = after(the groups' sums added in order), or dst += them.
-func (c *CPU) addGroups(dst, sums Matrix, op MatMul) {
-	rows := max(1, (1<<14)/dst.Cols)
+// addGroups: dst = after(the groups' sums added in order), or that of dst + them.
+// Rows of sums are width apart.
+func (c *CPU) addGroups(dst, sums Matrix, width int, op MatMul) {
+	rows := max(1, (1<<14)/width)
 	c.forRows(dst.Rows, rows, func(lo, hi, _, _ int) {
 		// The first group's sums are the place to add in, so any type of dst will do.
 		out := dst.Slice(lo, hi)
-		span := func(group int) []float32 { return sums.row(group)[lo*dst.Cols : hi*dst.Cols] }
-		total := dense(span(0), hi-lo, dst.Cols)
+		span := func(group int) []float32 { return sums.row(group)[lo*width : hi*width] }
+		total := dense(span(0), hi-lo, width).Columns(0, dst.Cols)
 		for group := 1; group < sums.Rows; group++ {
 			s := span(group)
-			simd.AddRows(c.gemmLevel(), total.f32, s, 1, len(s), len(s))
+			simd.AddRows(c.level, span(0), s, 1, len(s), len(s))
 		}
 		if op.Add {
 			c.addSerial(total, out)
@@ -134,13 +137,13 @@ func (c *CPU) addGroups(dst, sums Matrix, op MatMul) {
 	})
 }
 
-// addSerial: sum += src, for a float32 sum without gaps.
+// addSerial: sum += src, for a float32 sum.
 func (c *CPU) addSerial(sum, src Matrix) {
 	for i := range src.Rows {
 		if src.dtype == BF16 {
-			simd.AddRows16(c.gemmLevel(), sum.row(i), src.row16(i), 1, src.Cols, src.Cols)
+			simd.AddRows16(c.level, sum.row(i), src.row16(i), 1, src.Cols, src.Cols)
 		} else {
-			simd.AddRows(c.gemmLevel(), sum.row(i), src.row(i), 1, src.Cols, src.Cols)
+			simd.AddRows(c.level, sum.row(i), src.row(i), 1, src.Cols, src.Cols)
 		}
 	}
 }

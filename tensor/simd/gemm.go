@@ -138,40 +138,44 @@ func PackPanelTransposed(dst, src []float32, rows, n, stride, lo, width int) {
 	}
 }
 
-// PackRows writes rows of cols numbers as panels of the given width, one after
-// another: number (r, c) goes to panel c/width, row r, place c%width. Panels are
-// depth rows apart. Places past the last column are left as they are.
-func PackRows(level Level, dst, src []float32, rows, cols, stride, width, depth int) {
+// Packing says how PackRows lays out panels: number (r, c) goes to panel c/Width,
+// row r, place c%Width. Rows of a panel are Pitch numbers apart, panels Depth rows.
+// Places past Width, or past the last column, get any content.
+type Packing struct{ Width, Pitch, Depth int }
+
+// Size is how many numbers the panels of cols columns take.
+func (p Packing) Size(cols int) int { return Panels(cols, p.Width) * p.Depth * p.Pitch }
+
+// PackRows packs rows of cols numbers.
+func (p Packing) PackRows(level Level, dst, src []float32, rows, cols, stride int) {
 	if rows == 0 || cols == 0 {
 		return
 	}
-	_, _ = dst[(Panels(cols, width)-1)*depth*width+rows*width-1], src[(rows-1)*stride+cols-1]
+	_, _ = dst[p.Size(cols)-1], src[(rows-1)*stride+cols-1]
 	if level > Generic {
-		packRows(level, &dst[0], &src[0], rows, cols, stride, width, depth)
+		p.rows(level, &dst[0], &src[0], rows, cols, stride)
 		return
 	}
 	for r := range rows {
-		s := src[r*stride : r*stride+cols]
-		for c, x := range s {
-			dst[(c/width*depth+r)*width+c%width] = x
+		for c, x := range src[r*stride : r*stride+cols] {
+			dst[(c/p.Width*p.Depth+r)*p.Pitch+c%p.Width] = x
 		}
 	}
 }
 
 // PackRows16 is PackRows from bfloat16.
-func PackRows16(level Level, dst []float32, src []uint16, rows, cols, stride, width, depth int) {
+func (p Packing) PackRows16(level Level, dst []float32, src []uint16, rows, cols, stride int) {
 	if rows == 0 || cols == 0 {
 		return
 	}
-	_, _ = dst[(Panels(cols, width)-1)*depth*width+rows*width-1], src[(rows-1)*stride+cols-1]
+	_, _ = dst[p.Size(cols)-1], src[(rows-1)*stride+cols-1]
 	if level >= AVX512 {
-		packRows16(&dst[0], &src[0], rows, cols, stride, width, depth)
+		p.rows16(&dst[0], &src[0], rows, cols, stride)
 		return
 	}
 	for r := range rows {
-		s := src[r*stride : r*stride+cols]
-		for c, x := range s {
-			dst[(c/width*depth+r)*width+c%width] = FromBF16(x)
+		for c, x := range src[r*stride : r*stride+cols] {
+			dst[(c/p.Width*p.Depth+r)*p.Pitch+c%p.Width] = FromBF16(x)
 		}
 	}
 }

@@ -41,26 +41,24 @@ func (t *Tile) vector(level Level, rows int) {
 	}
 }
 
-func packRows(level Level, dst, src *float32, rows, cols, stride, width, depth int) {
-	panel := 4 * width * depth
+func (p Packing) rows(level Level, dst, src *float32, rows, cols, stride int) {
+	pack := packRows256w1
 	switch {
-	case level >= AVX512 && width <= 16:
-		packRows512w1(dst, src, rows, cols, 4*stride, 4*width, panel)
+	case level >= AVX512 && p.Pitch == 16:
+		pack = packRows512w1
 	case level >= AVX512:
-		packRows512w2(dst, src, rows, cols, 4*stride, 4*width, panel)
-	case width <= 8:
-		packRows256w1(dst, src, rows, cols, 4*stride, 4*width, panel)
-	default:
-		packRows256w2(dst, src, rows, cols, 4*stride, 4*width, panel)
+		pack = packRows512w2
+	case p.Pitch == 16:
+		pack = packRows256w2
 	}
+	pack(dst, src, rows, cols, 4*stride, p.Width, 4*p.Pitch*p.Depth)
 }
 
-func packRows16(dst *float32, src *uint16, rows, cols, stride, width, depth int) {
-	panel := 4 * width * depth
-	if width <= 16 {
-		packRows512w1b16(dst, src, rows, cols, 2*stride, 4*width, panel)
+func (p Packing) rows16(dst *float32, src *uint16, rows, cols, stride int) {
+	if p.Pitch == 16 {
+		packRows512w1b16(dst, src, rows, cols, 2*stride, p.Width, 4*p.Pitch*p.Depth)
 	} else {
-		packRows512w2b16(dst, src, rows, cols, 2*stride, 4*width, panel)
+		packRows512w2b16(dst, src, rows, cols, 2*stride, p.Width, 4*p.Pitch*p.Depth)
 	}
 }
 

@@ -5034,14 +5034,12 @@ TEXT ·packRows512w1(SB), NOSPLIT, $0-56
 	MOVQ  stride+32(FP), R8
 	MOVQ  width+40(FP), R9
 	MOVQ  panel+48(FP), R10
-	MOVQ  R9, R11
-	SHRQ  $0x02, R11
 	MOVQ  CX, AX
 	MOVQ  DX, BX
 	XORL  DX, DX
-	DIVQ  R11
+	DIVQ  R9
 	MOVQ  $-1, R12
-	BZHIQ R11, R12, R12
+	BZHIQ R9, R12, R12
 	KMOVW R12, K1
 	SHRQ  $0x10, R12
 	KMOVW R12, K2
@@ -5050,7 +5048,7 @@ TEXT ·packRows512w1(SB), NOSPLIT, $0-56
 	KMOVW R12, K3
 	SHRQ  $0x10, R12
 	KMOVW R12, K4
-	MOVQ  R9, R11
+	SHLQ  $0x02, R9
 
 row:
 	MOVQ  SI, R13
@@ -5061,8 +5059,8 @@ row:
 
 panel:
 	VMOVUPS.Z (R13), K1, Z0
-	VMOVUPS   Z0, K1, (R15)
-	ADDQ      R11, R13
+	VMOVUPS   Z0, (R15)
+	ADDQ      R9, R13
 	ADDQ      R10, R15
 	DECQ      CX
 	JNZ       panel
@@ -5071,11 +5069,11 @@ last:
 	TESTQ     DX, DX
 	JEQ       next
 	VMOVUPS.Z (R13), K3, Z0
-	VMOVUPS   Z0, K3, (R15)
+	VMOVUPS   Z0, (R15)
 
 next:
 	ADDQ R8, SI
-	ADDQ R9, DI
+	ADDQ $0x40, DI
 	DECQ BX
 	JNZ  row
 	VZEROUPPER
@@ -5091,14 +5089,12 @@ TEXT ·packRows512w2(SB), NOSPLIT, $0-56
 	MOVQ  stride+32(FP), R8
 	MOVQ  width+40(FP), R9
 	MOVQ  panel+48(FP), R10
-	MOVQ  R9, R11
-	SHRQ  $0x02, R11
 	MOVQ  CX, AX
 	MOVQ  DX, BX
 	XORL  DX, DX
-	DIVQ  R11
+	DIVQ  R9
 	MOVQ  $-1, R12
-	BZHIQ R11, R12, R12
+	BZHIQ R9, R12, R12
 	KMOVW R12, K1
 	SHRQ  $0x10, R12
 	KMOVW R12, K2
@@ -5107,7 +5103,7 @@ TEXT ·packRows512w2(SB), NOSPLIT, $0-56
 	KMOVW R12, K3
 	SHRQ  $0x10, R12
 	KMOVW R12, K4
-	MOVQ  R9, R11
+	SHLQ  $0x02, R9
 
 row:
 	MOVQ  SI, R13
@@ -5118,10 +5114,10 @@ row:
 
 panel:
 	VMOVUPS.Z (R13), K1, Z0
-	VMOVUPS   Z0, K1, (R15)
+	VMOVUPS   Z0, (R15)
 	VMOVUPS.Z 64(R13), K2, Z1
-	VMOVUPS   Z1, K2, 64(R15)
-	ADDQ      R11, R13
+	VMOVUPS   Z1, 64(R15)
+	ADDQ      R9, R13
 	ADDQ      R10, R15
 	DECQ      CX
 	JNZ       panel
@@ -5130,13 +5126,13 @@ last:
 	TESTQ     DX, DX
 	JEQ       next
 	VMOVUPS.Z (R13), K3, Z0
-	VMOVUPS   Z0, K3, (R15)
+	VMOVUPS   Z0, (R15)
 	VMOVUPS.Z 64(R13), K4, Z1
-	VMOVUPS   Z1, K4, 64(R15)
+	VMOVUPS   Z1, 64(R15)
 
 next:
 	ADDQ R8, SI
-	ADDQ R9, DI
+	ADDQ $0x80, DI
 	DECQ BX
 	JNZ  row
 	VZEROUPPER
@@ -5152,14 +5148,12 @@ TEXT ·packRows512w1b16(SB), NOSPLIT, $0-56
 	MOVQ  stride+32(FP), R8
 	MOVQ  width+40(FP), R9
 	MOVQ  panel+48(FP), R10
-	MOVQ  R9, R11
-	SHRQ  $0x02, R11
 	MOVQ  CX, AX
 	MOVQ  DX, BX
 	XORL  DX, DX
-	DIVQ  R11
+	DIVQ  R9
 	MOVQ  $-1, R12
-	BZHIQ R11, R12, R12
+	BZHIQ R9, R12, R12
 	KMOVW R12, K1
 	SHRQ  $0x10, R12
 	KMOVW R12, K2
@@ -5168,7 +5162,7 @@ TEXT ·packRows512w1b16(SB), NOSPLIT, $0-56
 	KMOVW R12, K3
 	SHRQ  $0x10, R12
 	KMOVW R12, K4
-	ADDQ  R11, R11
+	SHLQ  $0x01, R9
 
 row:
 	MOVQ  SI, R13
@@ -5180,8 +5174,8 @@ row:
 panel:
 	VPMOVZXWD.Z (R13), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
-	VMOVUPS     Z0, K1, (R15)
-	ADDQ        R11, R13
+	VMOVUPS     Z0, (R15)
+	ADDQ        R9, R13
 	ADDQ        R10, R15
 	DECQ        CX
 	JNZ         panel
@@ -5191,11 +5185,11 @@ last:
 	JEQ         next
 	VPMOVZXWD.Z (R13), K3, Z0
 	VPSLLD      $0x10, Z0, Z0
-	VMOVUPS     Z0, K3, (R15)
+	VMOVUPS     Z0, (R15)
 
 next:
 	ADDQ R8, SI
-	ADDQ R9, DI
+	ADDQ $0x40, DI
 	DECQ BX
 	JNZ  row
 	VZEROUPPER
@@ -5211,14 +5205,12 @@ TEXT ·packRows512w2b16(SB), NOSPLIT, $0-56
 	MOVQ  stride+32(FP), R8
 	MOVQ  width+40(FP), R9
 	MOVQ  panel+48(FP), R10
-	MOVQ  R9, R11
-	SHRQ  $0x02, R11
 	MOVQ  CX, AX
 	MOVQ  DX, BX
 	XORL  DX, DX
-	DIVQ  R11
+	DIVQ  R9
 	MOVQ  $-1, R12
-	BZHIQ R11, R12, R12
+	BZHIQ R9, R12, R12
 	KMOVW R12, K1
 	SHRQ  $0x10, R12
 	KMOVW R12, K2
@@ -5227,7 +5219,7 @@ TEXT ·packRows512w2b16(SB), NOSPLIT, $0-56
 	KMOVW R12, K3
 	SHRQ  $0x10, R12
 	KMOVW R12, K4
-	ADDQ  R11, R11
+	SHLQ  $0x01, R9
 
 row:
 	MOVQ  SI, R13
@@ -5239,11 +5231,11 @@ row:
 panel:
 	VPMOVZXWD.Z (R13), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
-	VMOVUPS     Z0, K1, (R15)
+	VMOVUPS     Z0, (R15)
 	VPMOVZXWD.Z 32(R13), K2, Z1
 	VPSLLD      $0x10, Z1, Z1
-	VMOVUPS     Z1, K2, 64(R15)
-	ADDQ        R11, R13
+	VMOVUPS     Z1, 64(R15)
+	ADDQ        R9, R13
 	ADDQ        R10, R15
 	DECQ        CX
 	JNZ         panel
@@ -5253,14 +5245,14 @@ last:
 	JEQ         next
 	VPMOVZXWD.Z (R13), K3, Z0
 	VPSLLD      $0x10, Z0, Z0
-	VMOVUPS     Z0, K3, (R15)
+	VMOVUPS     Z0, (R15)
 	VPMOVZXWD.Z 32(R13), K4, Z1
 	VPSLLD      $0x10, Z1, Z1
-	VMOVUPS     Z1, K4, 64(R15)
+	VMOVUPS     Z1, 64(R15)
 
 next:
 	ADDQ R8, SI
-	ADDQ R9, DI
+	ADDQ $0x80, DI
 	DECQ BX
 	JNZ  row
 	VZEROUPPER
@@ -5276,14 +5268,12 @@ TEXT ·packRows256w1(SB), NOSPLIT, $0-56
 	MOVQ    stride+32(FP), R8
 	MOVQ    width+40(FP), R9
 	MOVQ    panel+48(FP), R10
-	MOVQ    R9, R11
-	SHRQ    $0x02, R11
 	MOVQ    CX, AX
 	MOVQ    DX, BX
 	XORL    DX, DX
-	DIVQ    R11
+	DIVQ    R9
 	LEAQ    gemmMask<>+64(SB), R12
-	MOVQ    R11, R13
+	MOVQ    R9, R13
 	SHLQ    $0x02, R13
 	SUBQ    R13, R12
 	VMOVUPS (R12), Y2
@@ -5302,8 +5292,8 @@ row:
 
 panel:
 	VMASKMOVPS (R13), Y2, Y0
-	VMASKMOVPS Y0, Y2, (R15)
-	ADDQ       R9, R13
+	VMOVUPS    Y0, (R15)
+	LEAQ       (R13)(R9*4), R13
 	ADDQ       R10, R15
 	DECQ       CX
 	JNZ        panel
@@ -5312,11 +5302,11 @@ last:
 	TESTQ      DX, DX
 	JEQ        next
 	VMASKMOVPS (R13), Y4, Y0
-	VMASKMOVPS Y0, Y4, (R15)
+	VMOVUPS    Y0, (R15)
 
 next:
 	ADDQ R8, SI
-	ADDQ R9, DI
+	ADDQ $0x20, DI
 	DECQ BX
 	JNZ  row
 	VZEROUPPER
@@ -5332,14 +5322,12 @@ TEXT ·packRows256w2(SB), NOSPLIT, $0-56
 	MOVQ    stride+32(FP), R8
 	MOVQ    width+40(FP), R9
 	MOVQ    panel+48(FP), R10
-	MOVQ    R9, R11
-	SHRQ    $0x02, R11
 	MOVQ    CX, AX
 	MOVQ    DX, BX
 	XORL    DX, DX
-	DIVQ    R11
+	DIVQ    R9
 	LEAQ    gemmMask<>+64(SB), R12
-	MOVQ    R11, R13
+	MOVQ    R9, R13
 	SHLQ    $0x02, R13
 	SUBQ    R13, R12
 	VMOVUPS (R12), Y2
@@ -5360,10 +5348,10 @@ row:
 
 panel:
 	VMASKMOVPS (R13), Y2, Y0
-	VMASKMOVPS Y0, Y2, (R15)
+	VMOVUPS    Y0, (R15)
 	VMASKMOVPS 32(R13), Y3, Y0
-	VMASKMOVPS Y0, Y3, 32(R15)
-	ADDQ       R9, R13
+	VMOVUPS    Y0, 32(R15)
+	LEAQ       (R13)(R9*4), R13
 	ADDQ       R10, R15
 	DECQ       CX
 	JNZ        panel
@@ -5372,13 +5360,13 @@ last:
 	TESTQ      DX, DX
 	JEQ        next
 	VMASKMOVPS (R13), Y4, Y0
-	VMASKMOVPS Y0, Y4, (R15)
+	VMOVUPS    Y0, (R15)
 	VMASKMOVPS 32(R13), Y5, Y0
-	VMASKMOVPS Y0, Y5, 32(R15)
+	VMOVUPS    Y0, 32(R15)
 
 next:
 	ADDQ R8, SI
-	ADDQ R9, DI
+	ADDQ $0x40, DI
 	DECQ BX
 	JNZ  row
 	VZEROUPPER

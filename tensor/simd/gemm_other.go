@@ -6,9 +6,9 @@ package simd
 
 func (t *Tile) vector(Level, int) {}
 
-func packRows(Level, *float32, *float32, int, int, int, int, int) {}
+func (p Packing) rows(Level, *float32, *float32, int, int, int) {}
 
-func packRows16(*float32, *uint16, int, int, int, int, int) {}
+func (p Packing) rows16(*float32, *uint16, int, int, int) {}
 
 func addRows(Level, []float32, []float32, int, int, int) {}
 

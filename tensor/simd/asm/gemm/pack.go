@@ -14,8 +14,8 @@ type packArgs struct {
 	out, row, rows, cols, stride, width, panel GPPhysical
 }
 
-// loadPack loads them. Sizes but cols are in bytes: stride of src's numbers,
-// width and panel of the packed floats.
+// loadPack loads them. cols and width are numbers; stride of src's rows and panel,
+// from one panel to the next, are bytes.
 func loadPack(name, src string) packArgs {
 	TEXT(name, NOSPLIT, fmt.Sprintf("func(dst *float32, src *%s, rows, cols, stride, width, panel int)", src))
 	Pragma("noescape")
@@ -26,17 +26,17 @@ func loadPack(name, src string) packArgs {
 	return p
 }
 
-// packRows512 copies each row into panels of up to 16 (one vector) or of 32 numbers.
-// K1 and K2 are the lanes of a whole panel, K3 and K4 those of the last.
+// packRows512 copies each row into panels whose rows are one vector or two. Reads
+// keep to the row (K1 and K2 are the lanes of a whole panel, K3 and K4 those of the
+// last); writes are whole vectors, since partial ones that straddle lines were found to
+// cost ten times as much.
 func packRows512(vectors int, b16 bool) {
 	name, src, size := fmt.Sprintf("packRows512w%d", vectors), "float32", 4
 	if b16 {
 		name, src, size = name+"b16", "uint16", 2
 	}
 	p := loadPack(name, src)
-	lanes := R11
-	MOVQ(p.width, lanes)
-	SHRQ(Imm(2), lanes)
+	lanes := p.width
 	// Whole panels and what is left, by division of cols.
 	MOVQ(p.cols, RAX)
 	MOVQ(p.rows, RBX)
@@ -50,12 +50,8 @@ func packRows512(vectors int, b16 bool) {
 	KMOVW(last.As32(), K3)
 	SHRQ(Imm(16), last)
 	KMOVW(last.As32(), K4)
-	// A panel's width in src.
-	if b16 {
-		ADDQ(lanes, lanes)
-	} else {
-		MOVQ(p.width, lanes)
-	}
+	// From here on a panel's width in src.
+	SHLQ(Imm(uint64(size/2)), lanes)
 	copyPanel := func(from, to GPPhysical, masks ...OpmaskPhysical) {
 		for v := range vectors {
 			z := []VecPhysical{Z0, Z1}[v]
@@ -65,7 +61,7 @@ func packRows512(vectors int, b16 bool) {
 			} else {
 				VMOVUPS_Z(Mem{Base: from, Disp: 16 * size * v}, masks[v], z)
 			}
-			VMOVUPS(z, masks[v], Mem{Base: to, Disp: 64 * v})
+			VMOVUPS(z, Mem{Base: to, Disp: 64 * v})
 		}
 	}
 	s, d, n := R13, R15, RCX
@@ -87,19 +83,17 @@ func packRows512(vectors int, b16 bool) {
 	copyPanel(s, d, K3, K4)
 	Label("next")
 	ADDQ(p.stride, p.row)
-	ADDQ(p.width, p.out)
+	ADDQ(Imm(uint64(64*vectors)), p.out)
 	DECQ(rows)
 	JNZ(LabelRef("row"))
 	VZEROUPPER()
 	RET()
 }
 
-// packRows2 is the same with AVX2, for panels of up to 8 or of 16 numbers.
+// packRows2 is the same with AVX2, for panels whose rows are 8 or 16 numbers.
 func packRows2(vectors int) {
 	p := loadPack(fmt.Sprintf("packRows256w%d", vectors), "float32")
-	lanes := R11
-	MOVQ(p.width, lanes)
-	SHRQ(Imm(2), lanes)
+	lanes := p.width
 	MOVQ(p.cols, RAX)
 	MOVQ(p.rows, RBX)
 	XORL(EDX, EDX)
@@ -121,7 +115,7 @@ func packRows2(vectors int) {
 	copyPanel := func(mask []VecPhysical) {
 		for v := range vectors {
 			VMASKMOVPS(Mem{Base: s, Disp: 32 * v}, mask[v], Y0)
-			VMASKMOVPS(Y0, mask[v], Mem{Base: d, Disp: 32 * v})
+			VMOVUPS(Y0, Mem{Base: d, Disp: 32 * v})
 		}
 	}
 	Label("row")
@@ -132,7 +126,7 @@ func packRows2(vectors int) {
 	JEQ(LabelRef("last"))
 	Label("panel")
 	copyPanel(all)
-	ADDQ(p.width, s)
+	LEAQ(Mem{Base: s, Index: p.width, Scale: 4}, s)
 	ADDQ(p.panel, d)
 	DECQ(n)
 	JNZ(LabelRef("panel"))
@@ -142,7 +136,7 @@ func packRows2(vectors int) {
 	copyPanel(some)
 	Label("next")
 	ADDQ(p.stride, p.row)
-	ADDQ(p.width, p.out)
+	ADDQ(Imm(uint64(32*vectors)), p.out)
 	DECQ(rows)
 	JNZ(LabelRef("row"))
 	VZEROUPPER()

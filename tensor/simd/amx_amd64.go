@@ -1,0 +1,15 @@
+package simd
+
+import "unsafe"
+
+//go:generate sh -c "cd asm && go run ./amx -out ../amx_amd64.s -stubs ../amx_stubs_amd64.go -pkg simd"
+
+func runTiles16(t *Tiles16) { tiles16((*byte)(unsafe.Pointer(t))) }
+
+func packPairs(dst, src *uint16, rows, cols, stride, panel int) {
+	packPairs512(dst, src, rows/32, cols, 2*stride, 2*panel)
+}
+
+func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {
+	packTransposed512(dst, src, rows/32, cols, 2*stride, 2*drow)
+}

@@ -1,0 +1,11 @@
+//go:build !amd64
+
+package simd
+
+// Other architectures have no level but Generic, so none of these is reached.
+
+func runTiles16(*Tiles16) {}
+
+func packPairs(dst, src *uint16, rows, cols, stride, panel int) {}
+
+func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}
