@@ -22,6 +22,72 @@ DATA elementTail<>+56(SB)/4, $0x00000000
 DATA elementTail<>+60(SB)/4, $0x00000000
 GLOBL elementTail<>(SB), RODATA|NOPTR, $64
 
+DATA elementNumbers<>+0(SB)/4, $0x00000000
+DATA elementNumbers<>+4(SB)/4, $0x00000001
+DATA elementNumbers<>+8(SB)/4, $0x00000002
+DATA elementNumbers<>+12(SB)/4, $0x00000003
+DATA elementNumbers<>+16(SB)/4, $0x00000004
+DATA elementNumbers<>+20(SB)/4, $0x00000005
+DATA elementNumbers<>+24(SB)/4, $0x00000006
+DATA elementNumbers<>+28(SB)/4, $0x00000007
+DATA elementNumbers<>+32(SB)/4, $0x00000008
+DATA elementNumbers<>+36(SB)/4, $0x00000009
+DATA elementNumbers<>+40(SB)/4, $0x0000000a
+DATA elementNumbers<>+44(SB)/4, $0x0000000b
+DATA elementNumbers<>+48(SB)/4, $0x0000000c
+DATA elementNumbers<>+52(SB)/4, $0x0000000d
+DATA elementNumbers<>+56(SB)/4, $0x0000000e
+DATA elementNumbers<>+60(SB)/4, $0x0000000f
+DATA elementNumbers<>+64(SB)/4, $0x00000010
+DATA elementNumbers<>+68(SB)/4, $0x00000011
+DATA elementNumbers<>+72(SB)/4, $0x00000012
+DATA elementNumbers<>+76(SB)/4, $0x00000013
+DATA elementNumbers<>+80(SB)/4, $0x00000014
+DATA elementNumbers<>+84(SB)/4, $0x00000015
+DATA elementNumbers<>+88(SB)/4, $0x00000016
+DATA elementNumbers<>+92(SB)/4, $0x00000017
+DATA elementNumbers<>+96(SB)/4, $0x00000018
+DATA elementNumbers<>+100(SB)/4, $0x00000019
+DATA elementNumbers<>+104(SB)/4, $0x0000001a
+DATA elementNumbers<>+108(SB)/4, $0x0000001b
+DATA elementNumbers<>+112(SB)/4, $0x0000001c
+DATA elementNumbers<>+116(SB)/4, $0x0000001d
+DATA elementNumbers<>+120(SB)/4, $0x0000001e
+DATA elementNumbers<>+124(SB)/4, $0x0000001f
+DATA elementNumbers<>+128(SB)/4, $0x00000020
+DATA elementNumbers<>+132(SB)/4, $0x00000021
+DATA elementNumbers<>+136(SB)/4, $0x00000022
+DATA elementNumbers<>+140(SB)/4, $0x00000023
+DATA elementNumbers<>+144(SB)/4, $0x00000024
+DATA elementNumbers<>+148(SB)/4, $0x00000025
+DATA elementNumbers<>+152(SB)/4, $0x00000026
+DATA elementNumbers<>+156(SB)/4, $0x00000027
+DATA elementNumbers<>+160(SB)/4, $0x00000028
+DATA elementNumbers<>+164(SB)/4, $0x00000029
+DATA elementNumbers<>+168(SB)/4, $0x0000002a
+DATA elementNumbers<>+172(SB)/4, $0x0000002b
+DATA elementNumbers<>+176(SB)/4, $0x0000002c
+DATA elementNumbers<>+180(SB)/4, $0x0000002d
+DATA elementNumbers<>+184(SB)/4, $0x0000002e
+DATA elementNumbers<>+188(SB)/4, $0x0000002f
+DATA elementNumbers<>+192(SB)/4, $0x00000030
+DATA elementNumbers<>+196(SB)/4, $0x00000031
+DATA elementNumbers<>+200(SB)/4, $0x00000032
+DATA elementNumbers<>+204(SB)/4, $0x00000033
+DATA elementNumbers<>+208(SB)/4, $0x00000034
+DATA elementNumbers<>+212(SB)/4, $0x00000035
+DATA elementNumbers<>+216(SB)/4, $0x00000036
+DATA elementNumbers<>+220(SB)/4, $0x00000037
+DATA elementNumbers<>+224(SB)/4, $0x00000038
+DATA elementNumbers<>+228(SB)/4, $0x00000039
+DATA elementNumbers<>+232(SB)/4, $0x0000003a
+DATA elementNumbers<>+236(SB)/4, $0x0000003b
+DATA elementNumbers<>+240(SB)/4, $0x0000003c
+DATA elementNumbers<>+244(SB)/4, $0x0000003d
+DATA elementNumbers<>+248(SB)/4, $0x0000003e
+DATA elementNumbers<>+252(SB)/4, $0x0000003f
+GLOBL elementNumbers<>(SB), RODATA|NOPTR, $256
+
 DATA elementOne<>+0(SB)/8, $(1.0)
 GLOBL elementOne<>(SB), RODATA|NOPTR, $8
 
@@ -2968,89 +3034,973 @@ TEXT ·softmaxAVX512(SB), $16-8
 	MOVQ  $0x0000ffff, BX
 	BZHIQ CX, BX, BX
 	KMOVW BX, K1
-	MOVQ  48(AX), BX
-	MOVQ  96(AX), DI
-	XORQ  SI, SI
+	CMPQ  DX, $0x10
+	JGT   wider286
+	XORQ  BX, BX
 
-rows285:
+rows287:
 	MOVQ  64(AX), CX
-	MOVQ  SI, R8
+	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have286
+	JZ    have288
+	MOVL  (CX)(BX*4), SI
+
+have288:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip289
 	MOVL  (CX)(SI*4), R8
 
-have286:
-	MOVQ         R8, R9
-	IMULQ        8(AX), R9
-	ADDQ         (AX), R9
+skip289:
+	XORQ      CX, CX
+	MOVQ      DX, R9
+	SUBQ      $0x00, R9
+	MOVQ      $0x0000ffff, R10
+	BZHIQ     R9, R10, R10
+	KMOVW     R10, K1
+	CMPB      16(AX), $0x00
+	JNE       half290
+	VMOVUPS.Z (DI)(CX*4), K1, Z0
+	JMP       both291
+
+half290:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
+	VPSLLD      $0x10, Z0, Z0
+
+both291:
+	VBROADCASTSS  elementff800000<>+0(SB), Z1
+	VBLENDMPS     Z0, Z1, K1, Z0
+	VMOVAPS       Z0, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VMAXPS        Y2, Y1, Y2
+	VEXTRACTF128  $0x01, Y2, X1
+	VMAXPS        X1, X2, X1
+	VPERMILPS     $0x4e, X1, X2
+	VMAXPS        X1, X2, X1
+	VPERMILPS     $0xb1, X1, X2
+	VMAXPS        X1, X2, X1
+	VBROADCASTSS  X1, Z2
+	VCMPPS        $0x00, Z2, Z0, K2
+	KMOVW         K2, R9
+	VSUBPS        Z2, Z0, Z0
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z2
+	VCMPPS        $0x05, Z2, Z0, K2
+	VMAXPS        Z0, Z2, Z0
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z2
+	VMULPS        Z2, Z0, Z2
+	VRNDSCALEPS   $0x08, Z2, Z2
+	VBROADCASTSS  element3f318000<>+0(SB), Z3
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z4
+	VFNMADD231PS  Z3, Z2, Z0
+	VFNMADD231PS  Z4, Z2, Z0
+	VBROADCASTSS  element39500d01<>+0(SB), Z3
+	VMOVAPS       Z3, Z3
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z4
+	VFMADD213PS   Z4, Z0, Z3
+	VBROADCASTSS  element3c088889<>+0(SB), Z4
+	VFMADD213PS   Z4, Z0, Z3
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z4
+	VFMADD213PS   Z4, Z0, Z3
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z4
+	VFMADD213PS   Z4, Z0, Z3
+	VBROADCASTSS  element3f000000<>+0(SB), Z4
+	VFMADD213PS   Z4, Z0, Z3
+	VMULPS        Z0, Z3, Z3
+	VFMADD213PS   Z0, Z0, Z3
+	VBROADCASTSS  element0000007f<>+0(SB), Z0
+	VCVTPS2DQ     Z2, Z2
+	VPADDD        Z0, Z2, Z2
+	VPSLLD        $0x17, Z2, Z2
+	VFMADD213PS   Z2, Z2, Z3
+	VMOVAPS.Z     Z3, K2, Z3
+	VMOVAPS       Z3, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y2
+	VEXTRACTF128  $0x01, Y2, X0
+	VADDPS        X0, X2, X0
+	VPERMILPS     $0x4e, X0, X2
+	VADDPS        X0, X2, X0
+	VPERMILPS     $0xb1, X0, X2
+	VADDPS        X0, X2, X0
+	MOVQ          80(AX), R10
+	VMOVSS        X0, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled292
+	CMPB          16(AX), $0x00
+	JNE           half293
+	VMOVSS        (DI)(R8*4), X2
+	JMP           both294
+
+half293:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X2
+
+both294:
+	VSUBSS   X2, X1, X4
+	MOVQ     88(AX), DI
+	VMOVSS   X4, (DI)(BX*4)
+	VUCOMISS X2, X1
+	JNE      unlabelled292
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled292
+	INCQ     112(AX)
+
+unlabelled292:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip295
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z1
+	XORQ         CX, CX
+	VBROADCASTSS X0, Z2
+	VPBROADCASTD R8, Z0
+	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
+	VSUBPS       Z2, Z3, K2, Z3
+	VMULPS       Z1, Z3, Z3
+	CMPB         40(AX), $0x00
+	JNE          half296
+	VMOVUPS      Z3, K1, (DI)(CX*4)
+	JMP          both297
+
+half296:
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z2
+	VPSRLD       $0x10, Z3, Z4
+	VPANDD       Z0, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VPADDD       Z3, Z4, Z4
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z2, Z3, K2, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VPMOVDW      Z4, K1, (DI)(CX*2)
+
+both297:
+skip295:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows287
+	JMP  done285
+
+wider286:
+	CMPQ DX, $0x20
+	JGT  wider298
+	XORQ BX, BX
+
+rows299:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have300
+	MOVL  (CX)(BX*4), SI
+
+have300:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip301
+	MOVL  (CX)(SI*4), R8
+
+skip301:
+	XORQ      CX, CX
+	MOVQ      DX, R9
+	SUBQ      $0x10, R9
+	MOVQ      $0x0000ffff, R10
+	BZHIQ     R9, R10, R10
+	KMOVW     R10, K1
+	CMPB      16(AX), $0x00
+	JNE       half302
+	VMOVUPS   (DI)(CX*4), Z0
+	VMOVUPS.Z 64(DI)(CX*4), K1, Z1
+	JMP       both303
+
+half302:
+	VPMOVZXWD   (DI)(CX*2), Z0
+	VPSLLD      $0x10, Z0, Z0
+	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
+	VPSLLD      $0x10, Z1, Z1
+
+both303:
+	VBROADCASTSS  elementff800000<>+0(SB), Z2
+	VBLENDMPS     Z1, Z2, K1, Z1
+	VMOVAPS       Z0, Z2
+	VMAXPS        Z1, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y3
+	VMAXPS        Y3, Y2, Y3
+	VEXTRACTF128  $0x01, Y3, X2
+	VMAXPS        X2, X3, X2
+	VPERMILPS     $0x4e, X2, X3
+	VMAXPS        X2, X3, X2
+	VPERMILPS     $0xb1, X2, X3
+	VMAXPS        X2, X3, X2
+	VBROADCASTSS  X2, Z3
+	VCMPPS        $0x00, Z3, Z0, K2
+	KMOVW         K2, R9
+	VCMPPS        $0x00, Z3, Z1, K2
+	KMOVW         K2, R10
+	SHLQ          $0x10, R10
+	ORQ           R10, R9
+	VSUBPS        Z3, Z0, Z0
+	VSUBPS        Z3, Z1, Z1
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z3
+	VCMPPS        $0x05, Z3, Z0, K2
+	VMAXPS        Z0, Z3, Z0
+	VCMPPS        $0x05, Z3, Z1, K3
+	VMAXPS        Z1, Z3, Z1
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z4
+	VMULPS        Z4, Z0, Z3
+	VMULPS        Z4, Z1, Z4
+	VRNDSCALEPS   $0x08, Z3, Z3
+	VRNDSCALEPS   $0x08, Z4, Z4
+	VBROADCASTSS  element3f318000<>+0(SB), Z5
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z6
+	VFNMADD231PS  Z5, Z3, Z0
+	VFNMADD231PS  Z5, Z4, Z1
+	VFNMADD231PS  Z6, Z3, Z0
+	VFNMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS  element39500d01<>+0(SB), Z6
+	VMOVAPS       Z6, Z5
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z7
+	VFMADD213PS   Z7, Z0, Z5
+	VFMADD213PS   Z7, Z1, Z6
+	VBROADCASTSS  element3c088889<>+0(SB), Z7
+	VFMADD213PS   Z7, Z0, Z5
+	VFMADD213PS   Z7, Z1, Z6
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z7
+	VFMADD213PS   Z7, Z0, Z5
+	VFMADD213PS   Z7, Z1, Z6
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z7
+	VFMADD213PS   Z7, Z0, Z5
+	VFMADD213PS   Z7, Z1, Z6
+	VBROADCASTSS  element3f000000<>+0(SB), Z7
+	VFMADD213PS   Z7, Z0, Z5
+	VFMADD213PS   Z7, Z1, Z6
+	VMULPS        Z0, Z5, Z5
+	VMULPS        Z1, Z6, Z6
+	VFMADD213PS   Z0, Z0, Z5
+	VFMADD213PS   Z1, Z1, Z6
+	VBROADCASTSS  element0000007f<>+0(SB), Z0
+	VCVTPS2DQ     Z3, Z3
+	VPADDD        Z0, Z3, Z3
+	VPSLLD        $0x17, Z3, Z3
+	VCVTPS2DQ     Z4, Z4
+	VPADDD        Z0, Z4, Z4
+	VPSLLD        $0x17, Z4, Z4
+	VFMADD213PS   Z3, Z3, Z5
+	VMOVAPS.Z     Z5, K2, Z5
+	VFMADD213PS   Z4, Z4, Z6
+	VMOVAPS.Z     Z6, K3, Z6
+	VMOVAPS       Z5, Z0
+	VADDPS        Z6, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0x4e, X0, X1
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0xb1, X0, X1
+	VADDPS        X0, X1, X0
+	MOVQ          80(AX), R10
+	VMOVSS        X0, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled304
+	CMPB          16(AX), $0x00
+	JNE           half305
+	VMOVSS        (DI)(R8*4), X1
+	JMP           both306
+
+half305:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X1
+
+both306:
+	VSUBSS   X1, X2, X3
+	MOVQ     88(AX), DI
+	VMOVSS   X3, (DI)(BX*4)
+	VUCOMISS X1, X2
+	JNE      unlabelled304
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled304
+	INCQ     112(AX)
+
+unlabelled304:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip307
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z1
+	XORQ         CX, CX
+	VBROADCASTSS X0, Z2
+	VPBROADCASTD R8, Z0
+	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
+	VSUBPS       Z2, Z5, K2, Z5
+	VMULPS       Z1, Z5, Z5
+	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
+	VSUBPS       Z2, Z6, K2, Z6
+	VMULPS       Z1, Z6, Z6
+	CMPB         40(AX), $0x00
+	JNE          half308
+	VMOVUPS      Z5, (DI)(CX*4)
+	VMOVUPS      Z6, K1, 64(DI)(CX*4)
+	JMP          both309
+
+half308:
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z2
+	VPSRLD       $0x10, Z5, Z3
+	VPANDD       Z0, Z3, Z3
+	VPADDD       Z1, Z3, Z3
+	VPADDD       Z5, Z3, Z3
+	VCMPPS       $0x03, Z5, Z5, K2
+	VPORD        Z2, Z5, K2, Z3
+	VPSRLD       $0x10, Z3, Z3
+	VPSRLD       $0x10, Z6, Z4
+	VPANDD       Z0, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VPADDD       Z6, Z4, Z4
+	VCMPPS       $0x03, Z6, Z6, K2
+	VPORD        Z2, Z6, K2, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VPMOVDW      Z3, (DI)(CX*2)
+	VPMOVDW      Z4, K1, 32(DI)(CX*2)
+
+both309:
+skip307:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows299
+	JMP  done285
+
+wider298:
+	CMPQ DX, $0x30
+	JGT  wider310
+	XORQ BX, BX
+
+rows311:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have312
+	MOVL  (CX)(BX*4), SI
+
+have312:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip313
+	MOVL  (CX)(SI*4), R8
+
+skip313:
+	XORQ      CX, CX
+	MOVQ      DX, R9
+	SUBQ      $0x20, R9
+	MOVQ      $0x0000ffff, R10
+	BZHIQ     R9, R10, R10
+	KMOVW     R10, K1
+	CMPB      16(AX), $0x00
+	JNE       half314
+	VMOVUPS   (DI)(CX*4), Z0
+	VMOVUPS   64(DI)(CX*4), Z1
+	VMOVUPS.Z 128(DI)(CX*4), K1, Z2
+	JMP       both315
+
+half314:
+	VPMOVZXWD   (DI)(CX*2), Z0
+	VPSLLD      $0x10, Z0, Z0
+	VPMOVZXWD   32(DI)(CX*2), Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z2
+	VPSLLD      $0x10, Z2, Z2
+
+both315:
+	VBROADCASTSS  elementff800000<>+0(SB), Z3
+	VBLENDMPS     Z2, Z3, K1, Z2
+	VMOVAPS       Z0, Z3
+	VMAXPS        Z1, Z3, Z3
+	VMAXPS        Z2, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VMAXPS        Y4, Y3, Y4
+	VEXTRACTF128  $0x01, Y4, X3
+	VMAXPS        X3, X4, X3
+	VPERMILPS     $0x4e, X3, X4
+	VMAXPS        X3, X4, X3
+	VPERMILPS     $0xb1, X3, X4
+	VMAXPS        X3, X4, X3
+	VBROADCASTSS  X3, Z4
+	VCMPPS        $0x00, Z4, Z0, K2
+	KMOVW         K2, R9
+	VCMPPS        $0x00, Z4, Z1, K2
+	KMOVW         K2, R10
+	SHLQ          $0x10, R10
+	ORQ           R10, R9
+	VCMPPS        $0x00, Z4, Z2, K2
+	KMOVW         K2, R10
+	SHLQ          $0x20, R10
+	ORQ           R10, R9
+	VSUBPS        Z4, Z0, Z0
+	VSUBPS        Z4, Z1, Z1
+	VSUBPS        Z4, Z2, Z2
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z4
+	VCMPPS        $0x05, Z4, Z0, K2
+	VMAXPS        Z0, Z4, Z0
+	VCMPPS        $0x05, Z4, Z1, K3
+	VMAXPS        Z1, Z4, Z1
+	VCMPPS        $0x05, Z4, Z2, K4
+	VMAXPS        Z2, Z4, Z2
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VMULPS        Z6, Z0, Z4
+	VMULPS        Z6, Z1, Z5
+	VMULPS        Z6, Z2, Z6
+	VRNDSCALEPS   $0x08, Z4, Z4
+	VRNDSCALEPS   $0x08, Z5, Z5
+	VRNDSCALEPS   $0x08, Z6, Z6
+	VBROADCASTSS  element3f318000<>+0(SB), Z7
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z8
+	VFNMADD231PS  Z7, Z4, Z0
+	VFNMADD231PS  Z7, Z5, Z1
+	VFNMADD231PS  Z7, Z6, Z2
+	VFNMADD231PS  Z8, Z4, Z0
+	VFNMADD231PS  Z8, Z5, Z1
+	VFNMADD231PS  Z8, Z6, Z2
+	VBROADCASTSS  element39500d01<>+0(SB), Z9
+	VMOVAPS       Z9, Z7
+	VMOVAPS       Z9, Z8
+	VMOVAPS       Z9, Z9
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z10
+	VFMADD213PS   Z10, Z0, Z7
+	VFMADD213PS   Z10, Z1, Z8
+	VFMADD213PS   Z10, Z2, Z9
+	VBROADCASTSS  element3c088889<>+0(SB), Z10
+	VFMADD213PS   Z10, Z0, Z7
+	VFMADD213PS   Z10, Z1, Z8
+	VFMADD213PS   Z10, Z2, Z9
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z10
+	VFMADD213PS   Z10, Z0, Z7
+	VFMADD213PS   Z10, Z1, Z8
+	VFMADD213PS   Z10, Z2, Z9
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z10
+	VFMADD213PS   Z10, Z0, Z7
+	VFMADD213PS   Z10, Z1, Z8
+	VFMADD213PS   Z10, Z2, Z9
+	VBROADCASTSS  element3f000000<>+0(SB), Z10
+	VFMADD213PS   Z10, Z0, Z7
+	VFMADD213PS   Z10, Z1, Z8
+	VFMADD213PS   Z10, Z2, Z9
+	VMULPS        Z0, Z7, Z7
+	VMULPS        Z1, Z8, Z8
+	VMULPS        Z2, Z9, Z9
+	VFMADD213PS   Z0, Z0, Z7
+	VFMADD213PS   Z1, Z1, Z8
+	VFMADD213PS   Z2, Z2, Z9
+	VBROADCASTSS  element0000007f<>+0(SB), Z0
+	VCVTPS2DQ     Z4, Z4
+	VPADDD        Z0, Z4, Z4
+	VPSLLD        $0x17, Z4, Z4
+	VCVTPS2DQ     Z5, Z5
+	VPADDD        Z0, Z5, Z5
+	VPSLLD        $0x17, Z5, Z5
+	VCVTPS2DQ     Z6, Z6
+	VPADDD        Z0, Z6, Z6
+	VPSLLD        $0x17, Z6, Z6
+	VFMADD213PS   Z4, Z4, Z7
+	VMOVAPS.Z     Z7, K2, Z7
+	VFMADD213PS   Z5, Z5, Z8
+	VMOVAPS.Z     Z8, K3, Z8
+	VFMADD213PS   Z6, Z6, Z9
+	VMOVAPS.Z     Z9, K4, Z9
+	VMOVAPS       Z7, Z0
+	VADDPS        Z8, Z0, Z0
+	VADDPS        Z9, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0x4e, X0, X1
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0xb1, X0, X1
+	VADDPS        X0, X1, X0
+	MOVQ          80(AX), R10
+	VMOVSS        X0, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled316
+	CMPB          16(AX), $0x00
+	JNE           half317
+	VMOVSS        (DI)(R8*4), X1
+	JMP           both318
+
+half317:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X1
+
+both318:
+	VSUBSS   X1, X3, X2
+	MOVQ     88(AX), DI
+	VMOVSS   X2, (DI)(BX*4)
+	VUCOMISS X1, X3
+	JNE      unlabelled316
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled316
+	INCQ     112(AX)
+
+unlabelled316:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip319
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z1
+	XORQ         CX, CX
+	VBROADCASTSS X0, Z2
+	VPBROADCASTD R8, Z0
+	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
+	VSUBPS       Z2, Z7, K2, Z7
+	VMULPS       Z1, Z7, Z7
+	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
+	VSUBPS       Z2, Z8, K2, Z8
+	VMULPS       Z1, Z8, Z8
+	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
+	VSUBPS       Z2, Z9, K2, Z9
+	VMULPS       Z1, Z9, Z9
+	CMPB         40(AX), $0x00
+	JNE          half320
+	VMOVUPS      Z7, (DI)(CX*4)
+	VMOVUPS      Z8, 64(DI)(CX*4)
+	VMOVUPS      Z9, K1, 128(DI)(CX*4)
+	JMP          both321
+
+half320:
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z2
+	VPSRLD       $0x10, Z7, Z3
+	VPANDD       Z0, Z3, Z3
+	VPADDD       Z1, Z3, Z3
+	VPADDD       Z7, Z3, Z3
+	VCMPPS       $0x03, Z7, Z7, K2
+	VPORD        Z2, Z7, K2, Z3
+	VPSRLD       $0x10, Z3, Z3
+	VPSRLD       $0x10, Z8, Z4
+	VPANDD       Z0, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VPADDD       Z8, Z4, Z4
+	VCMPPS       $0x03, Z8, Z8, K2
+	VPORD        Z2, Z8, K2, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VPSRLD       $0x10, Z9, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z9, Z5, Z5
+	VCMPPS       $0x03, Z9, Z9, K2
+	VPORD        Z2, Z9, K2, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z3, (DI)(CX*2)
+	VPMOVDW      Z4, 32(DI)(CX*2)
+	VPMOVDW      Z5, K1, 64(DI)(CX*2)
+
+both321:
+skip319:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows311
+	JMP  done285
+
+wider310:
+	CMPQ DX, $0x40
+	JGT  wider322
+	XORQ BX, BX
+
+rows323:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have324
+	MOVL  (CX)(BX*4), SI
+
+have324:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip325
+	MOVL  (CX)(SI*4), R8
+
+skip325:
+	XORQ      CX, CX
+	MOVQ      DX, R9
+	SUBQ      $0x30, R9
+	MOVQ      $0x0000ffff, R10
+	BZHIQ     R9, R10, R10
+	KMOVW     R10, K1
+	CMPB      16(AX), $0x00
+	JNE       half326
+	VMOVUPS   (DI)(CX*4), Z0
+	VMOVUPS   64(DI)(CX*4), Z1
+	VMOVUPS   128(DI)(CX*4), Z2
+	VMOVUPS.Z 192(DI)(CX*4), K1, Z3
+	JMP       both327
+
+half326:
+	VPMOVZXWD   (DI)(CX*2), Z0
+	VPSLLD      $0x10, Z0, Z0
+	VPMOVZXWD   32(DI)(CX*2), Z1
+	VPSLLD      $0x10, Z1, Z1
+	VPMOVZXWD   64(DI)(CX*2), Z2
+	VPSLLD      $0x10, Z2, Z2
+	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z3
+	VPSLLD      $0x10, Z3, Z3
+
+both327:
+	VBROADCASTSS  elementff800000<>+0(SB), Z4
+	VBLENDMPS     Z3, Z4, K1, Z3
+	VMOVAPS       Z0, Z4
+	VMAXPS        Z1, Z4, Z4
+	VMAXPS        Z2, Z4, Z4
+	VMAXPS        Z3, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y5
+	VMAXPS        Y5, Y4, Y5
+	VEXTRACTF128  $0x01, Y5, X4
+	VMAXPS        X4, X5, X4
+	VPERMILPS     $0x4e, X4, X5
+	VMAXPS        X4, X5, X4
+	VPERMILPS     $0xb1, X4, X5
+	VMAXPS        X4, X5, X4
+	VBROADCASTSS  X4, Z5
+	VCMPPS        $0x00, Z5, Z0, K2
+	KMOVW         K2, R9
+	VCMPPS        $0x00, Z5, Z1, K2
+	KMOVW         K2, R10
+	SHLQ          $0x10, R10
+	ORQ           R10, R9
+	VCMPPS        $0x00, Z5, Z2, K2
+	KMOVW         K2, R10
+	SHLQ          $0x20, R10
+	ORQ           R10, R9
+	VCMPPS        $0x00, Z5, Z3, K2
+	KMOVW         K2, R10
+	SHLQ          $0x30, R10
+	ORQ           R10, R9
+	VSUBPS        Z5, Z0, Z0
+	VSUBPS        Z5, Z1, Z1
+	VSUBPS        Z5, Z2, Z2
+	VSUBPS        Z5, Z3, Z3
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z5
+	VCMPPS        $0x05, Z5, Z0, K2
+	VMAXPS        Z0, Z5, Z0
+	VCMPPS        $0x05, Z5, Z1, K3
+	VMAXPS        Z1, Z5, Z1
+	VCMPPS        $0x05, Z5, Z2, K4
+	VMAXPS        Z2, Z5, Z2
+	VCMPPS        $0x05, Z5, Z3, K5
+	VMAXPS        Z3, Z5, Z3
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
+	VMULPS        Z8, Z0, Z5
+	VMULPS        Z8, Z1, Z6
+	VMULPS        Z8, Z2, Z7
+	VMULPS        Z8, Z3, Z8
+	VRNDSCALEPS   $0x08, Z5, Z5
+	VRNDSCALEPS   $0x08, Z6, Z6
+	VRNDSCALEPS   $0x08, Z7, Z7
+	VRNDSCALEPS   $0x08, Z8, Z8
+	VBROADCASTSS  element3f318000<>+0(SB), Z9
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z10
+	VFNMADD231PS  Z9, Z5, Z0
+	VFNMADD231PS  Z9, Z6, Z1
+	VFNMADD231PS  Z9, Z7, Z2
+	VFNMADD231PS  Z9, Z8, Z3
+	VFNMADD231PS  Z10, Z5, Z0
+	VFNMADD231PS  Z10, Z6, Z1
+	VFNMADD231PS  Z10, Z7, Z2
+	VFNMADD231PS  Z10, Z8, Z3
+	VBROADCASTSS  element39500d01<>+0(SB), Z12
+	VMOVAPS       Z12, Z9
+	VMOVAPS       Z12, Z10
+	VMOVAPS       Z12, Z11
+	VMOVAPS       Z12, Z12
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z13
+	VFMADD213PS   Z13, Z0, Z9
+	VFMADD213PS   Z13, Z1, Z10
+	VFMADD213PS   Z13, Z2, Z11
+	VFMADD213PS   Z13, Z3, Z12
+	VBROADCASTSS  element3c088889<>+0(SB), Z13
+	VFMADD213PS   Z13, Z0, Z9
+	VFMADD213PS   Z13, Z1, Z10
+	VFMADD213PS   Z13, Z2, Z11
+	VFMADD213PS   Z13, Z3, Z12
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z13
+	VFMADD213PS   Z13, Z0, Z9
+	VFMADD213PS   Z13, Z1, Z10
+	VFMADD213PS   Z13, Z2, Z11
+	VFMADD213PS   Z13, Z3, Z12
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z13
+	VFMADD213PS   Z13, Z0, Z9
+	VFMADD213PS   Z13, Z1, Z10
+	VFMADD213PS   Z13, Z2, Z11
+	VFMADD213PS   Z13, Z3, Z12
+	VBROADCASTSS  element3f000000<>+0(SB), Z13
+	VFMADD213PS   Z13, Z0, Z9
+	VFMADD213PS   Z13, Z1, Z10
+	VFMADD213PS   Z13, Z2, Z11
+	VFMADD213PS   Z13, Z3, Z12
+	VMULPS        Z0, Z9, Z9
+	VMULPS        Z1, Z10, Z10
+	VMULPS        Z2, Z11, Z11
+	VMULPS        Z3, Z12, Z12
+	VFMADD213PS   Z0, Z0, Z9
+	VFMADD213PS   Z1, Z1, Z10
+	VFMADD213PS   Z2, Z2, Z11
+	VFMADD213PS   Z3, Z3, Z12
+	VBROADCASTSS  element0000007f<>+0(SB), Z0
+	VCVTPS2DQ     Z5, Z5
+	VPADDD        Z0, Z5, Z5
+	VPSLLD        $0x17, Z5, Z5
+	VCVTPS2DQ     Z6, Z6
+	VPADDD        Z0, Z6, Z6
+	VPSLLD        $0x17, Z6, Z6
+	VCVTPS2DQ     Z7, Z7
+	VPADDD        Z0, Z7, Z7
+	VPSLLD        $0x17, Z7, Z7
+	VCVTPS2DQ     Z8, Z8
+	VPADDD        Z0, Z8, Z8
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS   Z5, Z5, Z9
+	VMOVAPS.Z     Z9, K2, Z9
+	VFMADD213PS   Z6, Z6, Z10
+	VMOVAPS.Z     Z10, K3, Z10
+	VFMADD213PS   Z7, Z7, Z11
+	VMOVAPS.Z     Z11, K4, Z11
+	VFMADD213PS   Z8, Z8, Z12
+	VMOVAPS.Z     Z12, K5, Z12
+	VMOVAPS       Z9, Z0
+	VADDPS        Z10, Z0, Z0
+	VADDPS        Z11, Z0, Z0
+	VADDPS        Z12, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        Y1, Y0, Y1
+	VEXTRACTF128  $0x01, Y1, X0
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0x4e, X0, X1
+	VADDPS        X0, X1, X0
+	VPERMILPS     $0xb1, X0, X1
+	VADDPS        X0, X1, X0
+	MOVQ          80(AX), R10
+	VMOVSS        X0, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled328
+	CMPB          16(AX), $0x00
+	JNE           half329
+	VMOVSS        (DI)(R8*4), X1
+	JMP           both330
+
+half329:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X1
+
+both330:
+	VSUBSS   X1, X4, X2
+	MOVQ     88(AX), DI
+	VMOVSS   X2, (DI)(BX*4)
+	VUCOMISS X1, X4
+	JNE      unlabelled328
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled328
+	INCQ     112(AX)
+
+unlabelled328:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip331
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X1
+	VDIVSS       X0, X1, X1
+	VBROADCASTSS X1, Z1
+	XORQ         CX, CX
+	VBROADCASTSS X0, Z2
+	VPBROADCASTD R8, Z0
+	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
+	VSUBPS       Z2, Z9, K2, Z9
+	VMULPS       Z1, Z9, Z9
+	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
+	VSUBPS       Z2, Z10, K2, Z10
+	VMULPS       Z1, Z10, Z10
+	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
+	VSUBPS       Z2, Z11, K2, Z11
+	VMULPS       Z1, Z11, Z11
+	VPCMPEQD     elementNumbers<>+192(SB), Z0, K2
+	VSUBPS       Z2, Z12, K2, Z12
+	VMULPS       Z1, Z12, Z12
+	CMPB         40(AX), $0x00
+	JNE          half332
+	VMOVUPS      Z9, (DI)(CX*4)
+	VMOVUPS      Z10, 64(DI)(CX*4)
+	VMOVUPS      Z11, 128(DI)(CX*4)
+	VMOVUPS      Z12, K1, 192(DI)(CX*4)
+	JMP          both333
+
+half332:
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z2
+	VPSRLD       $0x10, Z9, Z3
+	VPANDD       Z0, Z3, Z3
+	VPADDD       Z1, Z3, Z3
+	VPADDD       Z9, Z3, Z3
+	VCMPPS       $0x03, Z9, Z9, K2
+	VPORD        Z2, Z9, K2, Z3
+	VPSRLD       $0x10, Z3, Z3
+	VPSRLD       $0x10, Z10, Z4
+	VPANDD       Z0, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VPADDD       Z10, Z4, Z4
+	VCMPPS       $0x03, Z10, Z10, K2
+	VPORD        Z2, Z10, K2, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VPSRLD       $0x10, Z11, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z11, Z5, Z5
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z2, Z11, K2, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPSRLD       $0x10, Z12, Z6
+	VPANDD       Z0, Z6, Z6
+	VPADDD       Z1, Z6, Z6
+	VPADDD       Z12, Z6, Z6
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z2, Z12, K2, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z3, (DI)(CX*2)
+	VPMOVDW      Z4, 32(DI)(CX*2)
+	VPMOVDW      Z5, 64(DI)(CX*2)
+	VPMOVDW      Z6, K1, 96(DI)(CX*2)
+
+both333:
+skip331:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows323
+	JMP  done285
+
+wider322:
+	XORQ BX, BX
+
+rows334:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have335
+	MOVL  (CX)(BX*4), SI
+
+have335:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip336
+	MOVL  (CX)(SI*4), R8
+
+skip336:
+	MOVQ         96(AX), R9
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VMOVAPS      Z0, Z1
 	VMOVAPS      Z0, Z2
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols288
+	JGT          cols338
 
-cols287:
+cols337:
 	CMPB    16(AX), $0x00
-	JNE     half289
-	VMOVUPS (R9)(CX*4), Z3
-	VMOVUPS 64(R9)(CX*4), Z4
-	JMP     both290
+	JNE     half339
+	VMOVUPS (DI)(CX*4), Z3
+	VMOVUPS 64(DI)(CX*4), Z4
+	JMP     both340
 
-half289:
-	VPMOVZXWD (R9)(CX*2), Z3
+half339:
+	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 32(R9)(CX*2), Z4
+	VPMOVZXWD 32(DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both290:
+both340:
 	VMAXPS Z3, Z1, Z1
 	VMAXPS Z4, Z2, Z2
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R10
 	CMPQ   R10, DX
-	JLE    cols287
+	JLE    cols337
 
-cols288:
+cols338:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols292
+	JGT  cols342
 
-cols291:
+cols341:
 	CMPB    16(AX), $0x00
-	JNE     half293
-	VMOVUPS (R9)(CX*4), Z3
-	JMP     both294
+	JNE     half343
+	VMOVUPS (DI)(CX*4), Z3
+	JMP     both344
 
-half293:
-	VPMOVZXWD (R9)(CX*2), Z3
+half343:
+	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both294:
+both344:
 	VMAXPS Z3, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R10
 	CMPQ   R10, DX
-	JLE    cols291
+	JLE    cols341
 
-cols292:
+cols342:
 	CMPQ      CX, DX
-	JGE       row295
+	JGE       row345
 	CMPB      16(AX), $0x00
-	JNE       half296
-	VMOVUPS.Z (R9)(CX*4), K1, Z3
-	JMP       both297
+	JNE       half346
+	VMOVUPS.Z (DI)(CX*4), K1, Z3
+	JMP       both347
 
-half296:
-	VPMOVZXWD.Z (R9)(CX*2), K1, Z3
+half346:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both297:
+both347:
 	VBLENDMPS Z3, Z0, K1, Z3
 	VMAXPS    Z3, Z1, Z1
 
-row295:
+row345:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y0
@@ -3065,28 +4015,28 @@ row295:
 	XORQ          CX, CX
 	LEAQ          64(CX), R10
 	CMPQ          R10, DX
-	JGT           cols299
+	JGT           cols349
 
-cols298:
+cols348:
 	CMPB    16(AX), $0x00
-	JNE     half300
-	VMOVUPS (R9)(CX*4), Z3
-	VMOVUPS 64(R9)(CX*4), Z4
-	VMOVUPS 128(R9)(CX*4), Z5
-	VMOVUPS 192(R9)(CX*4), Z6
-	JMP     both301
+	JNE     half350
+	VMOVUPS (DI)(CX*4), Z3
+	VMOVUPS 64(DI)(CX*4), Z4
+	VMOVUPS 128(DI)(CX*4), Z5
+	VMOVUPS 192(DI)(CX*4), Z6
+	JMP     both351
 
-half300:
-	VPMOVZXWD (R9)(CX*2), Z3
+half350:
+	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 32(R9)(CX*2), Z4
+	VPMOVZXWD 32(DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
-	VPMOVZXWD 64(R9)(CX*2), Z5
+	VPMOVZXWD 64(DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
-	VPMOVZXWD 96(R9)(CX*2), Z6
+	VPMOVZXWD 96(DI)(CX*2), Z6
 	VPSLLD    $0x10, Z6, Z6
 
-both301:
+both351:
 	VSUBPS       Z0, Z3, Z3
 	VSUBPS       Z0, Z4, Z4
 	VSUBPS       Z0, Z5, Z5
@@ -3178,35 +4128,35 @@ both301:
 	VMOVAPS.Z    Z13, K4, Z13
 	VFMADD213PS  Z10, Z10, Z14
 	VMOVAPS.Z    Z14, K5, Z14
-	VMOVUPS      Z11, (DI)(CX*4)
+	VMOVUPS      Z11, (R9)(CX*4)
 	VADDPS       Z11, Z2, Z2
-	VMOVUPS      Z12, 64(DI)(CX*4)
+	VMOVUPS      Z12, 64(R9)(CX*4)
 	VADDPS       Z12, Z2, Z2
-	VMOVUPS      Z13, 128(DI)(CX*4)
+	VMOVUPS      Z13, 128(R9)(CX*4)
 	VADDPS       Z13, Z2, Z2
-	VMOVUPS      Z14, 192(DI)(CX*4)
+	VMOVUPS      Z14, 192(R9)(CX*4)
 	VADDPS       Z14, Z2, Z2
 	ADDQ         $0x40, CX
 	LEAQ         64(CX), R10
 	CMPQ         R10, DX
-	JLE          cols298
+	JLE          cols348
 
-cols299:
+cols349:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols303
+	JGT  cols353
 
-cols302:
+cols352:
 	CMPB    16(AX), $0x00
-	JNE     half304
-	VMOVUPS (R9)(CX*4), Z3
-	JMP     both305
+	JNE     half354
+	VMOVUPS (DI)(CX*4), Z3
+	JMP     both355
 
-half304:
-	VPMOVZXWD (R9)(CX*2), Z3
+half354:
+	VPMOVZXWD (DI)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both305:
+both355:
 	VSUBPS       Z0, Z3, Z3
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z4
 	VCMPPS       $0x05, Z4, Z3, K2
@@ -3238,26 +4188,26 @@ both305:
 	VPSLLD       $0x17, Z4, Z4
 	VFMADD213PS  Z4, Z4, Z5
 	VMOVAPS.Z    Z5, K2, Z5
-	VMOVUPS      Z5, (DI)(CX*4)
+	VMOVUPS      Z5, (R9)(CX*4)
 	VADDPS       Z5, Z2, Z2
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JLE          cols302
+	JLE          cols352
 
-cols303:
+cols353:
 	CMPQ      CX, DX
-	JGE       row306
+	JGE       row356
 	CMPB      16(AX), $0x00
-	JNE       half307
-	VMOVUPS.Z (R9)(CX*4), K1, Z3
-	JMP       both308
+	JNE       half357
+	VMOVUPS.Z (DI)(CX*4), K1, Z3
+	JMP       both358
 
-half307:
-	VPMOVZXWD.Z (R9)(CX*2), K1, Z3
+half357:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both308:
+both358:
 	VSUBPS       Z0, Z3, Z3
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z4
 	VCMPPS       $0x05, Z4, Z3, K2
@@ -3290,10 +4240,10 @@ both308:
 	VFMADD213PS  Z4, Z4, Z5
 	VMOVAPS.Z    Z5, K2, Z5
 	VMOVAPS.Z    Z5, K1, Z5
-	VMOVUPS      Z5, (DI)(CX*4)
+	VMOVUPS      Z5, (R9)(CX*4)
 	VADDPS       Z5, Z2, Z2
 
-row306:
+row356:
 	VEXTRACTF64X4 $0x01, Z2, Y3
 	VADDPS        Y3, Y2, Y3
 	VEXTRACTF128  $0x01, Y3, X2
@@ -3303,113 +4253,109 @@ row306:
 	VPERMILPS     $0xb1, X2, X3
 	VADDPS        X2, X3, X2
 	MOVQ          80(AX), CX
-	VMOVSS        X2, (CX)(SI*4)
-	MOVQ          72(AX), CX
-	TESTQ         CX, CX
-	JZ            skip309
-	MOVL          (CX)(R8*4), R11
+	VMOVSS        X2, (CX)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled359
 	CMPB          16(AX), $0x00
-	JNE           half310
-	VMOVSS        (R9)(R11*4), X3
-	JMP           both311
+	JNE           half360
+	VMOVSS        (DI)(R8*4), X3
+	JMP           both361
 
-half310:
-	MOVWLZX (R9)(R11*2), CX
+half360:
+	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both311:
+both361:
 	VSUBSS   X3, X1, X4
 	MOVQ     88(AX), CX
-	VMOVSS   X4, (CX)(SI*4)
+	VMOVSS   X4, (CX)(BX*4)
 	VUCOMISS X3, X1
-	JNE      wrong312
+	JNE      unlabelled359
 	XORQ     CX, CX
 
-next314:
+next363:
 	LEAQ    16(CX), R10
 	CMPQ    R10, DX
-	JGT     last316
+	JGT     last365
 	CMPB    16(AX), $0x00
-	JNE     half317
-	VMOVUPS (R9)(CX*4), Z1
-	JMP     both318
+	JNE     half366
+	VMOVUPS (DI)(CX*4), Z1
+	JMP     both367
 
-half317:
-	VPMOVZXWD (R9)(CX*2), Z1
+half366:
+	VPMOVZXWD (DI)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both318:
+both367:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R10
 	TESTL  R10, R10
-	JNZ    found313
+	JNZ    found362
 	ADDQ   $0x10, CX
-	JMP    next314
+	JMP    next363
 
-last316:
+last365:
 	CMPQ      CX, DX
-	JGE       end315
+	JGE       end364
 	CMPB      16(AX), $0x00
-	JNE       half319
-	VMOVUPS.Z (R9)(CX*4), K1, Z1
-	JMP       both320
+	JNE       half368
+	VMOVUPS.Z (DI)(CX*4), K1, Z1
+	JMP       both369
 
-half319:
-	VPMOVZXWD.Z (R9)(CX*2), K1, Z1
+half368:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both320:
+both369:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R10
 	TESTL  R10, R10
-	JNZ    found313
+	JNZ    found362
 	MOVQ   DX, CX
-	JMP    end315
+	JMP    end364
 
-found313:
+found362:
 	BSFL R10, R10
 	ADDQ R10, CX
 
-end315:
-	CMPQ CX, R11
-	JNE  wrong312
+end364:
+	CMPQ CX, R8
+	JNE  unlabelled359
 	INCQ 112(AX)
 
-wrong312:
-skip309:
-	MOVQ         24(AX), R9
-	TESTQ        R9, R9
-	JZ           skip321
-	IMULQ        32(AX), R8
-	ADDQ         R8, R9
+unlabelled359:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip370
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
 	VMOVSS       104(AX), X0
 	VDIVSS       X2, X0, X0
 	VBROADCASTSS X0, Z0
-	MOVQ         72(AX), CX
-	TESTQ        CX, CX
-	JZ           skip322
-	VMOVSS       (DI)(R11*4), X1
+	TESTQ        R8, R8
+	JS           unlabelled371
+	VMOVSS       (R9)(R8*4), X1
 	VSUBSS       X2, X1, X1
-	VMOVSS       X1, (DI)(R11*4)
+	VMOVSS       X1, (R9)(R8*4)
 
-skip322:
+unlabelled371:
 	XORQ CX, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols324
+	LEAQ 32(CX), SI
+	CMPQ SI, DX
+	JGT  cols373
 
-cols323:
-	VMULPS  (DI)(CX*4), Z0, Z1
-	VMULPS  64(DI)(CX*4), Z0, Z2
+cols372:
+	VMULPS  (R9)(CX*4), Z0, Z1
+	VMULPS  64(R9)(CX*4), Z0, Z2
 	CMPB    40(AX), $0x00
-	JNE     half325
-	VMOVUPS Z1, (R9)(CX*4)
-	VMOVUPS Z2, 64(R9)(CX*4)
-	JMP     both326
+	JNE     half374
+	VMOVUPS Z1, (DI)(CX*4)
+	VMOVUPS Z2, 64(DI)(CX*4)
+	JMP     both375
 
-half325:
+half374:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -3427,28 +4373,28 @@ half325:
 	VCMPPS       $0x03, Z2, Z2, K2
 	VPORD        Z5, Z2, K2, Z1
 	VPSRLD       $0x10, Z1, Z1
-	VPMOVDW      Z6, (R9)(CX*2)
-	VPMOVDW      Z1, 32(R9)(CX*2)
+	VPMOVDW      Z6, (DI)(CX*2)
+	VPMOVDW      Z1, 32(DI)(CX*2)
 
-both326:
+both375:
 	ADDQ $0x20, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JLE  cols323
+	LEAQ 32(CX), SI
+	CMPQ SI, DX
+	JLE  cols372
 
-cols324:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols328
+cols373:
+	LEAQ 16(CX), SI
+	CMPQ SI, DX
+	JGT  cols377
 
-cols327:
-	VMULPS  (DI)(CX*4), Z0, Z1
+cols376:
+	VMULPS  (R9)(CX*4), Z0, Z1
 	CMPB    40(AX), $0x00
-	JNE     half329
-	VMOVUPS Z1, (R9)(CX*4)
-	JMP     both330
+	JNE     half378
+	VMOVUPS Z1, (DI)(CX*4)
+	JMP     both379
 
-half329:
+half378:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -3459,24 +4405,24 @@ half329:
 	VCMPPS       $0x03, Z1, Z1, K2
 	VPORD        Z4, Z1, K2, Z5
 	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (R9)(CX*2)
+	VPMOVDW      Z5, (DI)(CX*2)
 
-both330:
+both379:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols327
+	LEAQ 16(CX), SI
+	CMPQ SI, DX
+	JLE  cols376
 
-cols328:
+cols377:
 	CMPQ    CX, DX
-	JGE     row331
-	VMULPS  (DI)(CX*4), Z0, Z0
+	JGE     row380
+	VMULPS  (R9)(CX*4), Z0, Z0
 	CMPB    40(AX), $0x00
-	JNE     half332
-	VMOVUPS Z0, K1, (R9)(CX*4)
-	JMP     both333
+	JNE     half381
+	VMOVUPS Z0, K1, (DI)(CX*4)
+	JMP     both382
 
-half332:
+half381:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3487,14 +4433,16 @@ half332:
 	VCMPPS       $0x03, Z0, Z0, K2
 	VPORD        Z3, Z0, K2, Z4
 	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z4, K1, (R9)(CX*2)
+	VPMOVDW      Z4, K1, (DI)(CX*2)
 
-both333:
-row331:
-skip321:
-	INCQ SI
-	DECQ BX
-	JNZ  rows285
+both382:
+row380:
+skip370:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows334
+
+done285:
 	VZEROUPPER
 	RET
 
@@ -3515,75 +4463,75 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  40(AX), SI
 	MOVQ  24(AX), DI
 
-rows334:
+rows383:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VMOVAPS      Z0, Z1
 	VMOVAPS      Z0, Z2
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols336
+	JGT          cols385
 
-cols335:
+cols384:
 	CMPB    16(AX), $0x00
-	JNE     half337
+	JNE     half386
 	VMOVUPS (BX)(CX*4), Z3
 	VMOVUPS 64(BX)(CX*4), Z4
-	JMP     both338
+	JMP     both387
 
-half337:
+half386:
 	VPMOVZXWD (BX)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 	VPMOVZXWD 32(BX)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both338:
+both387:
 	VMAXPS Z3, Z1, Z1
 	VMAXPS Z4, Z2, Z2
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R8
 	CMPQ   R8, DX
-	JLE    cols335
+	JLE    cols384
 
-cols336:
+cols385:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols340
+	JGT  cols389
 
-cols339:
+cols388:
 	CMPB    16(AX), $0x00
-	JNE     half341
+	JNE     half390
 	VMOVUPS (BX)(CX*4), Z3
-	JMP     both342
+	JMP     both391
 
-half341:
+half390:
 	VPMOVZXWD (BX)(CX*2), Z3
 	VPSLLD    $0x10, Z3, Z3
 
-both342:
+both391:
 	VMAXPS Z3, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols339
+	JLE    cols388
 
-cols340:
+cols389:
 	CMPQ      CX, DX
-	JGE       row343
+	JGE       row392
 	CMPB      16(AX), $0x00
-	JNE       half344
+	JNE       half393
 	VMOVUPS.Z (BX)(CX*4), K1, Z3
-	JMP       both345
+	JMP       both394
 
-half344:
+half393:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both345:
+both394:
 	VBLENDMPS Z3, Z0, K1, Z3
 	VMAXPS    Z3, Z1, Z1
 
-row343:
+row392:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y0
@@ -3596,53 +4544,53 @@ row343:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next347:
+next396:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last349
+	JGT     last398
 	CMPB    16(AX), $0x00
-	JNE     half350
+	JNE     half399
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both351
+	JMP     both400
 
-half350:
+half399:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both351:
+both400:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found346
+	JNZ    found395
 	ADDQ   $0x10, CX
-	JMP    next347
+	JMP    next396
 
-last349:
+last398:
 	CMPQ      CX, DX
-	JGE       end348
+	JGE       end397
 	CMPB      16(AX), $0x00
-	JNE       half352
+	JNE       half401
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both353
+	JMP       both402
 
-half352:
+half401:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both353:
+both402:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found346
+	JNZ    found395
 	MOVQ   DX, CX
-	JMP    end348
+	JMP    end397
 
-found346:
+found395:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end348:
+end397:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -3650,7 +4598,7 @@ end348:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows334
+	JNZ     rows383
 	VZEROUPPER
 	RET
 
@@ -3670,33 +4618,33 @@ TEXT ·bceAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z0
 	MOVQ         72(AX), R8
 
-rows354:
+rows403:
 	XORQ CX, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols356
+	JGT  cols405
 
-cols355:
+cols404:
 	CMPB    16(AX), $0x00
-	JNE     half357
+	JNE     half406
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both358
+	JMP     both407
 
-half357:
+half406:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both358:
+both407:
 	CMPB    40(AX), $0x00
-	JNE     half359
+	JNE     half408
 	VMOVUPS (SI)(CX*4), Z2
-	JMP     both360
+	JMP     both409
 
-half359:
+half408:
 	VPMOVZXWD (SI)(CX*2), Z2
 	VPSLLD    $0x10, Z2, Z2
 
-both360:
+both409:
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z4
 	VMAXPS        Z1, Z3, Z5
@@ -3750,7 +4698,7 @@ both360:
 	VMOVUPD       Z6, 152(AX)
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip361
+	JZ            skip410
 	VCMPPS        $0x01, Z3, Z1, K2
 	VBLENDMPS     Z10, Z4, K2, Z8
 	VADDPS        Z4, Z10, Z1
@@ -3759,11 +4707,11 @@ both360:
 	VBROADCASTSS  224(AX), Z1
 	VMULPS        Z1, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half362
+	JNE           half411
 	VMOVUPS       Z8, (DI)(CX*4)
-	JMP           both363
+	JMP           both412
 
-half362:
+half411:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3776,36 +4724,36 @@ half362:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (DI)(CX*2)
 
-both363:
-skip361:
+both412:
+skip410:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols355
+	JLE  cols404
 
-cols356:
+cols405:
 	CMPQ      CX, DX
-	JGE       row364
+	JGE       row413
 	CMPB      16(AX), $0x00
-	JNE       half365
+	JNE       half414
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both366
+	JMP       both415
 
-half365:
+half414:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both366:
+both415:
 	CMPB      40(AX), $0x00
-	JNE       half367
+	JNE       half416
 	VMOVUPS.Z (SI)(CX*4), K1, Z2
-	JMP       both368
+	JMP       both417
 
-half367:
+half416:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both368:
+both417:
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z4
 	VMAXPS        Z1, Z3, Z5
@@ -3860,7 +4808,7 @@ both368:
 	VMOVUPD       Z6, 152(AX)
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip369
+	JZ            skip418
 	VCMPPS        $0x01, Z3, Z1, K2
 	VBLENDMPS     Z10, Z4, K2, Z9
 	VADDPS        Z4, Z10, Z1
@@ -3869,11 +4817,11 @@ both368:
 	VBROADCASTSS  224(AX), Z1
 	VMULPS        Z1, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half370
+	JNE           half419
 	VMOVUPS       Z9, K1, (DI)(CX*4)
-	JMP           both371
+	JMP           both420
 
-half370:
+half419:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3886,14 +4834,14 @@ half370:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (DI)(CX*2)
 
-both371:
-skip369:
-row364:
+both420:
+skip418:
+row413:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows354
+	JNZ           rows403
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y1, Y0, Y1
 	VEXTRACTF128  $0x01, Y1, X0
@@ -3925,9 +4873,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), R9
 	CMPQ  R9, DX
-	JGT   cols373
+	JGT   cols422
 
-cols372:
+cols421:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -3957,11 +4905,11 @@ cols372:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols372
+	JLE          cols421
 
-cols373:
+cols422:
 	CMPQ         CX, DX
-	JGE          row374
+	JGE          row423
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -3989,7 +4937,7 @@ cols373:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row374:
+row423:
 	VZEROUPPER
 	RET
 
@@ -4008,77 +4956,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), DI
 	CMPQ  DI, DX
-	JGT   cols376
+	JGT   cols425
 
-cols375:
+cols424:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip377
+	JZ           skip426
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first378
+	JNE          first427
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first378:
+first427:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain379
+	JEQ         plain428
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved380
+	JMP         moved429
 
-plain379:
+plain428:
 	VMOVAPS Z3, Z1
 
-moved380:
-skip377:
+moved429:
+skip426:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols375
+	JLE          cols424
 
-cols376:
+cols425:
 	CMPQ         CX, DX
-	JGE          row381
+	JGE          row430
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip382
+	JZ           skip431
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first383
+	JNE          first432
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first383:
+first432:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain384
+	JEQ         plain433
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved385
+	JMP         moved434
 
-plain384:
+plain433:
 	VMOVAPS Z3, Z1
 
-moved385:
-skip382:
+moved434:
+skip431:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row381:
+row430:
 	VZEROUPPER
 	RET
 
@@ -4100,16 +5048,16 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVL    144(AX), R10
 	MOVQ    72(AX), R11
 
-rows386:
+rows435:
 	CMPB  160(AX), $0x00
-	JEQ   skip387
+	JEQ   skip436
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id388
+	JZ    id437
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id388:
+id437:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -4134,56 +5082,56 @@ id388:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip387:
+skip436:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols390
+	JGT  cols439
 
-cols389:
+cols438:
 	CMPB    40(AX), $0x00
-	JNE     half391
+	JNE     half440
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y4
-	JMP     both392
+	JMP     both441
 
-half391:
+half440:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both392:
+both441:
 	CMPB         176(AX), $0x00
-	JEQ          skip393
+	JEQ          skip442
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip394
+	JZ           skip443
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half395
+	JNE          half444
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both396
+	JMP          both445
 
-half395:
+half444:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both396:
+both445:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip394:
-skip393:
+skip443:
+skip442:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip397
+	JZ           skip446
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -4191,45 +5139,45 @@ skip393:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip397:
+skip446:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip398
+	JZ      skip447
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip398:
+skip447:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip399
+	JZ      skip448
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip399:
+skip448:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip400
+	JZ      skip449
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip400:
+skip449:
 	CMPB         177(AX), $0x00
-	JEQ          none401
+	JEQ          none450
 	CMPB         177(AX), $0x01
-	JNE          act402
+	JNE          act451
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act402:
+act451:
 	CMPB         177(AX), $0x03
-	JNE          act403
+	JNE          act452
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -4239,9 +5187,9 @@ act402:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act403:
+act452:
 	CMPB         177(AX), $0x02
-	JNE          act404
+	JNE          act453
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
@@ -4298,10 +5246,10 @@ act403:
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y12, Y4
 
-act404:
-none401:
+act453:
+none450:
 	CMPB         160(AX), $0x00
-	JEQ          skip405
+	JEQ          skip454
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -4336,14 +5284,14 @@ none401:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip405:
+skip454:
 	CMPB    16(AX), $0x00
-	JNE     half406
+	JNE     half455
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both407
+	JMP     both456
 
-half406:
+half455:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -4370,99 +5318,99 @@ half406:
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both407:
+both456:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols389
+	JLE  cols438
 
-cols390:
+cols439:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols409
+	JGT  cols458
 
-cols408:
+cols457:
 	CMPB    40(AX), $0x00
-	JNE     half410
+	JNE     half459
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both411
+	JMP     both460
 
-half410:
+half459:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both411:
+both460:
 	CMPB         176(AX), $0x00
-	JEQ          skip412
+	JEQ          skip461
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip413
+	JZ           skip462
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half414
+	JNE          half463
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both415
+	JMP          both464
 
-half414:
+half463:
 	VPMOVZXWD (DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both415:
+both464:
 	VFMADD231PS Y4, Y5, Y3
 
-skip413:
-skip412:
+skip462:
+skip461:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip416
+	JZ           skip465
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip416:
+skip465:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip417
+	JZ      skip466
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip417:
+skip466:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip418
+	JZ      skip467
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip418:
+skip467:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip419
+	JZ      skip468
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip419:
+skip468:
 	CMPB         177(AX), $0x00
-	JEQ          none420
+	JEQ          none469
 	CMPB         177(AX), $0x01
-	JNE          act421
+	JNE          act470
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act421:
+act470:
 	CMPB         177(AX), $0x03
-	JNE          act422
+	JNE          act471
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act422:
+act471:
 	CMPB         177(AX), $0x02
-	JNE          act423
+	JNE          act472
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -4498,10 +5446,10 @@ act422:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act423:
-none420:
+act472:
+none469:
 	CMPB         160(AX), $0x00
-	JEQ          skip424
+	JEQ          skip473
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -4522,13 +5470,13 @@ none420:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip424:
+skip473:
 	CMPB    16(AX), $0x00
-	JNE     half425
+	JNE     half474
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both426
+	JMP     both475
 
-half425:
+half474:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -4544,118 +5492,118 @@ half425:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both426:
+both475:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols408
+	JLE  cols457
 
-cols409:
+cols458:
 	CMPQ       CX, DX
-	JGE        row427
+	JGE        row476
 	CMPB       40(AX), $0x00
-	JNE        half428
+	JNE        half477
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both429
+	JMP        both478
 
-half428:
+half477:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R14
 
-copy430:
+copy479:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy430
+	JNZ       copy479
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both429:
+both478:
 	CMPB         176(AX), $0x00
-	JEQ          skip431
+	JEQ          skip480
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip432
+	JZ           skip481
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half433
+	JNE          half482
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both434
+	JMP          both483
 
-half433:
+half482:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (DI)(CX*2), R14
 
-copy435:
+copy484:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy435
+	JNZ       copy484
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both434:
+both483:
 	VFMADD231PS Y4, Y5, Y3
 
-skip432:
-skip431:
+skip481:
+skip480:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip436
+	JZ           skip485
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip436:
+skip485:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip437
+	JZ         skip486
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip437:
+skip486:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip438
+	JZ         skip487
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip438:
+skip487:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip439
+	JZ         skip488
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip439:
+skip488:
 	CMPB         177(AX), $0x00
-	JEQ          none440
+	JEQ          none489
 	CMPB         177(AX), $0x01
-	JNE          act441
+	JNE          act490
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act441:
+act490:
 	CMPB         177(AX), $0x03
-	JNE          act442
+	JNE          act491
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act442:
+act491:
 	CMPB         177(AX), $0x02
-	JNE          act443
+	JNE          act492
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -4691,10 +5639,10 @@ act442:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act443:
-none440:
+act492:
+none489:
 	CMPB         160(AX), $0x00
-	JEQ          skip444
+	JEQ          skip493
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -4715,13 +5663,13 @@ none440:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip444:
+skip493:
 	CMPB       16(AX), $0x00
-	JNE        half445
+	JNE        half494
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both446
+	JMP        both495
 
-half445:
+half494:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -4740,20 +5688,20 @@ half445:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy447:
+copy496:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy447
+	JNZ  copy496
 
-both446:
-row427:
+both495:
+row476:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows386
+	JNZ  rows435
 	VZEROUPPER
 	RET
 
@@ -4777,16 +5725,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows448:
+rows497:
 	CMPB  128(AX), $0x00
-	JEQ   skip449
+	JEQ   skip498
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id450
+	JZ    id499
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id450:
+id499:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -4811,52 +5759,52 @@ id450:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip449:
+skip498:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols452
+	JGT  cols501
 
-cols451:
+cols500:
 	CMPB    40(AX), $0x00
-	JNE     half453
+	JNE     half502
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y4
-	JMP     both454
+	JMP     both503
 
-half453:
+half502:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both454:
+both503:
 	CMPB    136(AX), $0x00
-	JEQ     skip455
+	JEQ     skip504
 	CMPB    64(AX), $0x00
-	JNE     half456
+	JNE     half505
 	VMOVUPS (DI)(CX*4), Y5
 	VMOVUPS 32(DI)(CX*4), Y6
-	JMP     both457
+	JMP     both506
 
-half456:
+half505:
 	VPMOVZXWD (DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VPMOVZXWD 16(DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both457:
+both506:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act458
+	JNE          act507
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act458:
+act507:
 	CMPB         136(AX), $0x03
-	JNE          act459
+	JNE          act508
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -4865,16 +5813,16 @@ act458:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act459:
+act508:
 	CMPB         136(AX), $0x02
-	JNE          act460
+	JNE          act509
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip461
+	JEQ          skip510
 	VBROADCASTSS 124(AX), Y8
 
-skip461:
+skip510:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -4882,18 +5830,18 @@ skip461:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act460:
-skip455:
+act509:
+skip504:
 	CMPB         128(AX), $0x00
-	JEQ          skip462
+	JEQ          skip511
 	CMPB         136(AX), $0x01
-	JNE          draws463
+	JNE          draws512
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn464
+	JMP          drawn513
 
-draws463:
+draws512:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -4928,15 +5876,15 @@ draws463:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn464:
-skip462:
+drawn513:
+skip511:
 	CMPB    16(AX), $0x00
-	JNE     half465
+	JNE     half514
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both466
+	JMP     both515
 
-half465:
+half514:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -4963,88 +5911,88 @@ half465:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both466:
+both515:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip467
+	JZ      skip516
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip467:
+skip516:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols451
+	JLE  cols500
 
-cols452:
+cols501:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols469
+	JGT  cols518
 
-cols468:
+cols517:
 	CMPB    40(AX), $0x00
-	JNE     half470
+	JNE     half519
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both471
+	JMP     both520
 
-half470:
+half519:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both471:
+both520:
 	CMPB    136(AX), $0x00
-	JEQ     skip472
+	JEQ     skip521
 	CMPB    64(AX), $0x00
-	JNE     half473
+	JNE     half522
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both474
+	JMP     both523
 
-half473:
+half522:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both474:
+both523:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act475
+	JNE          act524
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act475:
+act524:
 	CMPB         136(AX), $0x03
-	JNE          act476
+	JNE          act525
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act476:
+act525:
 	CMPB         136(AX), $0x02
-	JNE          act477
+	JNE          act526
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip478
+	JEQ          skip527
 	VBROADCASTSS 124(AX), Y6
 
-skip478:
+skip527:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act477:
-skip472:
+act526:
+skip521:
 	CMPB         128(AX), $0x00
-	JEQ          skip479
+	JEQ          skip528
 	CMPB         136(AX), $0x01
-	JNE          draws480
+	JNE          draws529
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn481
+	JMP          drawn530
 
-draws480:
+draws529:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -5065,14 +6013,14 @@ draws480:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn481:
-skip479:
+drawn530:
+skip528:
 	CMPB    16(AX), $0x00
-	JNE     half482
+	JNE     half531
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both483
+	JMP     both532
 
-half482:
+half531:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -5088,105 +6036,105 @@ half482:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both483:
+both532:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip484
+	JZ      skip533
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip484:
+skip533:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols468
+	JLE  cols517
 
-cols469:
+cols518:
 	CMPQ       CX, DX
-	JGE        row485
+	JGE        row534
 	CMPB       40(AX), $0x00
-	JNE        half486
+	JNE        half535
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both487
+	JMP        both536
 
-half486:
+half535:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy488:
+copy537:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy488
+	JNZ       copy537
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both487:
+both536:
 	CMPB       136(AX), $0x00
-	JEQ        skip489
+	JEQ        skip538
 	CMPB       64(AX), $0x00
-	JNE        half490
+	JNE        half539
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both491
+	JMP        both540
 
-half490:
+half539:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy492:
+copy541:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy492
+	JNZ       copy541
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both491:
+both540:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act493
+	JNE          act542
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act493:
+act542:
 	CMPB         136(AX), $0x03
-	JNE          act494
+	JNE          act543
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act494:
+act543:
 	CMPB         136(AX), $0x02
-	JNE          act495
+	JNE          act544
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip496
+	JEQ          skip545
 	VBROADCASTSS 124(AX), Y6
 
-skip496:
+skip545:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act495:
-skip489:
+act544:
+skip538:
 	CMPB         128(AX), $0x00
-	JEQ          skip497
+	JEQ          skip546
 	CMPB         136(AX), $0x01
-	JNE          draws498
+	JNE          draws547
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn499
+	JMP          drawn548
 
-draws498:
+draws547:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -5207,14 +6155,14 @@ draws498:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn499:
-skip497:
+drawn548:
+skip546:
 	CMPB       16(AX), $0x00
-	JNE        half500
+	JNE        half549
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both501
+	JMP        both550
 
-half500:
+half549:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -5233,26 +6181,26 @@ half500:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy502:
+copy551:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy502
+	JNZ  copy551
 
-both501:
+both550:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip503
+	JZ      skip552
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip503:
-row485:
+skip552:
+row534:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows448
+	JNZ  rows497
 	VZEROUPPER
 	RET
 
@@ -5274,200 +6222,200 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows504:
+rows553:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols506
+	JGT  cols555
 
-cols505:
+cols554:
 	CMPB      16(AX), $0x00
-	JNE       half507
+	JNE       half556
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both508
+	JMP       both557
 
-half507:
+half556:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both508:
+both557:
 	CMPB      40(AX), $0x00
-	JNE       half509
+	JNE       half558
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both510
+	JMP       both559
 
-half509:
+half558:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both510:
+both559:
 	VFMADD231PD Y5, Y6, Y1
 	CMPB        16(AX), $0x00
-	JNE         half511
+	JNE         half560
 	VCVTPS2PD   16(BX)(CX*4), Y5
-	JMP         both512
+	JMP         both561
 
-half511:
+half560:
 	VPMOVZXWD 8(BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both512:
+both561:
 	CMPB      40(AX), $0x00
-	JNE       half513
+	JNE       half562
 	VCVTPS2PD 16(SI)(CX*4), Y6
-	JMP       both514
+	JMP       both563
 
-half513:
+half562:
 	VPMOVZXWD 8(SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both514:
+both563:
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        16(AX), $0x00
-	JNE         half515
+	JNE         half564
 	VCVTPS2PD   32(BX)(CX*4), Y5
-	JMP         both516
+	JMP         both565
 
-half515:
+half564:
 	VPMOVZXWD 16(BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both516:
+both565:
 	CMPB      40(AX), $0x00
-	JNE       half517
+	JNE       half566
 	VCVTPS2PD 32(SI)(CX*4), Y6
-	JMP       both518
+	JMP       both567
 
-half517:
+half566:
 	VPMOVZXWD 16(SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both518:
+both567:
 	VFMADD231PD Y5, Y6, Y3
 	CMPB        16(AX), $0x00
-	JNE         half519
+	JNE         half568
 	VCVTPS2PD   48(BX)(CX*4), Y5
-	JMP         both520
+	JMP         both569
 
-half519:
+half568:
 	VPMOVZXWD 24(BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both520:
+both569:
 	CMPB      40(AX), $0x00
-	JNE       half521
+	JNE       half570
 	VCVTPS2PD 48(SI)(CX*4), Y6
-	JMP       both522
+	JMP       both571
 
-half521:
+half570:
 	VPMOVZXWD 24(SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both522:
+both571:
 	VFMADD231PD Y5, Y6, Y4
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols505
+	JLE         cols554
 
-cols506:
+cols555:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols524
+	JGT  cols573
 
-cols523:
+cols572:
 	CMPB      16(AX), $0x00
-	JNE       half525
+	JNE       half574
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both526
+	JMP       both575
 
-half525:
+half574:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both526:
+both575:
 	CMPB      40(AX), $0x00
-	JNE       half527
+	JNE       half576
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both528
+	JMP       both577
 
-half527:
+half576:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both528:
+both577:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols523
+	JLE         cols572
 
-cols524:
+cols573:
 	CMPQ       CX, DX
-	JGE        row529
+	JGE        row578
 	CMPB       16(AX), $0x00
-	JNE        half530
+	JNE        half579
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both531
+	JMP        both580
 
-half530:
+half579:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy532:
+copy581:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy532
+	JNZ       copy581
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both531:
+both580:
 	CMPB       40(AX), $0x00
-	JNE        half533
+	JNE        half582
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both534
+	JMP        both583
 
-half533:
+half582:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy535:
+copy584:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy535
+	JNZ       copy584
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both534:
+both583:
 	VFMADD231PD Y5, Y6, Y1
 
-row529:
+row578:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows504
+	JNZ          rows553
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -5495,85 +6443,85 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	MOVQ         24(AX), SI
 
-rows536:
+rows585:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols538
+	JGT  cols587
 
-cols537:
+cols586:
 	CMPB    16(AX), $0x00
-	JNE     half539
+	JNE     half588
 	VMOVUPS (BX)(CX*4), Y3
 	VMOVUPS 32(BX)(CX*4), Y4
-	JMP     both540
+	JMP     both589
 
-half539:
+half588:
 	VPMOVZXWD (BX)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both540:
+both589:
 	VFMADD231PS Y3, Y1, Y2
 	VFMADD231PS Y4, Y1, Y2
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols537
+	JLE         cols586
 
-cols538:
+cols587:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols542
+	JGT  cols591
 
-cols541:
+cols590:
 	CMPB    16(AX), $0x00
-	JNE     half543
+	JNE     half592
 	VMOVUPS (BX)(CX*4), Y3
-	JMP     both544
+	JMP     both593
 
-half543:
+half592:
 	VPMOVZXWD (BX)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both544:
+both593:
 	VFMADD231PS Y3, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols541
+	JLE         cols590
 
-cols542:
+cols591:
 	CMPQ       CX, DX
-	JGE        row545
+	JGE        row594
 	CMPB       16(AX), $0x00
-	JNE        half546
+	JNE        half595
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both547
+	JMP        both596
 
-half546:
+half595:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, DI
 	SUBQ    CX, DI
 	LEAQ    (BX)(CX*2), R8
 
-copy548:
+copy597:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy548
+	JNZ       copy597
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both547:
+both596:
 	VFMADD231PS Y3, Y1, Y2
 
-row545:
+row594:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows536
+	JNZ          rows585
 	VEXTRACTF128 $0x01, Y2, X0
 	VADDPS       X0, X2, X0
 	VPERMILPS    $0x4e, X0, X1
@@ -5599,28 +6547,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group549:
+group598:
 	CMPQ DI, $0x04
-	JLT  group550
+	JLT  group599
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols552
+	JGT  cols601
 
-cols551:
+cols600:
 	MOVQ      80(AX), R8
 	VMOVUPD   (R8)(CX*8), Y1
 	MOVQ      88(AX), R8
 	VMOVUPD   (R8)(CX*8), Y2
 	MOVQ      64(AX), R8
 	TESTQ     R8, R8
-	JZ        plain553
+	JZ        plain602
 	VMOVUPD   (R8)(CX*8), Y3
 	MOVQ      72(AX), R8
 	VMOVUPD   (R8)(CX*8), Y4
 	MOVQ      SI, R8
 	CMPB      40(AX), $0x00
-	JNE       half555
+	JNE       half604
 	VCVTPS2PD (R8)(CX*4), Y5
 	ADDQ      32(AX), R8
 	VCVTPS2PD (R8)(CX*4), Y6
@@ -5629,9 +6577,9 @@ cols551:
 	ADDQ      32(AX), R8
 	VCVTPS2PD (R8)(CX*4), Y8
 	ADDQ      32(AX), R8
-	JMP       both556
+	JMP       both605
 
-half555:
+half604:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -5649,10 +6597,10 @@ half555:
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both556:
+both605:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half557
+	JNE       half606
 	VCVTPS2PD (R8)(CX*4), Y9
 	ADDQ      8(AX), R8
 	VCVTPS2PD (R8)(CX*4), Y10
@@ -5661,9 +6609,9 @@ both556:
 	ADDQ      8(AX), R8
 	VCVTPS2PD (R8)(CX*4), Y12
 	ADDQ      8(AX), R8
-	JMP       both558
+	JMP       both607
 
-half557:
+half606:
 	VPMOVZXWD (R8)(CX*2), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -5681,7 +6629,7 @@ half557:
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both558:
+both607:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -5698,12 +6646,12 @@ both558:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed554
+	JMP         summed603
 
-plain553:
+plain602:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half559
+	JNE       half608
 	VCVTPS2PD (R8)(CX*4), Y3
 	ADDQ      8(AX), R8
 	VCVTPS2PD (R8)(CX*4), Y4
@@ -5712,9 +6660,9 @@ plain553:
 	ADDQ      8(AX), R8
 	VCVTPS2PD (R8)(CX*4), Y6
 	ADDQ      8(AX), R8
-	JMP       both560
+	JMP       both609
 
-half559:
+half608:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -5732,7 +6680,7 @@ half559:
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both560:
+both609:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -5742,7 +6690,7 @@ both560:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed554:
+summed603:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -5750,24 +6698,24 @@ summed554:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols551
+	JLE     cols600
 
-cols552:
+cols601:
 	CMPQ       CX, DX
-	JGE        row561
+	JGE        row610
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain562
+	JZ         plain611
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half564
+	JNE        half613
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
 	ADDQ       32(AX), R8
@@ -5780,20 +6728,20 @@ cols552:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both565
+	JMP        both614
 
-half564:
+half613:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy566:
+copy615:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy566
+	JNZ       copy615
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -5804,11 +6752,11 @@ copy566:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy567:
+copy616:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy567
+	JNZ       copy616
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -5819,11 +6767,11 @@ copy567:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy568:
+copy617:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy568
+	JNZ       copy617
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -5834,20 +6782,20 @@ copy568:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy569:
+copy618:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy569
+	JNZ       copy618
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both565:
+both614:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half570
+	JNE        half619
 	VMASKMOVPS (R8)(CX*4), X0, X9
 	VCVTPS2PD  X9, Y9
 	ADDQ       8(AX), R8
@@ -5860,20 +6808,20 @@ both565:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both571
+	JMP        both620
 
-half570:
+half619:
 	VPXOR   X9, X9, X9
 	VMOVDQU X9, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy572:
+copy621:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy572
+	JNZ       copy621
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -5884,11 +6832,11 @@ copy572:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy573:
+copy622:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy573
+	JNZ       copy622
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -5899,11 +6847,11 @@ copy573:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy574:
+copy623:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy574
+	JNZ       copy623
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -5914,17 +6862,17 @@ copy574:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy575:
+copy624:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy575
+	JNZ       copy624
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both571:
+both620:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -5941,12 +6889,12 @@ both571:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed563
+	JMP         summed612
 
-plain562:
+plain611:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half576
+	JNE        half625
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
 	ADDQ       8(AX), R8
@@ -5959,20 +6907,20 @@ plain562:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both577
+	JMP        both626
 
-half576:
+half625:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R11
 
-copy578:
+copy627:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy578
+	JNZ       copy627
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -5983,11 +6931,11 @@ copy578:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy579:
+copy628:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy579
+	JNZ       copy628
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -5998,11 +6946,11 @@ copy579:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy580:
+copy629:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy580
+	JNZ       copy629
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -6013,17 +6961,17 @@ copy580:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy581:
+copy630:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy581
+	JNZ       copy630
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both577:
+both626:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -6033,13 +6981,13 @@ both577:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed563:
+summed612:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row561:
+row610:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -6049,75 +6997,75 @@ row561:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group549
+	JMP  group598
 
-group550:
-group582:
+group599:
+group631:
 	CMPQ DI, $0x01
-	JLT  group583
+	JLT  group632
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols585
+	JGT  cols634
 
-cols584:
+cols633:
 	MOVQ      80(AX), R8
 	VMOVUPD   (R8)(CX*8), Y1
 	MOVQ      88(AX), R8
 	VMOVUPD   (R8)(CX*8), Y2
 	MOVQ      64(AX), R8
 	TESTQ     R8, R8
-	JZ        plain586
+	JZ        plain635
 	VMOVUPD   (R8)(CX*8), Y3
 	MOVQ      72(AX), R8
 	VMOVUPD   (R8)(CX*8), Y4
 	MOVQ      SI, R8
 	CMPB      40(AX), $0x00
-	JNE       half588
+	JNE       half637
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both589
+	JMP       both638
 
-half588:
+half637:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both589:
+both638:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half590
+	JNE       half639
 	VCVTPS2PD (R8)(CX*4), Y6
-	JMP       both591
+	JMP       both640
 
-half590:
+half639:
 	VPMOVZXWD (R8)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both591:
+both640:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed587
+	JMP         summed636
 
-plain586:
+plain635:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half592
+	JNE       half641
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both593
+	JMP       both642
 
-half592:
+half641:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both593:
+both642:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed587:
+summed636:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -6125,116 +7073,116 @@ summed587:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols584
+	JLE     cols633
 
-cols585:
+cols634:
 	CMPQ       CX, DX
-	JGE        row594
+	JGE        row643
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain595
+	JZ         plain644
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half597
+	JNE        half646
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both598
+	JMP        both647
 
-half597:
+half646:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R10
 
-copy599:
+copy648:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy599
+	JNZ       copy648
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both598:
+both647:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half600
+	JNE        half649
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both601
+	JMP        both650
 
-half600:
+half649:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R10
 
-copy602:
+copy651:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy602
+	JNZ       copy651
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both601:
+both650:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed596
+	JMP         summed645
 
-plain595:
+plain644:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half603
+	JNE        half652
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both604
+	JMP        both653
 
-half603:
+half652:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R10
 
-copy605:
+copy654:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy605
+	JNZ       copy654
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both604:
+both653:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed596:
+summed645:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row594:
+row643:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group582
+	JMP  group631
 
-group583:
+group632:
 	VZEROUPPER
 	RET
 
@@ -6257,39 +7205,39 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows606:
+rows655:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols608
+	JGT  cols657
 
-cols607:
+cols656:
 	CMPB    40(AX), $0x00
-	JNE     half609
+	JNE     half658
 	VMOVUPS (SI)(CX*4), Y1
 	VMOVUPS 32(SI)(CX*4), Y2
-	JMP     both610
+	JMP     both659
 
-half609:
+half658:
 	VPMOVZXWD (SI)(CX*2), Y1
 	VPSLLD    $0x10, Y1, Y1
 	VPMOVZXWD 16(SI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both610:
+both659:
 	CMPB    64(AX), $0x00
-	JNE     half611
+	JNE     half660
 	VMOVUPS (DI)(CX*4), Y3
 	VMOVUPS 32(DI)(CX*4), Y4
-	JMP     both612
+	JMP     both661
 
-half611:
+half660:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both612:
+both661:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -6305,12 +7253,12 @@ both612:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half613
+	JNE          half662
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both614
+	JMP          both663
 
-half613:
+half662:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -6337,38 +7285,38 @@ half613:
 	VPACKUSDW    X2, X1, X2
 	VMOVDQU      X2, 16(BX)(CX*2)
 
-both614:
+both663:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols607
+	JLE  cols656
 
-cols608:
+cols657:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols616
+	JGT  cols665
 
-cols615:
+cols664:
 	CMPB    40(AX), $0x00
-	JNE     half617
+	JNE     half666
 	VMOVUPS (SI)(CX*4), Y1
-	JMP     both618
+	JMP     both667
 
-half617:
+half666:
 	VPMOVZXWD (SI)(CX*2), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both618:
+both667:
 	CMPB    64(AX), $0x00
-	JNE     half619
+	JNE     half668
 	VMOVUPS (DI)(CX*4), Y2
-	JMP     both620
+	JMP     both669
 
-half619:
+half668:
 	VPMOVZXWD (DI)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both620:
+both669:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -6377,11 +7325,11 @@ both620:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half621
+	JNE          half670
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both622
+	JMP          both671
 
-half621:
+half670:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -6397,57 +7345,57 @@ half621:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both622:
+both671:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols615
+	JLE  cols664
 
-cols616:
+cols665:
 	CMPQ       CX, DX
-	JGE        row623
+	JGE        row672
 	CMPB       40(AX), $0x00
-	JNE        half624
+	JNE        half673
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both625
+	JMP        both674
 
-half624:
+half673:
 	VPXOR   X1, X1, X1
 	VMOVDQU X1, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (SI)(CX*2), R15
 
-copy626:
+copy675:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy626
+	JNZ       copy675
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both625:
+both674:
 	CMPB       64(AX), $0x00
-	JNE        half627
+	JNE        half676
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both628
+	JMP        both677
 
-half627:
+half676:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R13
 	SUBQ    CX, R13
 	LEAQ    (DI)(CX*2), R15
 
-copy629:
+copy678:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy629
+	JNZ       copy678
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both628:
+both677:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -6456,11 +7404,11 @@ both628:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half630
+	JNE          half679
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both631
+	JMP          both680
 
-half630:
+half679:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -6479,19 +7427,19 @@ half630:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy632:
+copy681:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy632
+	JNZ  copy681
 
-both631:
-row623:
+both680:
+row672:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows606
+	JNZ  rows655
 	VZEROUPPER
 	RET
 
@@ -6513,84 +7461,84 @@ TEXT ·rowMomentsAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       24(AX), DI
 
-rows633:
+rows682:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols635
+	JGT          cols684
 
-cols634:
+cols683:
 	CMPB    16(AX), $0x00
-	JNE     half636
+	JNE     half685
 	VMOVUPS (BX)(CX*4), Y4
 	VMOVUPS 32(BX)(CX*4), Y5
-	JMP     both637
+	JMP     both686
 
-half636:
+half685:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(BX)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both637:
+both686:
 	VADDPS Y4, Y2, Y2
 	VADDPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols634
+	JLE    cols683
 
-cols635:
+cols684:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols639
+	JGT  cols688
 
-cols638:
+cols687:
 	CMPB    16(AX), $0x00
-	JNE     half640
+	JNE     half689
 	VMOVUPS (BX)(CX*4), Y4
-	JMP     both641
+	JMP     both690
 
-half640:
+half689:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both641:
+both690:
 	VADDPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols638
+	JLE    cols687
 
-cols639:
+cols688:
 	CMPQ       CX, DX
-	JGE        row642
+	JGE        row691
 	CMPB       16(AX), $0x00
-	JNE        half643
+	JNE        half692
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both644
+	JMP        both693
 
-half643:
+half692:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R9
 
-copy645:
+copy694:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy645
+	JNZ       copy694
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both644:
+both693:
 	VADDPS Y4, Y2, Y2
 
-row642:
+row691:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
@@ -6606,22 +7554,22 @@ row642:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols647
+	JGT          cols696
 
-cols646:
+cols695:
 	CMPB    16(AX), $0x00
-	JNE     half648
+	JNE     half697
 	VMOVUPS (BX)(CX*4), Y5
 	VMOVUPS 32(BX)(CX*4), Y6
-	JMP     both649
+	JMP     both698
 
-half648:
+half697:
 	VPMOVZXWD (BX)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VPMOVZXWD 16(BX)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both649:
+both698:
 	VSUBPS Y4, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
@@ -6631,62 +7579,62 @@ both649:
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols646
+	JLE    cols695
 
-cols647:
+cols696:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols651
+	JGT  cols700
 
-cols650:
+cols699:
 	CMPB    16(AX), $0x00
-	JNE     half652
+	JNE     half701
 	VMOVUPS (BX)(CX*4), Y5
-	JMP     both653
+	JMP     both702
 
-half652:
+half701:
 	VPMOVZXWD (BX)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both653:
+both702:
 	VSUBPS Y4, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols650
+	JLE    cols699
 
-cols651:
+cols700:
 	CMPQ       CX, DX
-	JGE        row654
+	JGE        row703
 	CMPB       16(AX), $0x00
-	JNE        half655
+	JNE        half704
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both656
+	JMP        both705
 
-half655:
+half704:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R9
 
-copy657:
+copy706:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy657
+	JNZ       copy706
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both656:
+both705:
 	VSUBPS Y4, Y5, Y5
 	VPAND  Y0, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
 
-row654:
+row703:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
@@ -6703,7 +7651,7 @@ row654:
 	ADDQ         48(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         DI
-	JNZ          rows633
+	JNZ          rows682
 	VZEROUPPER
 	RET
 
@@ -6729,7 +7677,7 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R11
 
-rows658:
+rows707:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	VBROADCASTSS (R8), Y4
@@ -6737,35 +7685,35 @@ rows658:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols660
+	JGT          cols709
 
-cols659:
+cols708:
 	CMPB    40(AX), $0x00
-	JNE     half661
+	JNE     half710
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both662
+	JMP     both711
 
-half661:
+half710:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both662:
+both711:
 	CMPB    64(AX), $0x00
-	JNE     half663
+	JNE     half712
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both664
+	JMP     both713
 
-half663:
+half712:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both664:
+both713:
 	VSUBPS      Y4, Y8, Y8
 	VMULPS      Y5, Y8, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -6793,34 +7741,34 @@ both664:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols659
+	JLE         cols708
 
-cols660:
+cols709:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols666
+	JGT  cols715
 
-cols665:
+cols714:
 	CMPB    40(AX), $0x00
-	JNE     half667
+	JNE     half716
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both668
+	JMP     both717
 
-half667:
+half716:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both668:
+both717:
 	CMPB    64(AX), $0x00
-	JNE     half669
+	JNE     half718
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both670
+	JMP     both719
 
-half669:
+half718:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both670:
+both719:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -6836,53 +7784,53 @@ both670:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R12
 	CMPQ        R12, DX
-	JLE         cols665
+	JLE         cols714
 
-cols666:
+cols715:
 	CMPQ       CX, DX
-	JGE        row671
+	JGE        row720
 	CMPB       40(AX), $0x00
-	JNE        half672
+	JNE        half721
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both673
+	JMP        both722
 
-half672:
+half721:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R14
 
-copy674:
+copy723:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy674
+	JNZ       copy723
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both673:
+both722:
 	CMPB       64(AX), $0x00
-	JNE        half675
+	JNE        half724
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both676
+	JMP        both725
 
-half675:
+half724:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (DI)(CX*2), R14
 
-copy677:
+copy726:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy677
+	JNZ       copy726
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both676:
+both725:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -6896,7 +7844,7 @@ both676:
 	VADDPS      Y6, Y2, Y2
 	VFMADD231PS Y6, Y7, Y3
 
-row671:
+row720:
 	VEXTRACTF128 $0x01, Y2, X6
 	VADDPS       X6, X2, X6
 	VPERMILPS    $0x4e, X6, X2
@@ -6916,35 +7864,35 @@ row671:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols679
+	JGT          cols728
 
-cols678:
+cols727:
 	CMPB    40(AX), $0x00
-	JNE     half680
+	JNE     half729
 	VMOVUPS (SI)(CX*4), Y6
 	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both681
+	JMP     both730
 
-half680:
+half729:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 	VPMOVZXWD 16(SI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both681:
+both730:
 	CMPB    64(AX), $0x00
-	JNE     half682
+	JNE     half731
 	VMOVUPS (DI)(CX*4), Y8
 	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both683
+	JMP     both732
 
-half682:
+half731:
 	VPMOVZXWD (DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 	VPMOVZXWD 16(DI)(CX*2), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both683:
+both732:
 	VSUBPS       Y4, Y8, Y8
 	VMULPS       Y5, Y8, Y8
 	VMOVUPS      (R9)(CX*4), Y10
@@ -6960,12 +7908,12 @@ both683:
 	VFNMADD231PS Y2, Y9, Y7
 	VMULPS       Y5, Y7, Y7
 	CMPB         16(AX), $0x00
-	JNE          half684
+	JNE          half733
 	VMOVUPS      Y6, (BX)(CX*4)
 	VMOVUPS      Y7, 32(BX)(CX*4)
-	JMP          both685
+	JMP          both734
 
-half684:
+half733:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -6992,38 +7940,38 @@ half684:
 	VPACKUSDW    X7, X6, X7
 	VMOVDQU      X7, 16(BX)(CX*2)
 
-both685:
+both734:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols678
+	JLE  cols727
 
-cols679:
+cols728:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols687
+	JGT  cols736
 
-cols686:
+cols735:
 	CMPB    40(AX), $0x00
-	JNE     half688
+	JNE     half737
 	VMOVUPS (SI)(CX*4), Y6
-	JMP     both689
+	JMP     both738
 
-half688:
+half737:
 	VPMOVZXWD (SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both689:
+both738:
 	CMPB    64(AX), $0x00
-	JNE     half690
+	JNE     half739
 	VMOVUPS (DI)(CX*4), Y7
-	JMP     both691
+	JMP     both740
 
-half690:
+half739:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both691:
+both740:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMOVUPS      (R9)(CX*4), Y8
@@ -7032,11 +7980,11 @@ both691:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half692
+	JNE          half741
 	VMOVUPS      Y6, (BX)(CX*4)
-	JMP          both693
+	JMP          both742
 
-half692:
+half741:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -7052,57 +8000,57 @@ half692:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both693:
+both742:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols686
+	JLE  cols735
 
-cols687:
+cols736:
 	CMPQ       CX, DX
-	JGE        row694
+	JGE        row743
 	CMPB       40(AX), $0x00
-	JNE        half695
+	JNE        half744
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both696
+	JMP        both745
 
-half695:
+half744:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (SI)(CX*2), R14
 
-copy697:
+copy746:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy697
+	JNZ       copy746
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both696:
+both745:
 	CMPB       64(AX), $0x00
-	JNE        half698
+	JNE        half747
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both699
+	JMP        both748
 
-half698:
+half747:
 	VPXOR   X7, X7, X7
 	VMOVDQU X7, (SP)
 	MOVQ    DX, R12
 	SUBQ    CX, R12
 	LEAQ    (DI)(CX*2), R14
 
-copy700:
+copy749:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy700
+	JNZ       copy749
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both699:
+both748:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMASKMOVPS   (R9)(CX*4), Y0, Y4
@@ -7111,11 +8059,11 @@ both699:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half701
+	JNE          half750
 	VMASKMOVPS   Y6, Y0, (BX)(CX*4)
-	JMP          both702
+	JMP          both751
 
-half701:
+half750:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -7134,20 +8082,20 @@ half701:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy703:
+copy752:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy703
+	JNZ  copy752
 
-both702:
-row694:
+both751:
+row743:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows658
+	JNZ  rows707
 	VZEROUPPER
 	RET
 
@@ -7161,100 +8109,106 @@ TEXT ·softmaxAVX2(SB), $16-8
 	NEGQ    CX
 	LEAQ    elementTail<>+0(SB), BX
 	VMOVDQU 32(BX)(CX*4), Y0
-	MOVQ    48(AX), BX
-	MOVQ    96(AX), DI
-	XORQ    SI, SI
+	XORQ    BX, BX
 
-rows704:
+rows754:
 	MOVQ  64(AX), CX
-	MOVQ  SI, R8
+	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have705
+	JZ    have755
+	MOVL  (CX)(BX*4), SI
+
+have755:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip756
 	MOVL  (CX)(SI*4), R8
 
-have705:
-	MOVQ         R8, R9
-	IMULQ        8(AX), R9
-	ADDQ         (AX), R9
+skip756:
+	MOVQ         96(AX), R9
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
 	VMOVAPS      Y1, Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols707
+	JGT          cols758
 
-cols706:
+cols757:
 	CMPB    16(AX), $0x00
-	JNE     half708
-	VMOVUPS (R9)(CX*4), Y4
-	VMOVUPS 32(R9)(CX*4), Y5
-	JMP     both709
+	JNE     half759
+	VMOVUPS (DI)(CX*4), Y4
+	VMOVUPS 32(DI)(CX*4), Y5
+	JMP     both760
 
-half708:
-	VPMOVZXWD (R9)(CX*2), Y4
+half759:
+	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(R9)(CX*2), Y5
+	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both709:
+both760:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R10
 	CMPQ   R10, DX
-	JLE    cols706
+	JLE    cols757
 
-cols707:
+cols758:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols711
+	JGT  cols762
 
-cols710:
+cols761:
 	CMPB    16(AX), $0x00
-	JNE     half712
-	VMOVUPS (R9)(CX*4), Y4
-	JMP     both713
+	JNE     half763
+	VMOVUPS (DI)(CX*4), Y4
+	JMP     both764
 
-half712:
-	VPMOVZXWD (R9)(CX*2), Y4
+half763:
+	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both713:
+both764:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R10
 	CMPQ   R10, DX
-	JLE    cols710
+	JLE    cols761
 
-cols711:
+cols762:
 	CMPQ       CX, DX
-	JGE        row714
+	JGE        row765
 	CMPB       16(AX), $0x00
-	JNE        half715
-	VMASKMOVPS (R9)(CX*4), Y0, Y4
-	JMP        both716
+	JNE        half766
+	VMASKMOVPS (DI)(CX*4), Y0, Y4
+	JMP        both767
 
-half715:
+half766:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
-	LEAQ    (R9)(CX*2), R12
+	LEAQ    (DI)(CX*2), R11
 
-copy717:
-	MOVW      -2(R12)(R10*2), CX
+copy768:
+	MOVW      -2(R11)(R10*2), CX
 	MOVW      CX, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy717
+	JNZ       copy768
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both716:
+both767:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row714:
+row765:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -7267,22 +8221,22 @@ row714:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols719
+	JGT          cols770
 
-cols718:
+cols769:
 	CMPB    16(AX), $0x00
-	JNE     half720
-	VMOVUPS (R9)(CX*4), Y4
-	VMOVUPS 32(R9)(CX*4), Y5
-	JMP     both721
+	JNE     half771
+	VMOVUPS (DI)(CX*4), Y4
+	VMOVUPS 32(DI)(CX*4), Y5
+	JMP     both772
 
-half720:
-	VPMOVZXWD (R9)(CX*2), Y4
+half771:
+	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(R9)(CX*2), Y5
+	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both721:
+both772:
 	VSUBPS       Y2, Y4, Y4
 	VSUBPS       Y2, Y5, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -7334,31 +8288,31 @@ both721:
 	VPAND        Y7, Y10, Y10
 	VFMADD213PS  Y9, Y9, Y11
 	VPAND        Y8, Y11, Y11
-	VMOVUPS      Y10, (DI)(CX*4)
+	VMOVUPS      Y10, (R9)(CX*4)
 	VADDPS       Y10, Y3, Y3
-	VMOVUPS      Y11, 32(DI)(CX*4)
+	VMOVUPS      Y11, 32(R9)(CX*4)
 	VADDPS       Y11, Y3, Y3
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JLE          cols718
+	JLE          cols769
 
-cols719:
+cols770:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols723
+	JGT  cols774
 
-cols722:
+cols773:
 	CMPB    16(AX), $0x00
-	JNE     half724
-	VMOVUPS (R9)(CX*4), Y4
-	JMP     both725
+	JNE     half775
+	VMOVUPS (DI)(CX*4), Y4
+	JMP     both776
 
-half724:
-	VPMOVZXWD (R9)(CX*2), Y4
+half775:
+	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both725:
+both776:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -7390,37 +8344,37 @@ both725:
 	VPSLLD       $0x17, Y5, Y5
 	VFMADD213PS  Y5, Y5, Y7
 	VPAND        Y6, Y7, Y7
-	VMOVUPS      Y7, (DI)(CX*4)
+	VMOVUPS      Y7, (R9)(CX*4)
 	VADDPS       Y7, Y3, Y3
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R10
 	CMPQ         R10, DX
-	JLE          cols722
+	JLE          cols773
 
-cols723:
+cols774:
 	CMPQ       CX, DX
-	JGE        row726
+	JGE        row777
 	CMPB       16(AX), $0x00
-	JNE        half727
-	VMASKMOVPS (R9)(CX*4), Y0, Y4
-	JMP        both728
+	JNE        half778
+	VMASKMOVPS (DI)(CX*4), Y0, Y4
+	JMP        both779
 
-half727:
+half778:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
-	LEAQ    (R9)(CX*2), R13
+	LEAQ    (DI)(CX*2), R12
 
-copy729:
-	MOVW      -2(R13)(R10*2), R12
-	MOVW      R12, -2(SP)(R10*2)
+copy780:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy729
+	JNZ       copy780
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both728:
+both779:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -7453,10 +8407,10 @@ both728:
 	VFMADD213PS  Y5, Y5, Y7
 	VPAND        Y6, Y7, Y7
 	VPAND        Y0, Y7, Y7
-	VMOVUPS      Y7, (DI)(CX*4)
+	VMOVUPS      Y7, (R9)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-row726:
+row777:
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X4
 	VPERMILPS    $0x4e, X4, X3
@@ -7464,124 +8418,120 @@ row726:
 	VPERMILPS    $0xb1, X4, X3
 	VADDPS       X4, X3, X4
 	MOVQ         80(AX), CX
-	VMOVSS       X4, (CX)(SI*4)
-	MOVQ         72(AX), CX
-	TESTQ        CX, CX
-	JZ           skip730
-	MOVL         (CX)(R8*4), R11
+	VMOVSS       X4, (CX)(BX*4)
+	TESTQ        R8, R8
+	JS           unlabelled781
 	CMPB         16(AX), $0x00
-	JNE          half731
-	VMOVSS       (R9)(R11*4), X3
-	JMP          both732
+	JNE          half782
+	VMOVSS       (DI)(R8*4), X3
+	JMP          both783
 
-half731:
-	MOVWLZX (R9)(R11*2), CX
+half782:
+	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both732:
+both783:
 	VSUBSS   X3, X1, X5
 	MOVQ     88(AX), CX
-	VMOVSS   X5, (CX)(SI*4)
+	VMOVSS   X5, (CX)(BX*4)
 	VUCOMISS X3, X1
-	JNE      wrong733
+	JNE      unlabelled781
 	XORQ     CX, CX
 
-next735:
+next785:
 	LEAQ    8(CX), R10
 	CMPQ    R10, DX
-	JGT     last737
+	JGT     last787
 	CMPB    16(AX), $0x00
-	JNE     half738
-	VMOVUPS (R9)(CX*4), Y1
-	JMP     both739
+	JNE     half788
+	VMOVUPS (DI)(CX*4), Y1
+	JMP     both789
 
-half738:
-	VPMOVZXWD (R9)(CX*2), Y1
+half788:
+	VPMOVZXWD (DI)(CX*2), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both739:
+both789:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VMOVMSKPS Y1, R10
 	TESTL     R10, R10
-	JNZ       found734
+	JNZ       found784
 	ADDQ      $0x08, CX
-	JMP       next735
+	JMP       next785
 
-last737:
+last787:
 	CMPQ       CX, DX
-	JGE        end736
+	JGE        end786
 	CMPB       16(AX), $0x00
-	JNE        half740
-	VMASKMOVPS (R9)(CX*4), Y0, Y1
-	JMP        both741
+	JNE        half790
+	VMASKMOVPS (DI)(CX*4), Y0, Y1
+	JMP        both791
 
-half740:
+half790:
 	VPXOR   X1, X1, X1
 	VMOVDQU X1, (SP)
 	MOVQ    DX, R10
 	SUBQ    CX, R10
-	LEAQ    (R9)(CX*2), R12
+	LEAQ    (DI)(CX*2), R11
 
-copy742:
-	MOVW      -2(R12)(R10*2), R9
-	MOVW      R9, -2(SP)(R10*2)
+copy792:
+	MOVW      -2(R11)(R10*2), DI
+	MOVW      DI, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy742
+	JNZ       copy792
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both741:
+both791:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R10
 	TESTL     R10, R10
-	JNZ       found734
+	JNZ       found784
 	MOVQ      DX, CX
-	JMP       end736
+	JMP       end786
 
-found734:
+found784:
 	BSFL R10, R10
 	ADDQ R10, CX
 
-end736:
-	CMPQ CX, R11
-	JNE  wrong733
+end786:
+	CMPQ CX, R8
+	JNE  unlabelled781
 	INCQ 112(AX)
 
-wrong733:
-skip730:
-	MOVQ         24(AX), R9
-	TESTQ        R9, R9
-	JZ           skip743
-	IMULQ        32(AX), R8
-	ADDQ         R8, R9
+unlabelled781:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip793
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
 	VDIVSS       X4, X1, X1
 	VBROADCASTSS X1, Y1
-	MOVQ         72(AX), CX
-	TESTQ        CX, CX
-	JZ           skip744
-	VMOVSS       (DI)(R11*4), X2
+	TESTQ        R8, R8
+	JS           unlabelled794
+	VMOVSS       (R9)(R8*4), X2
 	VSUBSS       X4, X2, X2
-	VMOVSS       X2, (DI)(R11*4)
+	VMOVSS       X2, (R9)(R8*4)
 
-skip744:
+unlabelled794:
 	XORQ CX, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols746
+	LEAQ 16(CX), SI
+	CMPQ SI, DX
+	JGT  cols796
 
-cols745:
-	VMULPS  (DI)(CX*4), Y1, Y2
-	VMULPS  32(DI)(CX*4), Y1, Y3
+cols795:
+	VMULPS  (R9)(CX*4), Y1, Y2
+	VMULPS  32(R9)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half747
-	VMOVUPS Y2, (R9)(CX*4)
-	VMOVUPS Y3, 32(R9)(CX*4)
-	JMP     both748
+	JNE     half797
+	VMOVUPS Y2, (DI)(CX*4)
+	VMOVUPS Y3, 32(DI)(CX*4)
+	JMP     both798
 
-half747:
+half797:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7603,30 +8553,30 @@ half747:
 	VPSRLD       $0x10, Y2, Y2
 	VEXTRACTI128 $0x01, Y7, X3
 	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (R9)(CX*2)
+	VMOVDQU      X3, (DI)(CX*2)
 	VEXTRACTI128 $0x01, Y2, X3
 	VPACKUSDW    X3, X2, X3
-	VMOVDQU      X3, 16(R9)(CX*2)
+	VMOVDQU      X3, 16(DI)(CX*2)
 
-both748:
+both798:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols745
+	LEAQ 16(CX), SI
+	CMPQ SI, DX
+	JLE  cols795
 
-cols746:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols750
+cols796:
+	LEAQ 8(CX), SI
+	CMPQ SI, DX
+	JGT  cols800
 
-cols749:
-	VMULPS  (DI)(CX*4), Y1, Y2
+cols799:
+	VMULPS  (R9)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half751
-	VMOVUPS Y2, (R9)(CX*4)
-	JMP     both752
+	JNE     half801
+	VMOVUPS Y2, (DI)(CX*4)
+	JMP     both802
 
-half751:
+half801:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -7640,24 +8590,24 @@ half751:
 	VPSRLD       $0x10, Y6, Y6
 	VEXTRACTI128 $0x01, Y6, X2
 	VPACKUSDW    X2, X6, X2
-	VMOVDQU      X2, (R9)(CX*2)
+	VMOVDQU      X2, (DI)(CX*2)
 
-both752:
+both802:
 	ADDQ $0x08, CX
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JLE  cols749
+	LEAQ 8(CX), SI
+	CMPQ SI, DX
+	JLE  cols799
 
-cols750:
+cols800:
 	CMPQ       CX, DX
-	JGE        row753
-	VMULPS     (DI)(CX*4), Y1, Y1
+	JGE        row803
+	VMULPS     (R9)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half754
-	VMASKMOVPS Y1, Y0, (R9)(CX*4)
-	JMP        both755
+	JNE        half804
+	VMASKMOVPS Y1, Y0, (DI)(CX*4)
+	JMP        both805
 
-half754:
+half804:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -7672,22 +8622,22 @@ half754:
 	VEXTRACTI128 $0x01, Y5, X1
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (SP)
-	MOVQ         DX, R8
-	SUBQ         CX, R8
-	LEAQ         (R9)(CX*2), R9
+	MOVQ         DX, SI
+	SUBQ         CX, SI
+	LEAQ         (DI)(CX*2), DI
 
-copy756:
-	MOVW -2(SP)(R8*2), CX
-	MOVW CX, -2(R9)(R8*2)
-	DECQ R8
-	JNZ  copy756
+copy806:
+	MOVW -2(SP)(SI*2), CX
+	MOVW CX, -2(DI)(SI*2)
+	DECQ SI
+	JNZ  copy806
 
-both755:
-row753:
-skip743:
-	INCQ SI
-	DECQ BX
-	JNZ  rows704
+both805:
+row803:
+skip793:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows754
 	VZEROUPPER
 	RET
 
@@ -7705,86 +8655,86 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows757:
+rows807:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
 	VMOVAPS      Y1, Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols759
+	JGT          cols809
 
-cols758:
+cols808:
 	CMPB    16(AX), $0x00
-	JNE     half760
+	JNE     half810
 	VMOVUPS (BX)(CX*4), Y4
 	VMOVUPS 32(BX)(CX*4), Y5
-	JMP     both761
+	JMP     both811
 
-half760:
+half810:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(BX)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both761:
+both811:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols758
+	JLE    cols808
 
-cols759:
+cols809:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols763
+	JGT  cols813
 
-cols762:
+cols812:
 	CMPB    16(AX), $0x00
-	JNE     half764
+	JNE     half814
 	VMOVUPS (BX)(CX*4), Y4
-	JMP     both765
+	JMP     both815
 
-half764:
+half814:
 	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both765:
+both815:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols762
+	JLE    cols812
 
-cols763:
+cols813:
 	CMPQ       CX, DX
-	JGE        row766
+	JGE        row816
 	CMPB       16(AX), $0x00
-	JNE        half767
+	JNE        half817
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both768
+	JMP        both818
 
-half767:
+half817:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R9
 
-copy769:
+copy819:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy769
+	JNZ       copy819
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both768:
+both818:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row766:
+row816:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -7795,64 +8745,64 @@ row766:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next771:
+next821:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last773
+	JGT     last823
 	CMPB    16(AX), $0x00
-	JNE     half774
+	JNE     half824
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both775
+	JMP     both825
 
-half774:
+half824:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both775:
+both825:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found770
+	JNZ       found820
 	ADDQ      $0x08, CX
-	JMP       next771
+	JMP       next821
 
-last773:
+last823:
 	CMPQ       CX, DX
-	JGE        end772
+	JGE        end822
 	CMPB       16(AX), $0x00
-	JNE        half776
+	JNE        half826
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both777
+	JMP        both827
 
-half776:
+half826:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy778:
+copy828:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy778
+	JNZ       copy828
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both777:
+both827:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found770
+	JNZ       found820
 	MOVQ      DX, CX
-	JMP       end772
+	JMP       end822
 
-found770:
+found820:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end772:
+end822:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -7860,7 +8810,7 @@ end772:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows757
+	JNZ     rows807
 	VZEROUPPER
 	RET
 
@@ -7880,33 +8830,33 @@ TEXT ·bceAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y1
 	MOVQ         72(AX), R8
 
-rows779:
+rows829:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols781
+	JGT  cols831
 
-cols780:
+cols830:
 	CMPB    16(AX), $0x00
-	JNE     half782
+	JNE     half832
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both783
+	JMP     both833
 
-half782:
+half832:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both783:
+both833:
 	CMPB    40(AX), $0x00
-	JNE     half784
+	JNE     half834
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both785
+	JMP     both835
 
-half784:
+half834:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both785:
+both835:
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element3f800000<>+0(SB), Y5
 	VMAXPS       Y2, Y4, Y6
@@ -7960,7 +8910,7 @@ both785:
 	VMOVUPD      Y7, 120(AX)
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip786
+	JZ           skip836
 	VCMPPS       $0x01, Y4, Y2, Y2
 	VBLENDVPS    Y2, Y10, Y5, Y2
 	VADDPS       Y5, Y10, Y4
@@ -7969,11 +8919,11 @@ both785:
 	VBROADCASTSS 224(AX), Y3
 	VMULPS       Y3, Y2, Y2
 	CMPB         64(AX), $0x00
-	JNE          half787
+	JNE          half837
 	VMOVUPS      Y2, (DI)(CX*4)
-	JMP          both788
+	JMP          both838
 
-half787:
+half837:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -7989,58 +8939,58 @@ half787:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both788:
-skip786:
+both838:
+skip836:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols780
+	JLE  cols830
 
-cols781:
+cols831:
 	CMPQ       CX, DX
-	JGE        row789
+	JGE        row839
 	CMPB       16(AX), $0x00
-	JNE        half790
+	JNE        half840
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both791
+	JMP        both841
 
-half790:
+half840:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (BX)(CX*2), R11
 
-copy792:
+copy842:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy792
+	JNZ       copy842
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both791:
+both841:
 	CMPB       40(AX), $0x00
-	JNE        half793
+	JNE        half843
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both794
+	JMP        both844
 
-half793:
+half843:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (SI)(CX*2), R11
 
-copy795:
+copy845:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy795
+	JNZ       copy845
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both794:
+both844:
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element3f800000<>+0(SB), Y5
 	VMAXPS       Y2, Y4, Y6
@@ -8095,7 +9045,7 @@ both794:
 	VMOVUPD      Y7, 120(AX)
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip796
+	JZ           skip846
 	VCMPPS       $0x01, Y4, Y2, Y2
 	VBLENDVPS    Y2, Y10, Y5, Y2
 	VADDPS       Y5, Y10, Y4
@@ -8104,11 +9054,11 @@ both794:
 	VBROADCASTSS 224(AX), Y3
 	VMULPS       Y3, Y2, Y2
 	CMPB         64(AX), $0x00
-	JNE          half797
+	JNE          half847
 	VMASKMOVPS   Y2, Y0, (DI)(CX*4)
-	JMP          both798
+	JMP          both848
 
-half797:
+half847:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -8127,20 +9077,20 @@ half797:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy799:
+copy849:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy799
+	JNZ  copy849
 
-both798:
-skip796:
-row789:
+both848:
+skip846:
+row839:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows779
+	JNZ          rows829
 	VEXTRACTF128 $0x01, Y1, X0
 	VADDPD       X0, X1, X0
 	VPERMILPD    $0x01, X0, X1
@@ -8167,9 +9117,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols801
+	JGT     cols851
 
-cols800:
+cols850:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -8199,11 +9149,11 @@ cols800:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols800
+	JLE          cols850
 
-cols801:
+cols851:
 	CMPQ         CX, DX
-	JGE          row802
+	JGE          row852
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -8231,7 +9181,7 @@ cols801:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row802:
+row852:
 	VZEROUPPER
 	RET
 
@@ -8250,76 +9200,76 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols804
+	JGT     cols854
 
-cols803:
+cols853:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip805
+	JZ           skip855
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first806
+	JNE          first856
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first806:
+first856:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain807
+	JEQ         plain857
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved808
+	JMP         moved858
 
-plain807:
+plain857:
 	VMOVAPS Y4, Y2
 
-moved808:
-skip805:
+moved858:
+skip855:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols803
+	JLE          cols853
 
-cols804:
+cols854:
 	CMPQ         CX, DX
-	JGE          row809
+	JGE          row859
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip810
+	JZ           skip860
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first811
+	JNE          first861
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first811:
+first861:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain812
+	JEQ         plain862
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved813
+	JMP         moved863
 
-plain812:
+plain862:
 	VMOVAPS Y4, Y2
 
-moved813:
-skip810:
+moved863:
+skip860:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row809:
+row859:
 	VZEROUPPER
 	RET

@@ -216,6 +216,10 @@ func makeTables() {
 		}
 		DATA(i*4, v)
 	}
+	columns64 = GLOBL("elementNumbers", 16|8)
+	for i := range 64 {
+		DATA(i*4, U32(i))
+	}
 	one64 = ConstData("elementOne", F64(1))
 	iota16 = GLOBL("elementColumns", 16|8)
 	for i := range 16 {

@@ -99,31 +99,183 @@ func (k *kernel) one(block string, row, column reg.GPVirtual) vec {
 	return x
 }
 
+// softmaxKernel: rows of up to four vectors stay in registers from their maximum to
+// their gradient (AVX-512 only: AVX2 has too few); longer ones are read twice and
+// their exponentials kept in Exp.
 func softmaxKernel(zmm bool) {
 	k := begin(zmm, "softmax", "Softmax")
 	k.prepareTail()
-	left, at, exps := k.load("Rows"), GP64(), k.load("Exp")
-	XORQ(at, at)
+	done := label("done")
+	if zmm {
+		for n := 1; n <= 4; n++ {
+			wider := label("wider")
+			CMPQ(k.cols, Imm(uint64(n*k.lanes)))
+			JGT(LabelRef(wider))
+			k.softmaxRows(func(r *softmaxRow) { r.short(n) })
+			JMP(LabelRef(done))
+			Label(wider)
+		}
+	}
+	k.softmaxRows(func(r *softmaxRow) { r.long() })
+	Label(done)
+	k.end()
+}
+
+// softmaxRow is the row a softmax is at.
+type softmaxRow struct {
+	*kernel
+	at, i reg.GPVirtual // place in the list, row number
+	row   reg.GPVirtual // its numbers
+	label reg.GPVirtual
+}
+
+// softmaxRows runs body on the rows of the list.
+func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
+	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), label: GP64()}
+	XORQ(r.at, r.at)
 	start := label("rows")
 	Label(start)
-
-	// i is the row; row its numbers.
-	i, row := GP64(), GP64()
 	listed, have := k.load("List"), label("have")
-	MOVQ(at, i)
+	MOVQ(r.at, r.i)
 	TESTQ(listed, listed)
 	JZ(LabelRef(have))
-	MOVL(Mem{Base: listed, Index: at, Scale: 4}, i.As32())
+	MOVL(Mem{Base: listed, Index: r.at, Scale: 4}, r.i.As32())
 	Label(have)
-	MOVQ(i, row)
-	IMULQ(k.field("X.Stride"), row)
-	ADDQ(k.field("X.Data"), row)
+	MOVQ(r.i, r.row)
+	IMULQ(k.field("X.Stride"), r.row)
+	ADDQ(k.field("X.Data"), r.row)
+	MOVQ(I32(-1), r.label)
+	k.ifPointer("Labels", func(labels reg.GPVirtual) {
+		MOVL(Mem{Base: labels, Index: r.i, Scale: 4}, r.label.As32())
+	})
+	body(r)
+	INCQ(r.at)
+	CMPQ(r.at, k.field("Rows"))
+	JLT(LabelRef(start))
+}
 
-	top := k.largest(row)
+// score stores the row's sum and gap and counts it if first leaves the label's column in k.j.
+func (r *softmaxRow) score(top, total vec, first func()) {
+	VMOVSS(total, Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
+	none := label("unlabelled")
+	TESTQ(r.label, r.label)
+	JS(LabelRef(none))
+	mine, gap := r.one("X", r.row, r.label), XMM()
+	VSUBSS(mine, top, gap)
+	VMOVSS(gap, Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+	VUCOMISS(mine, top)
+	JNE(LabelRef(none))
+	first()
+	CMPQ(r.j, r.label)
+	JNE(LabelRef(none))
+	INCQ(r.field("Correct"))
+	Label(none)
+}
+
+// target is the row of Dst, factor Scale/total.
+func (r *softmaxRow) target(total vec, body func(dst reg.GPVirtual, factor vec)) {
+	r.ifPointer("Dst.Data", func(dst reg.GPVirtual) {
+		IMULQ(r.field("Dst.Stride"), r.i)
+		ADDQ(r.i, dst)
+		f := XMM()
+		VMOVSS(r.field("Scale"), f)
+		VDIVSS(total, f, f)
+		body(dst, r.spread(f))
+	})
+}
+
+// short is a row of n vectors, the last of them perhaps in part.
+func (r *softmaxRow) short(n int) {
+	k := r.kernel
+	XORQ(k.j, k.j)
+	last := K() // lanes of the last vector: all where the columns fill it
+	left := GP64()
+	MOVQ(k.cols, left)
+	SUBQ(Imm(uint64((n-1)*k.lanes)), left)
+	ones := GP64()
+	MOVQ(U32(0xffff), ones)
+	BZHIQ(left, ones, ones)
+	KMOVW(ones.As32(), last)
+	x := k.regs(n)
+	k.either("X", func() {
+		for c := range n - 1 {
+			VMOVUPS(k.cell(r.row, 4, c), x[c])
+		}
+		VMOVUPS_Z(k.cell(r.row, 4, n-1), last, x[n-1])
+	}, func() {
+		for c := range n - 1 {
+			VPMOVZXWD(k.cell(r.row, 2, c), x[c])
+			VPSLLD(Imm(16), x[c], x[c])
+		}
+		VPMOVZXWD_Z(k.cell(r.row, 2, n-1), last, x[n-1])
+		VPSLLD(Imm(16), x[n-1], x[n-1])
+	})
+	VBLENDMPS(x[n-1], k.all(bits(0xff800000)), last, x[n-1]) // -Inf where there is no column
+	most := k.reg()
+	VMOVAPS(x[0], most)
+	for c := 1; c < n; c++ {
+		VMAXPS(x[c], most, most)
+	}
+	top := k.most(most)
+	all := k.spread(top)
+	hits := GP64() // the columns that are as large as the largest
+	for c := range n {
+		m, bits := k.compare(equal, x[c], all), GP64()
+		KMOVW(m.k, bits.As32())
+		if c == 0 {
+			MOVQ(bits, hits)
+			continue
+		}
+		SHLQ(Imm(uint64(c*k.lanes)), bits)
+		ORQ(bits, hits)
+	}
+	for c := range n {
+		VSUBPS(all, x[c], x[c])
+	}
+	e := k.exp(x)
+	sum := k.reg()
+	VMOVAPS(e[0], sum)
+	for c := 1; c < n; c++ {
+		VADDPS(e[c], sum, sum)
+	}
+	total := k.sum(sum)
+	r.score(top, total, func() { BSFQ(hits, k.j) })
+	r.target(total, func(dst reg.GPVirtual, factor vec) {
+		XORQ(k.j, k.j)
+		wanted, whole := k.reg(), k.spread(total)
+		VPBROADCASTD(r.label.As32(), wanted)
+		for c := range n {
+			m := K()
+			VPCMPEQD(columns64.Offset(c*64), wanted, m)
+			VSUBPS(whole, e[c], m, e[c])
+			VMULPS(factor, e[c], e[c])
+		}
+		k.either("Dst", func() {
+			for c := range n - 1 {
+				VMOVUPS(e[c], k.cell(dst, 4, c))
+			}
+			VMOVUPS(e[n-1], last, k.cell(dst, 4, n-1))
+		}, func() {
+			h := k.rounded(e)
+			for c := range n - 1 {
+				VPMOVDW(h[c], k.cell(dst, 2, c))
+			}
+			VPMOVDW(h[n-1], last, k.cell(dst, 2, n-1))
+		})
+	})
+}
+
+// columns64 is the numbers 0 to 63.
+var columns64 Mem
+
+// long is a row of any length.
+func (r *softmaxRow) long() {
+	k, exps := r.kernel, r.load("Exp")
+	top := k.largest(r.row)
 	all := k.spread(top)
 	sum := k.zero()
 	k.columns(func(n int, rest bool) {
-		v := k.read("X", row, n, rest)
+		v := k.read("X", r.row, n, rest)
 		for c := range v {
 			VSUBPS(all, v[c], v[c])
 		}
@@ -136,41 +288,17 @@ func softmaxKernel(zmm bool) {
 		}
 	})
 	total := k.sum(sum)
-	sums := k.load("Sum")
-	VMOVSS(total, Mem{Base: sums, Index: at, Scale: 4})
-
-	label32 := GP64()
-	k.ifPointer("Labels", func(labels reg.GPVirtual) {
-		MOVL(Mem{Base: labels, Index: i, Scale: 4}, label32.As32())
-		mine, gap := k.one("X", row, label32), XMM()
-		VSUBSS(mine, top, gap)
-		gaps := k.load("Gap")
-		VMOVSS(gap, Mem{Base: gaps, Index: at, Scale: 4})
-		wrong := label("wrong")
-		VUCOMISS(mine, top)
-		JNE(LabelRef(wrong))
-		k.find(row, all)
-		CMPQ(k.j, label32)
-		JNE(LabelRef(wrong))
-		INCQ(k.field("Correct"))
-		Label(wrong)
-	})
-
-	k.ifPointer("Dst.Data", func(dst reg.GPVirtual) {
-		IMULQ(k.field("Dst.Stride"), i)
-		ADDQ(i, dst)
-		f := XMM()
-		VMOVSS(k.field("Scale"), f)
-		VDIVSS(total, f, f)
-		factor := k.spread(f)
-		// The label's exponential becomes what the scaled one less Scale came from.
-		k.ifPointer("Labels", func(reg.GPVirtual) {
-			cell := Mem{Base: exps, Index: label32, Scale: 4}
-			e := XMM()
-			VMOVSS(cell, e)
-			VSUBSS(total, e, e)
-			VMOVSS(e, cell)
-		})
+	r.score(top, total, func() { k.find(r.row, all) })
+	r.target(total, func(dst reg.GPVirtual, factor vec) {
+		// The label's exponential less the sum, times Scale/sum, is its softmax less one, times Scale.
+		none := label("unlabelled")
+		TESTQ(r.label, r.label)
+		JS(LabelRef(none))
+		cell, e := Mem{Base: exps, Index: r.label, Scale: 4}, XMM()
+		VMOVSS(cell, e)
+		VSUBSS(total, e, e)
+		VMOVSS(e, cell)
+		Label(none)
 		k.columnsBy(2, func(n int, rest bool) {
 			v := k.regs(n)
 			for c := range v {
@@ -179,10 +307,6 @@ func softmaxKernel(zmm bool) {
 			k.write("Dst", dst, v, rest)
 		})
 	})
-	INCQ(at)
-	DECQ(left)
-	JNZ(LabelRef(start))
-	k.end()
 }
 
 func bceKernel(zmm bool) {
