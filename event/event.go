@@ -6,7 +6,10 @@
 // must be quick.
 package event
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // Event is one of the types below.
 type Event interface{ event() }
@@ -27,6 +30,16 @@ func All(listeners ...Listener) Listener {
 				l.On(e)
 			}
 		}
+	})
+}
+
+// Locked lets several goroutines emit to one listener, one at a time.
+func Locked(l Listener) Listener {
+	var mu sync.Mutex
+	return Func(func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		l.On(e)
 	})
 }
 

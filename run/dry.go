@@ -1,0 +1,133 @@
+package run
+
+import (
+	"starling/nn"
+	"starling/tensor"
+)
+
+// dry is a device that makes and frees matrices and computes nothing. A model
+// run on it takes exactly the memory of a real epoch, on paper: the pages are
+// mapped but never touched.
+type dry struct {
+	*tensor.CPU
+	rows tensor.DType
+	f64  bool
+
+	now, most map[int64]int64 // by size: blocks in use, and the most at once
+}
+
+func newDry(rows tensor.DType) *dry {
+	return &dry{CPU: tensor.NewCPU(1), rows: rows, f64: rows == tensor.F64, now: map[int64]int64{}, most: map[int64]int64{}}
+}
+
+// footprint is the memory a device that keeps freed blocks for reuse by size
+// ends up with.
+func (d *dry) footprint() (bytes int64) {
+	for size, n := range d.most {
+		bytes += size * n
+	}
+	return bytes
+}
+
+func (d *dry) Type() tensor.DType {
+	if d.f64 {
+		return tensor.F64
+	}
+	return tensor.F32
+}
+
+func (d *dry) RowType(t tensor.DType) tensor.DType {
+	if d.f64 {
+		return tensor.F64
+	}
+	return d.CPU.RowType(t)
+}
+
+func (d *dry) New(t tensor.DType, rows, cols int) tensor.Matrix { return d.Scratch(t, rows, cols) }
+
+func (d *dry) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
+	m := d.CPU.Scratch(t, rows, cols)
+	size := m.Bytes()
+	d.now[size]++
+	d.most[size] = max(d.most[size], d.now[size])
+	return m
+}
+
+func (d *dry) Free(m tensor.Matrix) {
+	d.now[m.Bytes()]--
+	d.CPU.Free(m)
+}
+
+func (d *dry) SparseTranspose(s *tensor.Sparse, ptr []int64, index []uint32, _ []uint32) *tensor.Sparse {
+	return d.SparseMatrix(s.Cols, s.Rows, ptr, index, nil)
+}
+
+func (*dry) MatMul(_, _, _ tensor.Matrix, _ tensor.MatMul)                                       {}
+func (*dry) ColumnSum(_, _ tensor.Matrix, _ bool)                                                {}
+func (*dry) Aggregate(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.Aggregate)    {}
+func (*dry) AggregateMax(_ tensor.Matrix, _ tensor.Index, _ *tensor.Sparse, _ tensor.Matrix)     {}
+func (*dry) AggregateMaxGrad(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.Index) {}
+func (*dry) HeadDot(_, _, _ tensor.Matrix)                                                       {}
+func (*dry) HeadDotGrad(_, _, _, _, _ tensor.Matrix)                                             {}
+func (*dry) GatherRows(_, _ tensor.Matrix, _ tensor.Index)                                       {}
+func (*dry) ScatterAdd(_, _ tensor.Matrix, _ tensor.Index)                                       {}
+func (*dry) DropoutValues(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Dropout, _ bool)           {}
+func (*dry) Zero(tensor.Matrix)                                                                  {}
+func (*dry) Copy(_, _ tensor.Matrix)                                                             {}
+func (*dry) Combine(_ tensor.Matrix, _ float64, _ tensor.Matrix, _ float64, _ tensor.Matrix)     {}
+func (*dry) Activate(_, _ tensor.Matrix, _ tensor.After)                                         {}
+func (*dry) ActivateGrad(_, _, _ tensor.Matrix, _ tensor.After, _ tensor.Matrix)                 {}
+func (*dry) Dot(_, _ tensor.Matrix) float64                                                      { return 0 }
+func (*dry) Finite(tensor.Matrix) bool                                                           { return true }
+func (*dry) ColumnSums(_, _ tensor.Matrix)                                                       {}
+func (*dry) Moments(_, _ tensor.Matrix, _ int64)                                                 {}
+func (*dry) Running(_, _ tensor.Matrix, _ int64, _ float64)                                      {}
+func (*dry) BatchNorm(_, _, _, _, _ tensor.Matrix, _ float64, _ tensor.After)                    {}
+func (*dry) BatchNormSums(_, _, _, _ tensor.Matrix, _ float64)                                   {}
+func (*dry) BatchNormGrad(_, _, _, _, _, _ tensor.Matrix, _ int64, _ float64)                    {}
+func (*dry) LayerNorm(_, _, _, _, _ tensor.Matrix, _ float64, _ tensor.After)                    {}
+func (*dry) LayerNormGrad(_, _, _, _, _, _, _ tensor.Matrix)                                     {}
+func (*dry) Softmax(_, _ tensor.Matrix)                                                          {}
+func (*dry) Argmax([]uint32, tensor.Matrix)                                                      {}
+func (*dry) Adam(_, _, _, _ tensor.Matrix, _ tensor.Adam)                                        {}
+func (*dry) SGD(_, _, _ tensor.Matrix, _ tensor.SGD)                                             {}
+
+func (*dry) Attend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention) {
+}
+
+func (*dry) AttendGrad(_, _, _ tensor.Matrix, _, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {
+}
+
+func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (float64, int) {
+	return 0, 0
+}
+
+func (*dry) BCE(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64 { return 0 }
+
+// dryGraph is an aggregator over n vertices that needs no edges.
+type dryGraph struct {
+	dev   *dry
+	n     int
+	cache bool // as nn.Local's CacheFirst
+	sums  map[nn.Reduction]tensor.Matrix
+}
+
+func (g *dryGraph) Rows(int) (dst, src int) { return g.n, g.n }
+
+func (g *dryGraph) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
+	if !g.cache {
+		return tensor.Matrix{}, false
+	}
+	if _, ok := g.sums[r]; !ok {
+		g.sums[r] = g.dev.Scratch(src.Type(), src.Rows, src.Cols)
+	}
+	return g.sums[r], true
+}
+
+func (*dryGraph) Sum(int, nn.Reduction, tensor.Matrix, tensor.Matrix)     {}
+func (*dryGraph) SumGrad(int, nn.Reduction, tensor.Matrix, tensor.Matrix) {}
+func (*dryGraph) AddUp(tensor.Matrix)                                     {}
+
+func (*dryGraph) Attend(_ int, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {}
+
+func (*dryGraph) AttendGrad(_ int, _, _, _, _, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {}

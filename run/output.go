@@ -1,0 +1,92 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/train"
+)
+
+// tensors is what groups of arrays in a checkpoint are made of.
+type tensors = nn.Tensor
+
+// The files of a run's folder.
+const (
+	weightsFile = "model.safetensors"
+	configFile  = "config.json"
+)
+
+// runConfig is config.json: what prediction and export need beside the weights.
+type runConfig struct {
+	Format       string    `json:"format"`
+	Version      int       `json:"version"`
+	Model        nn.Config `json:"model"`
+	RowNormalize bool      `json:"row_normalize"`
+	Dataset      string    `json:"dataset"`
+	Classes      int       `json:"classes"`
+	BestEpoch    int       `json:"best_epoch"`
+	ValAccuracy  Number    `json:"val_accuracy"`
+	TestAccuracy Number    `json:"test_accuracy"`
+	Spec         Spec      `json:"spec"`
+}
+
+// checkRunFolder refuses to replace anything but an earlier run.
+func checkRunFolder(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkFolder("--out", filepath.Clean(dir))
+	}
+	if err != nil {
+		return mistake("--out", err.Error(), "a folder", "choose another name")
+	}
+	for _, e := range entries {
+		if e.Name() != weightsFile && e.Name() != configFile {
+			return mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run", "choose another name")
+		}
+	}
+	return nil
+}
+
+// writeRunFolder writes the best weights and config.json to a folder that
+// appears whole or not at all.
+func writeRunFolder(s *Spec, data *graph.Dataset, r *train.Result) (err error) {
+	dir := filepath.Clean(s.Out)
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp) // nothing is there any more once it was renamed
+	meta := map[string]string{"format": "pt", "model": s.Model, "dataset": data.Meta.Name}
+	if err := nn.SaveSafetensors(filepath.Join(tmp, weightsFile), r.Best, meta); err != nil {
+		return err
+	}
+	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, Dataset: data.Meta.Name,
+		Classes: data.Labels.Classes, BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, configFile), append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return err
+	}
+	old := tmp + ".old"
+	if err := os.Rename(dir, old); err == nil {
+		defer os.RemoveAll(old)
+	}
+	if err := os.Rename(tmp, dir); err != nil {
+		os.Rename(old, dir)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package run
+
+import (
+	"encoding/json"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"starling/graph"
+	"starling/train"
+)
+
+// Number is a float64 that may be unknown: NaN and infinity are null in JSON. All
+// others read back as exactly the same bits.
+type Number float64
+
+// MarshalJSON writes the shortest digits that read back as the same number.
+func (x Number) MarshalJSON() ([]byte, error) {
+	if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(x))
+}
+
+// UnmarshalJSON reads null as NaN.
+func (x *Number) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*x = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(x))
+}
+
+// numbers and floats convert lists; an empty list is [] in JSON, never null.
+func numbers(f []float64) []Number {
+	out := make([]Number, len(f))
+	for i, x := range f {
+		out[i] = Number(x)
+	}
+	return out
+}
+
+func floats(n []Number) []float64 {
+	out := make([]float64, len(n))
+	for i, x := range n {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+// Report is the one JSON object a run ends with. Epochs are counted from 0, so
+// that loss[best_epoch] is the loss of the best epoch; val_accuracy[i] was
+// measured after epoch measured[i].
+type Report struct {
+	Dataset      string   `json:"dataset"`
+	Model        string   `json:"model"`
+	Strategy     string   `json:"strategy"`
+	Workers      int      `json:"workers"`
+	Epochs       int      `json:"epochs"` // done
+	Loss         []Number `json:"loss"`
+	ValAccuracy  []Number `json:"val_accuracy"`
+	TestAccuracy Number   `json:"test_accuracy"` // of the best epoch
+	BestEpoch    int      `json:"best_epoch"`    // -1: none measured
+	EpochSeconds []Number `json:"epoch_seconds"`
+	PeakRSSBytes int64    `json:"peak_rss_bytes"`
+	Bytes        Bytes    `json:"bytes"`
+
+	Reason             string   `json:"reason"` // finished, early stop, interrupted
+	Measured           []int    `json:"measured"`
+	TrainAccuracy      []Number `json:"train_accuracy"`
+	TestAccuracies     []Number `json:"test_accuracies"`
+	BestValAccuracy    Number   `json:"best_val_accuracy"`
+	MedianEpochSeconds Number   `json:"median_epoch_seconds"`
+	Seconds            float64  `json:"seconds"` // of this process
+	Vertices           int64    `json:"vertices"`
+	Edges              int64    `json:"edges"`
+	Parameters         int      `json:"parameters"`
+	DevicePeakBytes    int64    `json:"device_peak_bytes"`
+	DevicePlannedBytes int64    `json:"device_planned_bytes"`
+	DType              string   `json:"dtype"`
+	SIMD               string   `json:"simd"`
+	CacheFirst         string   `json:"cache_first"`
+	Threads            int      `json:"threads"`
+	Seed               uint64   `json:"seed"`
+}
+
+// Bytes is what workers sent each other.
+type Bytes struct {
+	Total   int64            `json:"total"`
+	Planned int64            `json:"planned"`
+	ByKind  map[string]int64 `json:"by_kind"`
+	ByLink  map[string]int64 `json:"by_link"`
+}
+
+func newReport(s *Spec, data *graph.Dataset, p *Plan, r *train.Result) *Report {
+	return &Report{
+		Dataset: data.Meta.Name, Model: s.Model, Strategy: s.Strategy, Workers: s.Workers,
+		Epochs: len(r.Loss), Loss: numbers(r.Loss), ValAccuracy: numbers(r.Val), TestAccuracy: Number(r.TestMetric),
+		BestEpoch: r.BestEpoch, EpochSeconds: numbers(r.EpochSeconds), PeakRSSBytes: PeakRSS(),
+		Bytes:  Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}},
+		Reason: r.Reason, Measured: append([]int{}, r.Measured...), TrainAccuracy: numbers(r.Train), TestAccuracies: numbers(r.Test),
+		BestValAccuracy: Number(r.ValMetric), MedianEpochSeconds: Number(median(r.EpochSeconds)),
+		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: r.Parameters,
+		DevicePeakBytes: r.PeakBytes, DevicePlannedBytes: p.Matrices,
+		DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.threads(), Seed: s.Seed,
+	}
+}
+
+// median is NaN of nothing. The first epoch maps memory, so with several it is left out.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	if len(v) > 2 {
+		v = v[1:]
+	}
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// Write puts the report as one line of JSON into a file, whole or not at all, or
+// with "-" onto stdout.
+func (r *Report) Write(path string, stdout io.Writer) error { return writeJSON(r, path, stdout) }
+
+func writeJSON(v any, path string, stdout io.Writer) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b = append(b, '\n')
+	if path == "-" {
+		_, err := stdout.Write(b)
+		return err
+	}
+	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// checkFolder makes sure before a long run that a file can be written after it.
+func checkFolder(flag, path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	dir := "."
+	if i := strings.LastIndexByte(path, os.PathSeparator); i >= 0 {
+		dir = path[:i+1]
+	}
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return mistake(flag, path, "a file in a folder that exists", "make the folder "+dir+" first")
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return mistake(flag, path, "a file", "this is a folder: name a file in it")
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/graph"
+	"starling/tensor/simd"
+	"starling/train"
+)
+
+// saved is the spec as a checkpoint keeps it, with marks of the data it was run on.
+type saved struct {
+	Spec
+	Data dataMark `json:"data"`
+}
+
+// dataMark tells datasets apart.
+type dataMark struct {
+	Nodes    int64  `json:"nodes"`
+	Edges    int64  `json:"edges"`
+	Checksum string `json:"checksum"` // of meta.json, which holds those of the arrays
+}
+
+func markOf(d *graph.Dataset) dataMark { return dataMark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C} }
+
+// history is train.History in JSON, where numbers may be unknown.
+type history struct {
+	Loss         []Number `json:"loss"`
+	EpochSeconds []Number `json:"epoch_seconds"`
+	Measured     []int    `json:"measured"`
+	Train        []Number `json:"train"`
+	Val          []Number `json:"val"`
+	Test         []Number `json:"test"`
+	BestEpoch    int      `json:"best_epoch"`
+}
+
+// toCheckpoint is the state of a run as the disk keeps it.
+func toCheckpoint(s *Spec, mark dataMark, st *train.State) (*cluster.Checkpoint, error) {
+	h := &st.History
+	spec, err := json.Marshal(saved{*s, mark})
+	if err != nil {
+		return nil, err
+	}
+	hist, err := json.Marshal(history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: h.Measured,
+		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch})
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster.Checkpoint{Epoch: st.Epoch, Steps: st.Steps, Spec: spec, History: hist, Groups: map[string][]tensors{"model": st.Model, "optimiser": st.Optim}}
+	if st.Best != nil {
+		c.Groups["best"] = st.Best
+	}
+	return c, nil
+}
+
+// fromCheckpoint is the way back.
+func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
+	var spec saved
+	var h history
+	if err := json.Unmarshal(c.Spec, &spec); err != nil {
+		return nil, nil, fmt.Errorf("the checkpoint's spec: %w", err)
+	}
+	if err := json.Unmarshal(c.History, &h); err != nil {
+		return nil, nil, fmt.Errorf("the checkpoint's history: %w", err)
+	}
+	if n := len(h.Measured); len(h.Loss) != c.Epoch || len(h.Train) != n || len(h.Val) != n || len(h.Test) != n {
+		return nil, nil, fmt.Errorf("the checkpoint's history has %d losses and %d, %d, %d accuracies for %d epochs, %d of them measured",
+			len(h.Loss), len(h.Train), len(h.Val), len(h.Test), c.Epoch, n)
+	}
+	return &train.State{Epoch: c.Epoch, Steps: c.Steps, Model: c.Groups["model"], Optim: c.Groups["optimiser"], Best: c.Groups["best"],
+		History: train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: h.Measured,
+			Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch}}, &spec, nil
+}
+
+// continueFrom reads the latest checkpoint and makes sure that it is of this run.
+// It settles s.CacheFirst and s.SIMD as they were, so that the numbers go on the same.
+func (s *Spec) continueFrom(data *graph.Dataset, events event.Listener) (*train.State, error) {
+	c, err := cluster.Latest(s.CheckpointDir, func(text string) { events.On(event.Note{Text: "warning: " + text}) })
+	if errors.Is(err, cluster.ErrNoCheckpoint) {
+		return nil, mistake("--resume", err.Error(), "a checkpoint of this run", "check --checkpoint-dir, or start without --resume")
+	}
+	if err != nil {
+		return nil, err
+	}
+	st, before, err := fromCheckpoint(c)
+	if err != nil {
+		return nil, err
+	}
+	if before.Data != markOf(data) {
+		return nil, mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%d vertices, %d edges, checksum %s)", before.Data.Nodes, before.Data.Edges, before.Data.Checksum),
+			fmt.Sprintf("%d vertices, %d edges, checksum %s", data.Meta.Nodes, data.Meta.Edges, data.Meta.CRC32C), "give the dataset or the --checkpoint-dir of that run")
+	}
+	if s.CacheFirst == "auto" {
+		s.CacheFirst = before.CacheFirst
+	}
+	if s.SIMD == "auto" {
+		s.SIMD = before.SIMD
+		if level, err := simd.ParseLevel(before.SIMD); err == nil && level > simd.Supported() {
+			s.SIMD = simd.Supported().String()
+			before.SIMD = s.SIMD
+			events.On(event.Note{Text: fmt.Sprintf("warning: the checkpoint was computed with %v, which this processor lacks: results will differ in the last digits", level)})
+		}
+	}
+	if err := s.sameAs(&before.Spec); err != nil {
+		return nil, err
+	}
+	if s.Epochs < st.Epoch {
+		return nil, mistake("--epochs", fmt.Sprint(s.Epochs), fmt.Sprintf("at least the %d that the checkpoint has done", st.Epoch), "")
+	}
+	return st, nil
+}
+
+// sameAs names the first setting that would make the continuation another run.
+func (s *Spec) sameAs(before *Spec) error {
+	old := before.fields()
+	for i, f := range s.fields() {
+		if !f.free && !reflect.DeepEqual(f.value.Interface(), old[i].value.Interface()) {
+			return mistake(f.flag(), fmt.Sprint(f.value), fmt.Sprintf("%v, as the checkpoint in --checkpoint-dir was trained with", old[i].value),
+				"give the same setting, or another --checkpoint-dir without --resume")
+		}
+	}
+	return nil
+}

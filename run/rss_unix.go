@@ -1,0 +1,21 @@
+//go:build unix
+
+package run
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxRSS is what the kernel accounts, where there is no /proc.
+func maxRSS() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return int64(u.Maxrss) // bytes there, kilobytes elsewhere
+	}
+	return 1024 * int64(u.Maxrss)
+}

@@ -1,0 +1,400 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"starling/dataset"
+	"starling/event"
+	"starling/graph"
+	"starling/train"
+)
+
+// block writes a small block model and returns its folder.
+func block(t *testing.T, change func(*dataset.Params)) string {
+	t.Helper()
+	p := dataset.DefaultParams()
+	p.Nodes, p.Edges, p.Features, p.Classes = 300, 2400, 12, 4
+	if change != nil {
+		change(&p)
+	}
+	dir := filepath.Join(t.TempDir(), "block")
+	if _, err := dataset.Generate("sbm", p, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// quick is a spec small enough for tests.
+func quick(dir string) Spec {
+	s := Default()
+	s.Dataset, s.Layers, s.Hidden, s.Epochs = dir, 2, 16, 12
+	return s
+}
+
+func trained(t *testing.T, s Spec, events event.Listener) *Report {
+	t.Helper()
+	r, err := Train(context.Background(), s, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// timeless is a report without what depends on the clock and the machine's state.
+func timeless(r *Report) string {
+	c := *r
+	c.EpochSeconds, c.MedianEpochSeconds, c.Seconds, c.PeakRSSBytes, c.DevicePeakBytes = nil, 0, 0, 0, 0
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// models are the settings that resuming could get wrong.
+func models(dir string) map[string]Spec {
+	list := map[string]Spec{}
+	add := func(name string, change func(*Spec)) {
+		s := quick(dir)
+		change(&s)
+		list[name] = s
+	}
+	add("gcn", func(s *Spec) {})
+	add("batch norm, dropout on inputs, schedule", func(s *Spec) { s.Norm, s.InputDropout, s.Schedule = "batch", true, "step:3,0.5" })
+	add("sage with patience", func(s *Spec) { s.Model, s.Patience, s.LR, s.Aggregator = "sage", 3, 0.1, "gcn" })
+	add("gat, inductive", func(s *Spec) { s.Model, s.AttentionDropout, s.Inductive = "gat", 0.3, true })
+	add("deep, sgd", func(s *Spec) { s.Model, s.Layers, s.Optimizer, s.Momentum = "resgcn+", 4, "sgd", 0.9 })
+	add("bf16, seldom measured", func(s *Spec) { s.DType, s.EvalEvery, s.CacheFirst = "bf16", 5, "off" })
+	add("gin in double precision", func(s *Spec) { s.Model, s.DType, s.TrainEps = "gin", "f64", true })
+	return list
+}
+
+// after stops a run when so many epochs are done.
+func after(epochs int, stop context.CancelFunc) event.Listener {
+	return event.Func(func(e event.Event) {
+		if e, ok := e.(event.Epoch); ok && e.Epoch+1 == epochs {
+			stop()
+		}
+	})
+}
+
+// A run stopped twice and resumed each time ends as one never disturbed, bit for
+// bit: report, weights and all.
+func TestResumeIsExact(t *testing.T) {
+	dir := block(t, nil)
+	for name, s := range models(dir) {
+		t.Run(name, func(t *testing.T) {
+			tmp := t.TempDir()
+			s.Out = filepath.Join(tmp, "whole")
+			want := trained(t, s, nil)
+
+			s.Out, s.CheckpointDir, s.CheckpointEvery = filepath.Join(tmp, "pieces"), filepath.Join(tmp, "ck"), 4
+			for _, stop := range []int{2, 7} {
+				ctx, cancel := context.WithCancel(context.Background())
+				r, err := Train(ctx, s, after(stop, cancel))
+				cancel()
+				if err != nil || r.Reason != "interrupted" && want.Epochs > stop {
+					t.Fatal(r, err)
+				}
+				s.Resume, s.Threads = true, map[bool]int{true: 0, false: 2}[s.DType == "f64"]
+			}
+			s.Threads = 0
+			got := trained(t, s, nil)
+			if timeless(got) != timeless(want) {
+				t.Errorf("resumed\n%s\nwant\n%s", timeless(got), timeless(want))
+			}
+			for _, file := range []string{weightsFile} {
+				a, _ := os.ReadFile(filepath.Join(tmp, "whole", file))
+				b, _ := os.ReadFile(filepath.Join(tmp, "pieces", file))
+				if len(a) == 0 || string(a) != string(b) {
+					t.Errorf("%s differs", file)
+				}
+			}
+			if again := trained(t, s, nil); timeless(again) != timeless(want) {
+				t.Error("resuming a finished run changed it")
+			}
+		})
+	}
+}
+
+func TestSameSeedSameResult(t *testing.T) {
+	dir := block(t, nil)
+	s := quick(dir)
+	first := trained(t, s, nil)
+	if second := trained(t, s, nil); timeless(first) != timeless(second) {
+		t.Error("two runs differ")
+	}
+	s.Threads = 1
+	one := trained(t, s, nil)
+	s.Threads = 2
+	two := trained(t, s, nil)
+	for i := range one.Loss {
+		if d := math.Abs(float64(one.Loss[i] - two.Loss[i])); d > 1e-5 {
+			t.Fatalf("epoch %d: 1 and 2 threads differ by %g", i, d)
+		}
+	}
+}
+
+func TestLearns(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Epochs = 40
+	if r := trained(t, s, nil); r.TestAccuracy < 0.7 || r.Bytes.Total != 0 || r.Epochs != 40 || len(r.ValAccuracy) != 40 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Without validation and test vertices metrics are unknown, and still all works.
+func TestNoValidationSplit(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Val, p.Test = 0, 0 })
+	s := quick(dir)
+	s.CheckpointDir, s.JSON = filepath.Join(t.TempDir(), "ck"), filepath.Join(t.TempDir(), "r.json")
+	want := trained(t, s, nil)
+	if err := want.Write(s.JSON, nil); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(s.JSON)
+	if !strings.Contains(string(b), `"test_accuracy":null`) || !json.Valid(b) {
+		t.Errorf("%s", b)
+	}
+	s.Resume, s.Epochs = true, 13
+	if r := trained(t, s, nil); r.Epochs != 13 || r.BestEpoch != 12 {
+		t.Errorf("%+v", r)
+	}
+	s.Patience = 2
+	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--patience") {
+		t.Error(err)
+	}
+}
+
+func isMistake(err error, field string) bool {
+	return errors.Is(err, graph.ErrInput) && strings.Contains(err.Error(), field)
+}
+
+func TestContradictoryResume(t *testing.T) {
+	dir := block(t, nil)
+	s := quick(dir)
+	s.Epochs, s.CheckpointDir = 3, filepath.Join(t.TempDir(), "ck")
+	trained(t, s, nil)
+	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--checkpoint-dir") {
+		t.Error("checkpoints of an earlier run were not noticed:", err)
+	}
+	s.Resume = true
+	for flag, change := range map[string]func(*Spec){
+		"--model":         func(s *Spec) { s.Model = "sage" },
+		"--seed":          func(s *Spec) { s.Seed = 2 },
+		"--lr":            func(s *Spec) { s.LR = 0.5 },
+		"--weight-decay":  func(s *Spec) { s.WeightDecay = 0.5 },
+		"--cache-first":   func(s *Spec) { s.CacheFirst = "off" },
+		"--eval-every":    func(s *Spec) { s.EvalEvery = 2 },
+		"--epochs":        func(s *Spec) { s.Epochs = 2 },
+		"another dataset": func(s *Spec) { s.Dataset = block(t, func(p *dataset.Params) { p.Seed = 5 }) },
+		"no checkpoint":   func(s *Spec) { s.CheckpointDir = t.TempDir() },
+	} {
+		c := s
+		change(&c)
+		if _, err := Train(context.Background(), c, nil); !isMistake(err, flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+// The newest checkpoint is damaged: the one before it serves, with a warning, and
+// the result is the same.
+func TestResumePastADamagedCheckpoint(t *testing.T) {
+	s := quick(block(t, nil))
+	want := trained(t, s, nil)
+	s.Epochs, s.CheckpointDir, s.CheckpointEvery = 9, filepath.Join(t.TempDir(), "ck"), 3
+	trained(t, s, nil)
+	if err := os.Truncate(filepath.Join(s.CheckpointDir, "epoch-000009", "model.safetensors"), 100); err != nil {
+		t.Fatal(err)
+	}
+	var notes string
+	s.Resume, s.Epochs = true, 12
+	got := trained(t, s, event.Func(func(e event.Event) {
+		if n, ok := e.(event.Note); ok {
+			notes += n.Text
+		}
+	}))
+	if timeless(got) != timeless(want) || !strings.Contains(notes, "damaged") {
+		t.Errorf("%q\n%s\n%s", notes, timeless(got), timeless(want))
+	}
+}
+
+func TestSpecText(t *testing.T) {
+	s := quick("some where: with #signs")
+	s.LR, s.WeightDecay, s.Schedule, s.Seed = 0.1+0.2, 5e-4, "cosine:20,0", 1<<63
+	back, err := ParseSpec([]byte(s.String()))
+	if err != nil || back != s {
+		t.Fatalf("%v\n%+v\n%+v", err, back, s)
+	}
+	if d, err := ParseSpec(nil); err != nil || d != Default() {
+		t.Error(d, err)
+	}
+	if d, err := ParseSpec([]byte("# only a comment\nlr: 0.5\n")); err != nil || d.LR != 0.5 || d.Hidden != 256 {
+		t.Error(d, err)
+	}
+	for _, bad := range []string{"lrr: 1", "lr: fast", "layers: 1.5", "- a", "lr: [1]", "a: b: c", "layers: 99999999999999999999"} {
+		if _, err := ParseSpec([]byte(bad)); !errors.Is(err, graph.ErrInput) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add([]byte(Default().String()))
+	f.Add([]byte("lr: 0.5\nmodel: sage\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if s, err := ParseSpec(b); err == nil {
+			s.complete()
+			s.Validate()
+		}
+	})
+}
+
+func TestValidate(t *testing.T) {
+	for flag, change := range map[string]func(*Spec){
+		"--model":             func(s *Spec) { s.Model = "gnc" },
+		"did you mean gcn":    func(s *Spec) { s.Model = "gnc" },
+		"--mode":              func(s *Spec) { s.Mode = "mini" },
+		"not available yet":   func(s *Spec) { s.Workers = 4 },
+		"--strategy":          func(s *Spec) { s.Strategy = "sancus" },
+		"--layers":            func(s *Spec) { s.Layers = 0 },
+		"--dropout":           func(s *Spec) { s.Dropout = math.NaN() },
+		"--attention-dropout": func(s *Spec) { s.AttentionDropout = 0.5 },
+		"--heads":             func(s *Spec) { s.Heads = 8 },
+		"--momentum":          func(s *Spec) { s.Momentum = 0.9 },
+		"--resume":            func(s *Spec) { s.Resume = true },
+		"--patience":          func(s *Spec) { s.Patience, s.EvalEvery = 3, 0 },
+		"--norm":              func(s *Spec) { s.Model, s.Norm = "resgcn+", "none" },
+		"--hidden":            func(s *Spec) { s.Model, s.Hidden = "gat", 30 },
+		"--schedule":          func(s *Spec) { s.Schedule = "steps" },
+		"--trace":             func(s *Spec) { s.JSON, s.Trace = "a", "a" },
+		"--simd":              func(s *Spec) { s.SIMD = "neon" },
+		"--lr":                func(s *Spec) { s.LR = 0 },
+	} {
+		s := Default()
+		change(&s)
+		s.complete()
+		if err := s.Validate(); !isMistake(err, flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	s := Default()
+	if s.complete(); s.Validate() != nil || s.Norm != "none" {
+		t.Error(s.Validate())
+	}
+}
+
+// The plan's memory is what the device really uses: never less, and not much more.
+func TestPlanTellsTheMemory(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 10_000, 40_000, 40 })
+	data, err := graph.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	for name, s := range models(dir) {
+		s.complete()
+		s.resolve(data, "auto")
+		s.Epochs = 2
+		p, err := plan(&s, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt, err := s.options(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dev := s.device()
+		r, err := train.Full(context.Background(), dev, data, opt, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Kernels take a little scratch memory of their own.
+		if low, high := 0.9*float64(r.PeakBytes)-1<<18, 1.6*float64(r.PeakBytes); float64(p.Matrices) < low || float64(p.Matrices) > high {
+			t.Errorf("%s: planned %d, the device had %d at once", name, p.Matrices, r.PeakBytes)
+		}
+		dev.Close()
+	}
+}
+
+func TestDoesNotFit(t *testing.T) {
+	data, err := graph.Open(block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 20_000, 40_000 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	s := quick("")
+	s.Hidden = 128
+	s.complete()
+	s.resolve(data, "auto")
+	p, err := plan(&s, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		free int64
+		want string
+	}{
+		{p.Needed() - 1, "would fit: --cache-first off"},
+		{p.Needed() / 2, "would fit: --cache-first off --dtype bf16 --hidden 64 ("},
+		{p.Needed() / 100, "nothing smaller"},
+	} {
+		if err := s.fits(p, data, c.free); !isMistake(err, "memory") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d free: %v", c.free, err)
+		}
+	}
+	if err := s.fits(p, data, p.Needed()); err != nil {
+		t.Error(err)
+	}
+	s.MemoryCheck = false
+	if err := s.fits(p, data, 1); err != nil {
+		t.Error(err)
+	}
+	s.Hidden, s.Layers = 1<<16, 1000 // must not be tried on the way
+	if p, err := plan(&s, data); err != nil || p.Needed() < 1<<40 {
+		t.Error(p, err)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	in := []Number{0.1, Number(math.NaN()), 1e-320, Number(math.Inf(1)), 0.30000000000000004}
+	b, err := json.Marshal(in)
+	if err != nil || string(b) != "[0.1,null,1e-320,null,0.30000000000000004]" {
+		t.Fatal(string(b), err)
+	}
+	var out []Number
+	if err := json.Unmarshal(b, &out); err != nil || out[0] != in[0] || out[4] != in[4] || !math.IsNaN(float64(out[1])) {
+		t.Fatal(out, err)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"a", "", 1}, {"gnc", "gcn", 2}, {"kitten", "sitting", 3}} {
+		if got := distance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{9, 1}, 5}, {[]float64{9, 1, 2, 3}, 2}, {[]float64{9, 4, 1, 2, 3}, 2.5}} {
+		if got := median(c.v); got != c.want {
+			t.Errorf("%v: %g, want %g", c.v, got, c.want)
+		}
+	}
+}
+

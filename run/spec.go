@@ -1,0 +1,208 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/pflag"
+
+	"starling/graph"
+)
+
+// Spec is everything a user can say about a training run. The tag help becomes
+// the flag's help text. Fields tagged resume:"free" may differ between a run
+// and its continuation; all others decide the result.
+type Spec struct {
+	Dataset string `json:"dataset" yaml:"dataset" resume:"free"`
+
+	Model            string  `json:"model" yaml:"model" help:"gcn, sage, gat, gin, resgcn+, ressage+ or mlp"`
+	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph"`
+	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when; none on one worker"`
+	Workers          int     `json:"workers" yaml:"workers" help:"number of workers"`
+	Layers           int     `json:"layers" yaml:"layers" help:"number of layers"`
+	Hidden           int     `json:"hidden" yaml:"hidden" help:"width of hidden layers, all heads together"`
+	Heads            int     `json:"heads" yaml:"heads" help:"attention heads (gat)"`
+	OutHeads         int     `json:"out_heads" yaml:"out_heads" help:"heads the last layer averages (gat)"`
+	Dropout          float64 `json:"dropout" yaml:"dropout" help:"dropout between layers"`
+	InputDropout     bool    `json:"input_dropout" yaml:"input_dropout" help:"draw --dropout on the features too"`
+	AttentionDropout float64 `json:"attention_dropout" yaml:"attention_dropout" help:"dropout of attention coefficients (gat)"`
+	Norm             string  `json:"norm" yaml:"norm" help:"none, batch, layer, or auto: layer for res models, else none"`
+	Aggregator       string  `json:"aggregator" yaml:"aggregator" help:"mean or gcn (sage)"`
+	TrainEps         bool    `json:"train_eps" yaml:"train_eps" help:"train the weight of a vertex's own row (gin)"`
+
+	Optimizer   string  `json:"optimizer" yaml:"optimizer" help:"adam, adamw or sgd"`
+	LR          float64 `json:"lr" yaml:"lr" help:"learning rate"`
+	WeightDecay float64 `json:"weight_decay" yaml:"weight_decay" help:"weight decay (L2; decoupled with adamw)"`
+	DecayFirst  bool    `json:"decay_first" yaml:"decay_first" help:"decay only the first layer's weights"`
+	Momentum    float64 `json:"momentum" yaml:"momentum" help:"momentum (sgd)"`
+	Nesterov    bool    `json:"nesterov" yaml:"nesterov" help:"Nesterov momentum (sgd)"`
+	Schedule    string  `json:"schedule" yaml:"schedule" help:"learning rate over epochs: none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]"`
+
+	Epochs    int    `json:"epochs" yaml:"epochs" help:"epochs to train" resume:"free"`
+	EvalEvery int    `json:"eval_every" yaml:"eval_every" help:"measure accuracy every so many epochs; 0: only after the last"`
+	Patience  int    `json:"patience" yaml:"patience" help:"stop after so many epochs without a better validation accuracy; 0: never"`
+	Seed      uint64 `json:"seed" yaml:"seed" help:"of all random draws"`
+	Inductive bool   `json:"inductive" yaml:"inductive" help:"train on the subgraph of the training vertices, measure on the whole graph"`
+
+	RowNormalize bool   `json:"row_normalize" yaml:"row_normalize" help:"scale each vertex's features to sum to one"`
+	DType        string `json:"dtype" yaml:"dtype" help:"storage of features and activations: f32, bf16, or f64 for the slow reference device"`
+	CacheFirst   string `json:"cache_first" yaml:"cache_first" help:"keep the first layer's sums over dense features, one matrix of vertices x features more: auto, on or off"`
+	SIMD         string `json:"simd" yaml:"simd" help:"instruction set: auto, generic, avx2, avx512 or amx"`
+	Threads      int    `json:"threads" yaml:"threads" help:"cores to use; 0: all" resume:"free"`
+	MemoryCheck  bool   `json:"memory_check" yaml:"memory_check" help:"refuse to start when the predicted memory does not fit" resume:"free"`
+
+	CheckpointDir   string `json:"checkpoint_dir" yaml:"checkpoint_dir" help:"folder for checkpoints" resume:"free"`
+	CheckpointEvery int    `json:"checkpoint_every" yaml:"checkpoint_every" help:"epochs between checkpoints; 0: only at the end or when interrupted" resume:"free"`
+	KeepCheckpoints int    `json:"keep_checkpoints" yaml:"keep_checkpoints" help:"newest checkpoints to keep" resume:"free"`
+	Resume          bool   `json:"resume" yaml:"resume" help:"go on from the latest checkpoint in --checkpoint-dir" resume:"free"`
+
+	JSON   string `json:"json" yaml:"json" help:"write the result to this file, - for standard output" resume:"free"`
+	Events string `json:"events" yaml:"events" help:"write every event of the run to this file, a line of JSON each" resume:"free"`
+	Trace  string `json:"trace" yaml:"trace" help:"write a timeline to this file, for ui.perfetto.dev" resume:"free"`
+	Out    string `json:"out" yaml:"out" help:"write the best weights (safetensors) and config.json to this folder" resume:"free"`
+	Quiet  bool   `json:"quiet" yaml:"quiet" help:"show nothing while training" resume:"free"`
+}
+
+// Default is what a run is when nothing is said.
+func Default() Spec {
+	return Spec{
+		Model: "gcn", Mode: "full", Strategy: "none", Workers: 1,
+		Layers: 3, Hidden: 256, Heads: 4, OutHeads: 1, Dropout: 0.5, Norm: "auto", Aggregator: "mean",
+		Optimizer: "adam", LR: 0.01, Schedule: "none",
+		Epochs: 200, EvalEvery: 1, Seed: 1,
+		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,
+		CheckpointEvery: 10, KeepCheckpoints: 3,
+	}
+}
+
+// field is one setting of a spec.
+type field struct {
+	name  string // weight_decay
+	help  string
+	free  bool // may differ when a run is resumed
+	value reflect.Value
+}
+
+// flag is the setting's name on the command line.
+func (f field) flag() string { return "--" + strings.ReplaceAll(f.name, "_", "-") }
+
+// fields lists the settings of s in order.
+func (s *Spec) fields() []field {
+	v := reflect.ValueOf(s).Elem()
+	var out []field
+	for i := range v.NumField() {
+		t := v.Type().Field(i)
+		out = append(out, field{name: t.Tag.Get("json"), help: t.Tag.Get("help"), free: t.Tag.Get("resume") == "free", value: v.Field(i)})
+	}
+	return out
+}
+
+// Flags registers a flag for every setting but the dataset, with the present
+// values as defaults.
+func (s *Spec) Flags(fs *pflag.FlagSet) {
+	for _, f := range s.fields() {
+		if f.help == "" {
+			continue
+		}
+		name := strings.TrimPrefix(f.flag(), "--")
+		switch p := f.value.Addr().Interface().(type) {
+		case *string:
+			fs.StringVar(p, name, *p, f.help)
+		case *int:
+			fs.IntVar(p, name, *p, f.help)
+		case *uint64:
+			fs.Uint64Var(p, name, *p, f.help)
+		case *float64:
+			fs.Float64Var(p, name, *p, f.help)
+		case *bool:
+			fs.BoolVar(p, name, *p, f.help)
+		}
+	}
+}
+
+const maxSpecBytes = 1 << 20
+
+// LoadFile sets s to the defaults with what the file at path says, and then again
+// to what was said on the command line: flags win over the file.
+func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return &graph.InputError{File: path, Field: "--config", Found: err.Error(), Want: "a starling.yaml", Fix: "starling train DIR --dry-run prints one"}
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))
+	if err != nil {
+		return err
+	}
+	said := map[string]string{}
+	fs.Visit(func(f *pflag.Flag) { said[f.Name] = f.Value.String() })
+	read, err := ParseSpec(b)
+	if err != nil {
+		return inFile(path, err)
+	}
+	*s = read
+	for name, value := range said {
+		if err := fs.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ParseSpec reads the text form: settings that are left out have their defaults,
+// unknown ones are refused.
+func ParseSpec(b []byte) (Spec, error) {
+	s := Default()
+	if len(b) > maxSpecBytes {
+		return s, &graph.InputError{Found: "a file too large for a spec", Want: fmt.Sprintf("at most %d bytes", maxSpecBytes)}
+	}
+	if len(bytes.TrimSpace(b)) == 0 {
+		return s, nil
+	}
+	if err := yaml.UnmarshalWithOptions(b, &s, yaml.Strict()); err != nil {
+		text, _, _ := strings.Cut(yaml.FormatError(err, false, false), "\n")
+		return s, &graph.InputError{Found: text, Want: "settings as starling train DIR --dry-run prints them"}
+	}
+	return s, wholeNumbers(&s, b)
+}
+
+// wholeNumbers refuses 1.5 layers, which the YAML reader would quietly cut to 1.
+func wholeNumbers(s *Spec, b []byte) error {
+	var given map[string]any
+	if err := yaml.Unmarshal(b, &given); err != nil {
+		return &graph.InputError{Found: "no settings", Want: "name: value lines"}
+	}
+	for _, f := range s.fields() {
+		x, ok := given[f.name].(float64)
+		if kind := f.value.Kind(); ok && (kind == reflect.Int || kind == reflect.Uint64) {
+			return &graph.InputError{Field: f.name, Found: fmt.Sprint(x), Want: "a whole number"}
+		}
+	}
+	return nil
+}
+
+// String is the text form, YAML.
+func (s Spec) String() string {
+	b, err := yaml.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("run: a spec that is no YAML: %v", err)) // plain fields always are
+	}
+	return string(b)
+}
+
+// inFile names the file in an InputError.
+func inFile(path string, err error) error {
+	var in *graph.InputError
+	if errors.As(err, &in) {
+		named := *in
+		named.File = path
+		return &named
+	}
+	return err
+}

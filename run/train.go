@@ -1,0 +1,250 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+	"starling/tensor/simd"
+	"starling/train"
+)
+
+// prepared is a run that can start: its spec settled, its data open, its plan made.
+type prepared struct {
+	spec Spec
+	data *graph.Dataset
+	plan *Plan
+	from *train.State // nil: from the beginning
+}
+
+// DryRun is the spec with all defaults filled in and what the run would need.
+func DryRun(s Spec, events event.Listener) (Spec, *Plan, error) {
+	p, err := prepare(s, event.All(events))
+	if err != nil {
+		return s, nil, err
+	}
+	defer p.data.Close()
+	return p.spec, p.plan, nil
+}
+
+// prepare checks all that can be checked before the first epoch.
+func prepare(s Spec, events event.Listener) (*prepared, error) {
+	s.complete()
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace}} {
+		if err := checkFolder(f.flag, f.path); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkRunFolder(s.Out); err != nil {
+		return nil, err
+	}
+	data, err := openForTraining(s.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{spec: s, data: data}
+	if err := p.settle(events); err != nil {
+		data.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// settle compares the spec with the data, the checkpoints and the machine.
+func (p *prepared) settle(events event.Listener) (err error) {
+	s := &p.spec
+	if s.Patience > 0 && len(p.data.Splits.Val) == 0 {
+		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
+	}
+	if err := s.checkpoints(p, events); err != nil {
+		return err
+	}
+	s.resolve(p.data, simd.Best().String())
+	if p.plan, err = plan(s, p.data); err != nil {
+		return err
+	}
+	return s.fits(p.plan, p.data, memoryFree())
+}
+
+// checkpoints reads the one to go on from, or makes sure that no other run's are there.
+func (s *Spec) checkpoints(p *prepared, events event.Listener) (err error) {
+	if s.Resume {
+		p.from, err = s.continueFrom(p.data, events)
+		return err
+	}
+	if s.CheckpointDir == "" {
+		return nil
+	}
+	there, err := cluster.Epochs(s.CheckpointDir)
+	if err == nil && len(there) > 0 {
+		return mistake("--checkpoint-dir", fmt.Sprintf("%s with %d checkpoints of an earlier run", s.CheckpointDir, len(there)), "an empty folder", "go on from them with --resume, or choose another folder")
+	}
+	return err
+}
+
+// openForTraining maps a dataset and checks what training will rely on. A pass over
+// everything costs less than an epoch, which reads it all anyway.
+func openForTraining(dir string) (*graph.Dataset, error) {
+	if dir == "" {
+		return nil, &graph.InputError{Field: "DIR", Found: "no dataset", Want: "a dataset folder", Fix: "make one with starling generate or starling import"}
+	}
+	d, err := graph.OpenWith(dir, graph.OpenOptions{CheckFeatures: true})
+	if err != nil {
+		return nil, err
+	}
+	if 4*d.Graph.Edges() > graph.SmallArray {
+		err = inFile(dir, d.Graph.Validate())
+	}
+	lack := func(what string) error {
+		return &graph.InputError{File: dir, Found: "no " + what, Want: "a dataset with features, labels and a training split", Fix: "import or generate it with " + what}
+	}
+	switch {
+	case err != nil:
+	case d.Features == nil:
+		err = lack("features")
+	case d.Labels == nil:
+		err = lack("labels")
+	case len(d.Splits.Train) == 0:
+		err = lack("a training split")
+	}
+	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// threads is the number of cores the run uses.
+func (s *Spec) threads() int {
+	switch {
+	case s.DType == "f64":
+		return 1
+	case s.Threads > 0:
+		return s.Threads
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// Train runs s. When ctx ends it finishes the epoch, saves, and returns a report
+// with reason "interrupted". What s asks to write is written before it returns,
+// except the report itself, which is the caller's.
+func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
+	start := time.Now()
+	events = event.All(events)
+	p, err := prepare(s, events)
+	if err != nil {
+		return nil, err
+	}
+	defer p.data.Close()
+	events, finish, err := p.listeners(events)
+	if err != nil {
+		return nil, err
+	}
+	result, err := p.train(ctx, events)
+	if err == nil && p.spec.Out != "" {
+		err = writeRunFolder(&p.spec, p.data, result)
+	}
+	if err == nil {
+		events.On(event.Done{Reason: result.Reason, Epochs: len(result.Loss), BestEpoch: result.BestEpoch,
+			Val: result.ValMetric, Test: result.TestMetric, Seconds: time.Since(start).Seconds()})
+	}
+	if err := errors.Join(err, finish()); err != nil {
+		return nil, err
+	}
+	report := newReport(&p.spec, p.data, p.plan, result)
+	report.Seconds = time.Since(start).Seconds()
+	return report, nil
+}
+
+// train runs the loop, with checkpoints if they are asked for.
+func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Result, error) {
+	s := &p.spec
+	dev := s.device()
+	defer dev.Close()
+	opt, err := s.options(p.data)
+	if err != nil {
+		return nil, err
+	}
+	opt.Resume = p.from
+	if s.CheckpointDir == "" {
+		return train.Full(ctx, dev, p.data, opt, events)
+	}
+	last := -1
+	if p.from != nil {
+		last = p.from.Epoch
+	}
+	saver := cluster.NewSaver(s.CheckpointDir, s.KeepCheckpoints, last, func(path string, epoch int, bytes int64) {
+		events.On(event.Saved{Path: path, Epoch: epoch, Bytes: bytes})
+	})
+	mark := markOf(p.data)
+	opt.SaveEvery = s.CheckpointEvery
+	opt.Save = func(st *train.State) error {
+		c, err := toCheckpoint(s, mark, st)
+		if err != nil {
+			return err
+		}
+		return saver.Save(c)
+	}
+	result, err := train.Full(ctx, dev, p.data, opt, events)
+	if e := saver.Wait(); e != nil {
+		err = errors.Join(err, fmt.Errorf("checkpoint: %w", e))
+	}
+	return result, err
+}
+
+// options are s as the loop wants them.
+func (s *Spec) options(data *graph.Dataset) (train.Options, error) {
+	schedule, err := nn.ParseSchedule(s.Schedule)
+	if err != nil {
+		return train.Options{}, mistake("--schedule", err.Error(), "", "")
+	}
+	opt := train.Options{Model: s.modelConfig(data), Optim: s.optimConfig(), Schedule: schedule, Epochs: s.Epochs, EvalEvery: s.EvalEvery,
+		Patience: s.Patience, Seed: s.Seed, Inductive: s.Inductive, Rows: s.rows(), CacheFirst: s.CacheFirst == "on", RowNormalise: s.RowNormalize}
+	for _, err := range []error{opt.Model.Validate(), opt.Optim.Validate()} {
+		if err != nil {
+			return opt, &graph.InputError{Found: err.Error()}
+		}
+	}
+	return opt, nil
+}
+
+// listeners adds the files that s asks for; finish completes them.
+func (p *prepared) listeners(events event.Listener) (all event.Listener, finish func() error, err error) {
+	list := []event.Listener{events}
+	var ends []func() error
+	finish = func() (err error) {
+		for _, end := range ends {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
+	if p.spec.Trace != "" {
+		trace, err := event.NewTrace(p.spec.Trace)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, ends = append(list, trace), append(ends, trace.Close)
+	}
+	if p.spec.Events != "" {
+		f, err := os.Create(p.spec.Events)
+		if err != nil {
+			return nil, nil, errors.Join(err, finish())
+		}
+		lines := event.NewJSONLines(f)
+		list, ends = append(list, lines), append(ends, func() error { return errors.Join(lines.Err(), f.Close()) })
+	}
+	return event.Locked(event.All(list...)), finish, nil
+}
+
+var _ tensor.Device = (*dry)(nil)

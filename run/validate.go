@@ -1,0 +1,232 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+	"starling/tensor/simd"
+)
+
+// complete fills in what follows from other settings.
+func (s *Spec) complete() {
+	if s.Norm == "auto" {
+		s.Norm = "none"
+		if strings.HasPrefix(s.Model, "res") {
+			s.Norm = "layer"
+		}
+	}
+}
+
+// mistake is a setting that cannot be.
+func mistake(flag, found, want, fix string) error {
+	return &graph.InputError{Field: flag, Found: found, Want: want, Fix: fix}
+}
+
+// Validate names the first setting that makes no sense, or contradicts another.
+func (s *Spec) Validate() error {
+	for _, check := range []func() error{s.checkNames, s.checkNumbers, s.checkUnused, s.checkFiles} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Spec) checkNames() error {
+	for _, f := range []struct {
+		flag, value string
+		known       []string
+	}{
+		{"--model", s.Model, nn.Models},
+		{"--norm", s.Norm, []string{"auto", "none", "batch", "layer"}},
+		{"--aggregator", s.Aggregator, []string{"mean", "gcn"}},
+		{"--optimizer", s.Optimizer, nn.Optimisers},
+		{"--dtype", s.DType, []string{"f32", "bf16", "f64"}},
+		{"--cache-first", s.CacheFirst, []string{"auto", "on", "off"}},
+		{"--simd", s.SIMD, []string{"auto", "generic", "avx2", "avx512", "amx"}},
+	} {
+		if !slices.Contains(f.known, f.value) {
+			return mistake(f.flag, fmt.Sprintf("%q", f.value), "one of "+strings.Join(f.known, ", "), suggest(f.value, f.known))
+		}
+	}
+	switch {
+	case s.Mode != "full":
+		return mistake("--mode", fmt.Sprintf("%q", s.Mode), "full", "other modes are not available yet in this version")
+	case s.Strategy != "none":
+		return mistake("--strategy", fmt.Sprintf("%q", s.Strategy), "none", "strategies for several workers are not available yet in this version")
+	case s.Workers != 1:
+		return mistake("--workers", fmt.Sprint(s.Workers), "1", "several workers are not available yet in this version; --threads uses several cores")
+	}
+	if level, err := simd.ParseLevel(s.SIMD); err == nil && level > simd.Supported() {
+		return mistake("--simd", s.SIMD, "at most "+simd.Supported().String()+" on this processor", "use --simd auto")
+	}
+	_, err := nn.ParseSchedule(s.Schedule)
+	if err != nil {
+		return mistake("--schedule", fmt.Sprintf("%q", s.Schedule), "none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]", "for example step:100,0.5")
+	}
+	return nil
+}
+
+func (s *Spec) checkNumbers() error {
+	for _, f := range []struct {
+		flag     string
+		value    int
+		min, max int
+	}{
+		{"--layers", s.Layers, 1, 1000},
+		{"--hidden", s.Hidden, 1, 1 << 16},
+		{"--heads", s.Heads, 1, 1 << 16},
+		{"--out-heads", s.OutHeads, 1, 1 << 16},
+		{"--epochs", s.Epochs, 1, 1e8},
+		{"--eval-every", s.EvalEvery, 0, 1e8},
+		{"--patience", s.Patience, 0, 1e8},
+		{"--threads", s.Threads, 0, 4096},
+		{"--checkpoint-every", s.CheckpointEvery, 0, 1e8},
+		{"--keep-checkpoints", s.KeepCheckpoints, 1, 1e6},
+	} {
+		if f.value < f.min || f.value > f.max {
+			return mistake(f.flag, fmt.Sprint(f.value), fmt.Sprintf("%d to %d", f.min, f.max), "")
+		}
+	}
+	for _, f := range []struct {
+		flag  string
+		value float64
+	}{{"--dropout", s.Dropout}, {"--attention-dropout", s.AttentionDropout}, {"--momentum", s.Momentum}} {
+		if !(f.value >= 0 && f.value < 1) {
+			return mistake(f.flag, fmt.Sprint(f.value), "at least 0 and below 1", "")
+		}
+	}
+	switch {
+	case !(s.LR > 0 && s.LR <= 1e6):
+		return mistake("--lr", fmt.Sprint(s.LR), "above 0", "")
+	case !(s.WeightDecay >= 0 && s.WeightDecay <= 1e6):
+		return mistake("--weight-decay", fmt.Sprint(s.WeightDecay), "0 or above", "")
+	}
+	return nil
+}
+
+// checkUnused refuses settings that would be without effect: whoever gives one
+// expects it to matter.
+func (s *Spec) checkUnused() error {
+	d := Default()
+	for _, f := range []struct {
+		flag   string
+		given  bool
+		works  bool
+		reason string
+	}{
+		{"--heads", s.Heads != d.Heads, s.Model == "gat", "only --model gat has heads"},
+		{"--out-heads", s.OutHeads != d.OutHeads, s.Model == "gat", "only --model gat has heads"},
+		{"--attention-dropout", s.AttentionDropout != 0, s.Model == "gat", "only --model gat has attention"},
+		{"--aggregator", s.Aggregator != d.Aggregator, s.Model == "sage", "only --model sage has a choice of aggregators"},
+		{"--train-eps", s.TrainEps, s.Model == "gin", "only --model gin has an epsilon"},
+		{"--norm", s.Norm == "none", !strings.HasPrefix(s.Model, "res"), s.Model + " normalises before every layer: use batch or layer"},
+		{"--momentum", s.Momentum != 0, s.Optimizer == "sgd", "only --optimizer sgd has momentum"},
+		{"--nesterov", s.Nesterov, s.Momentum > 0, "it needs a --momentum above 0"},
+		{"--decay-first", s.DecayFirst, s.WeightDecay > 0, "it needs a --weight-decay above 0"},
+		{"--input-dropout", s.InputDropout, s.Dropout > 0, "it needs a --dropout above 0"},
+		{"--patience", s.Patience > 0, s.EvalEvery > 0, "it needs measurements: --eval-every 1 or more"},
+		{"--resume", s.Resume, s.CheckpointDir != "", "it needs the --checkpoint-dir to go on from"},
+		{"--threads", s.Threads > 1, s.DType != "f64", "the reference device of --dtype f64 uses one core"},
+		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
+	} {
+		if f.given && !f.works {
+			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
+		}
+	}
+	if s.Model == "gat" && s.Layers > 1 && s.Hidden%s.Heads != 0 {
+		return mistake("--hidden", fmt.Sprint(s.Hidden), fmt.Sprintf("a multiple of the %d heads", s.Heads), "hidden is the width of all heads together")
+	}
+	return nil
+}
+
+func (s *Spec) checkFiles() error {
+	given := map[string]string{}
+	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace}, {"--out", s.Out}, {"--checkpoint-dir", s.CheckpointDir}} {
+		if f.path == "" || f.path == "-" && f.flag == "--json" {
+			continue
+		}
+		if other, ok := given[f.path]; ok {
+			return mistake(f.flag, f.path+", as "+other, "a place of its own", "")
+		}
+		given[f.path] = f.flag
+	}
+	return nil
+}
+
+// suggest names what was perhaps meant.
+func suggest(word string, known []string) string {
+	best, score := "", 3
+	for _, k := range known {
+		if d := distance(word, k); d < score {
+			best, score = k, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "did you mean " + best + "?"
+}
+
+// distance is Levenshtein's: the edits that turn a into b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// modelConfig is the model that s describes for a dataset.
+func (s *Spec) modelConfig(data *graph.Dataset) nn.Config {
+	return nn.Config{Model: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, OutHeads: s.OutHeads,
+		Dropout: s.Dropout, InputDropout: s.InputDropout, AttentionDropout: s.AttentionDropout,
+		Norm: s.Norm, Aggregator: s.Aggregator, TrainEps: s.TrainEps,
+		In: data.Features.Cols, Out: data.Labels.Classes}
+}
+
+// optimConfig is the optimiser that s describes.
+func (s *Spec) optimConfig() nn.OptimConfig {
+	c := nn.DefaultOptim()
+	c.Name, c.LR, c.WeightDecay, c.DecayFirst = s.Optimizer, s.LR, s.WeightDecay, s.DecayFirst
+	c.Momentum, c.Nesterov = s.Momentum, s.Nesterov
+	return c
+}
+
+// rows is the storage type of activations.
+func (s *Spec) rows() tensor.DType {
+	switch s.DType {
+	case "bf16":
+		return tensor.BF16
+	case "f64":
+		return tensor.F64
+	}
+	return tensor.F32
+}
+
+// device is what the run computes with.
+func (s *Spec) device() tensor.Device {
+	if s.DType == "f64" {
+		return tensor.NewRef()
+	}
+	if level, err := simd.ParseLevel(s.SIMD); err == nil {
+		return tensor.NewCPULevel(s.Threads, level)
+	}
+	return tensor.NewCPU(s.Threads)
+}
