@@ -33,8 +33,7 @@ type block struct {
 	line     int64 // lines in it
 	src, dst []uint32
 	weights  []float32
-	names    []string // when ids are names: what src and dst number
-	most     uint32   // when ids are numbers: the largest
+	most     uint32 // when ids are numbers: the largest
 	err      *lineError
 }
 
@@ -316,22 +315,19 @@ func smallNumber(s []byte) (uint32, bool) {
 	return uint32(x), x < math.MaxUint32
 }
 
-// parseNames numbers ids in order of appearance within the block.
-func parseNames(b *block, lay layout, weighted bool) {
-	seen := map[string]uint32{}
-	number := func(s []byte) uint32 {
-		x, ok := seen[string(s)]
-		if !ok {
-			name := string(s)
-			x = uint32(len(b.names))
-			seen[name] = x
-			b.names = append(b.names, name)
-		}
-		return x
+// parseNames numbers ids by a table that all blocks share.
+func parseNames(t *nameTable) func(*block, layout, bool) {
+	return func(b *block, lay layout, weighted bool) {
+		seen := uint64(b.index) << 32
+		b.eachLine(lay, weighted, func(u, v []byte) error {
+			x, ok1 := t.number(u, seen)
+			y, ok2 := t.number(v, seen+1)
+			seen += 2
+			if !ok1 || !ok2 {
+				return errTooManyNames
+			}
+			b.src, b.dst = append(b.src, x), append(b.dst, y)
+			return nil
+		})
 	}
-	b.eachLine(lay, weighted, func(u, v []byte) error {
-		x := number(u)
-		b.src, b.dst = append(b.src, x), append(b.dst, number(v))
-		return nil
-	})
 }

@@ -43,8 +43,9 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 		if opt.Nodes > 0 {
 			return nil, badFile(path, "", "ids that are no whole numbers below 2^32", fmt.Sprintf("0 to %d, as --nodes says", opt.Nodes-1), "leave --nodes out to have ids mapped")
 		}
-		if e, err = readEdges(path, lay, opt, parseNames); err == nil {
-			ids, err = namedIDs(e, tables)
+		names := newNameTable()
+		if e, err = readEdges(path, lay, opt, parseNames(names)); err == nil {
+			ids, err = namedIDs(e, names, tables)
 		}
 	}
 	if err != nil {

@@ -446,6 +446,7 @@ func FuzzEdgeList(f *testing.F) {
 
 func FuzzVertexTables(f *testing.F) {
 	f.Add([]byte("id,label\n0,a\n1,b\n"), []byte("0,1,2\n1,3,4\n"))
+	f.Add([]byte("id,0\n0,0\n1,A"), []byte("0,0,,0")) // a bad first row is no header
 	edges := written(f, "e", "0 1\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, labels, features []byte) {

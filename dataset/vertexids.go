@@ -1,8 +1,8 @@
 package dataset
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -44,13 +44,7 @@ func numericIDs(e *edges, t tables, opt ImportOptions) (*idMap, error) {
 	if ranks.n == int(most)+1 {
 		return asTheyAre(ranks.n), nil
 	}
-	graph.Parallel(int64(len(e.blocks)), 1, func(lo, hi int64) {
-		for _, b := range e.blocks[lo:hi] {
-			for i := range b.src {
-				b.src[i], b.dst[i] = ranks.of(b.src[i]), ranks.of(b.dst[i])
-			}
-		}
-	})
+	e.renumber(ranks.of)
 	return &idMap{n: ranks.n, ints: ranks.list(), find: func(id string) (uint32, bool) {
 		x, ok := smallNumber([]byte(id))
 		if !ok || !ranks.has(x) {
@@ -58,6 +52,17 @@ func numericIDs(e *edges, t tables, opt ImportOptions) (*idMap, error) {
 		}
 		return ranks.of(x), true
 	}}, nil
+}
+
+// renumber replaces every end of every edge.
+func (e *edges) renumber(to func(uint32) uint32) {
+	graph.Parallel(int64(len(e.blocks)), 1, func(lo, hi int64) {
+		for _, b := range e.blocks[lo:hi] {
+			for i := range b.src {
+				b.src[i], b.dst[i] = to(b.src[i]), to(b.dst[i])
+			}
+		}
+	})
 }
 
 func asTheyAre(n int) *idMap {
@@ -138,78 +143,63 @@ func (r *ranks) list() []int64 {
 
 // namedIDs numbers names in order of first appearance, or by value if all of them
 // turn out to be whole numbers after all (too large or negative for numericIDs).
-func namedIDs(e *edges, t tables) (*idMap, error) {
-	number := map[string]uint32{}
-	var names []string
-	add := func(name string) uint32 {
-		x, ok := number[name]
-		if !ok {
-			x = uint32(len(names))
-			number[name] = x
-			names = append(names, name)
+func namedIDs(e *edges, t *nameTable, tab tables) (*idMap, error) {
+	seen := uint64(len(e.blocks)) << 32
+	for _, id := range tab.ids() {
+		if _, ok := t.number([]byte(id), seen); !ok {
+			return nil, errTooManyNames
 		}
-		return x
+		seen++
 	}
-	for _, b := range e.blocks {
-		local := make([]uint32, len(b.names))
-		for i, name := range b.names {
-			local[i] = add(name)
-		}
-		b.names = nil
-		for i := range b.src {
-			b.src[i], b.dst[i] = local[b.src[i]], local[b.dst[i]]
-		}
+	names, to := t.inOrder()
+	values, numbers := wholeNumbers(names)
+	if numbers {
+		sortByValue(values, to)
 	}
-	for _, id := range t.ids() {
-		add(id)
-	}
-	if int64(len(names)) > math.MaxUint32 {
-		return nil, badFile("", "ids", fmt.Sprint(len(names)), "fewer than 2^32", "split the graph")
-	}
-	m := &idMap{n: len(names), texts: names, find: func(id string) (uint32, bool) {
-		x, ok := number[id]
-		return x, ok
-	}}
-	m.sortNumbers(e, number)
-	return m, nil
-}
-
-// sortNumbers renumbers by value when every name is a whole number.
-func (m *idMap) sortNumbers(e *edges, number map[string]uint32) {
-	values := make([]int64, m.n)
-	for v, name := range m.texts {
-		x, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || strconv.FormatInt(x, 10) != name {
-			return
-		}
-		values[v] = x
-	}
-	order := make([]uint32, m.n)
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		if values[a] < values[b] {
-			return -1
-		}
-		return 1
-	})
-	to := make([]uint32, m.n)
-	m.ints = make([]int64, m.n)
-	for i, v := range order {
-		to[v], m.ints[i] = uint32(i), values[v]
-	}
-	for _, b := range e.blocks {
-		for i := range b.src {
-			b.src[i], b.dst[i] = to[b.src[i]], to[b.dst[i]]
-		}
-	}
-	m.texts = nil
-	m.find = func(id string) (uint32, bool) {
-		x, ok := number[id]
+	e.renumber(func(x uint32) uint32 { return to[x&(shards-1)][x/shards] })
+	m := &idMap{n: len(names), find: func(id string) (uint32, bool) {
+		x, ok := t.find([]byte(id))
 		if !ok {
 			return 0, false
 		}
-		return to[x], true
+		return to[x&(shards-1)][x/shards], true
+	}}
+	if numbers {
+		m.ints = values
+	} else {
+		m.texts = names
+	}
+	return m, nil
+}
+
+// wholeNumbers reads every name as a number; false if one is not written as one.
+func wholeNumbers(names []string) ([]int64, bool) {
+	values := make([]int64, len(names))
+	for v, name := range names {
+		x, err := strconv.ParseInt(name, 10, 64)
+		if err != nil || strconv.FormatInt(x, 10) != name {
+			return nil, false
+		}
+		values[v] = x
+	}
+	return values, true
+}
+
+// sortByValue sorts values and renumbers what to leads to accordingly.
+func sortByValue(values []int64, to [][]uint32) {
+	order := make([]uint32, len(values))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(values[a], values[b]) })
+	rank := make([]uint32, len(values))
+	for i, v := range order {
+		rank[v] = uint32(i)
+	}
+	slices.Sort(values)
+	for _, numbers := range to {
+		for i, v := range numbers {
+			numbers[i] = rank[v]
+		}
 	}
 }

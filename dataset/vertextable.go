@@ -72,8 +72,10 @@ func (t tables) numbers() ([]uint32, error) {
 	return out, nil
 }
 
-// eachRow reads a file of id,value,… lines; a first row that f rejects is taken
-// for a header.
+// header is what a table answers when a row holds the names of its columns.
+const header = "the names of columns on the first line only"
+
+// eachRow reads a file of id,value,… lines. f answers "" or what it wanted.
 func eachRow(path string, f func(id string, fields []string) (bad string)) error {
 	in, err := openInput(path)
 	if err != nil {
@@ -104,7 +106,7 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 		if len(fields) >= 2 {
 			want = f(fields[0], fields[1:])
 		}
-		if want != "" && rows > 1 {
+		if want != "" && !(want == header && rows == 1) {
 			return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", line), want, "correct the line")
 		}
 	}
@@ -118,7 +120,7 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 
 func (t *labelTable) add(id string, fields []string) string {
 	if len(t.ids) == 0 && slices.Contains([]string{"id", "node", "node_id", "vertex", "name"}, strings.ToLower(id)) {
-		return "an id and a label"
+		return header
 	}
 	t.ids, t.labels = append(t.ids, id), append(t.labels, fields[0])
 	return ""
@@ -181,7 +183,7 @@ func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 func (t *featureTable) add(id string, fields []string) string {
 	if t.cols == 0 {
 		if _, err := strconv.ParseFloat(fields[0], 32); err != nil {
-			return "numbers"
+			return header
 		}
 		t.cols = len(fields)
 	}
