@@ -132,6 +132,8 @@ func (b bitset) set(v uint32) bool {
 	return fresh
 }
 
+func (b bitset) has(v uint32) bool { return b[v/64]>>(v%64)&1 == 1 }
+
 func (b bitset) unset(v uint32) { b[v/64] &^= 1 << (v % 64) }
 
 // list appends the members in ascending order.

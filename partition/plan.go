@@ -1,0 +1,234 @@
+package partition
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// Model is the network whose traffic and memory are to be foreseen.
+type Model struct {
+	Name       string // gcn, sage, gat, gin, resgcn+, ressage+, mlp
+	Layers     int
+	Hidden     int
+	Heads      int // gat's
+	In, Out    int // features and classes
+	SparseIn   bool
+	BatchSize  int   // of sampled training, over all workers
+	Fanout     []int // neighbours a vertex, the layer of the roots first
+	FeatureLen int   // bytes of a feature row on the wire
+}
+
+// Validate names the first setting that makes no sense.
+func (m *Model) Validate() error {
+	known := []string{"gcn", "sage", "gat", "gin", "resgcn+", "ressage+", "mlp"}
+	switch {
+	case !slices.Contains(known, m.Name):
+		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: fmt.Sprintf("one of %v", known), Fix: "the estimate of traffic is for a model that exists"}
+	case m.Layers < 1 || m.Layers > 1000 || m.Hidden < 1 || m.Hidden > 1<<16 || m.Heads < 1:
+		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%d layers of %d with %d heads", m.Layers, m.Hidden, m.Heads), Want: "1 to 1000 layers of 1 to 65536", Fix: "change layers, hidden or heads"}
+	}
+	return nil
+}
+
+// Plan is what training on a partition is expected to move and to need.
+type Plan struct {
+	Model  string         `json:"model"`
+	Layers []LayerTraffic `json:"layers"`
+	// FeatureBytes are the feature rows of all halos, fetched once before full-graph
+	// training: sums over them are kept, so the first layer then sends nothing.
+	FeatureBytes  int64        `json:"feature_bytes_once"`
+	GradientBytes int64        `json:"gradient_bytes"` // all-reduce of one step, all workers
+	EpochBytes    int64        `json:"epoch_bytes"`    // full graph: layers and one all-reduce
+	Sampled       *SampledPlan `json:"sampled,omitempty"`
+	Memory        []int64      `json:"memory_bytes"` // each worker, full graph
+}
+
+// LayerTraffic is what one layer's exchange moves in an epoch, over all workers.
+type LayerTraffic struct {
+	Layer         int   `json:"layer"`
+	Forward       int   `json:"forward_width"` // floats a row; 0: nothing is sent
+	Backward      int   `json:"backward_width"`
+	ForwardBytes  int64 `json:"forward_bytes"`
+	BackwardBytes int64 `json:"backward_bytes"`
+}
+
+// SampledPlan is an estimate from a few batches sampled for it.
+type SampledPlan struct {
+	BatchSize   int     `json:"batch_size"`
+	Fanout      []int   `json:"fanout"`
+	Batches     int     `json:"batches"` // of an epoch
+	RemoteShare float64 `json:"remote_share"`
+	RemoteRows  int64   `json:"remote_rows"` // of an epoch
+	EpochBytes  int64   `json:"epoch_bytes"` // feature rows and an all-reduce a batch
+}
+
+// Foresee computes the plan of a model on a partition.
+func (q *Quality) Foresee(m Model) *Plan {
+	p := &Plan{Model: m.Name, Memory: make([]int64, len(q.Core))}
+	if !m.SparseIn && m.convFirst() {
+		p.FeatureBytes = q.CommVolume * int64(m.FeatureLen)
+	}
+	for l, w := range m.widths() {
+		forward, backward := w.travel(m, l)
+		t := LayerTraffic{Layer: l, Forward: forward, Backward: backward,
+			ForwardBytes: 4 * int64(forward) * q.CommVolume, BackwardBytes: 4 * int64(backward) * q.CommVolume}
+		p.Layers = append(p.Layers, t)
+		p.EpochBytes += t.ForwardBytes + t.BackwardBytes
+	}
+	// A ring all-reduce moves the parameters twice round, less one stop each time.
+	p.GradientBytes = 2 * int64(len(q.Core)-1) * 4 * m.parameters()
+	p.EpochBytes += p.GradientBytes
+	for k := range p.Memory {
+		p.Memory[k] = m.memory(q.Core[k], q.Remote[k], q.Edges[k])
+	}
+	return p
+}
+
+// layerWidths of a message-passing layer.
+type layerWidths struct{ in, out int }
+
+// convFirst tells whether the first module aggregates the features themselves.
+func (m *Model) convFirst() bool { return m.Name == "gcn" || m.Name == "sage" || m.Name == "gin" }
+
+func (m *Model) residual() bool { return m.Name == "resgcn+" || m.Name == "ressage+" }
+
+// widths of the layers that aggregate.
+func (m *Model) widths() (list []layerWidths) {
+	if m.Name == "mlp" {
+		return nil
+	}
+	in := m.In
+	for l := range m.Layers {
+		out := m.Hidden
+		if l == m.Layers-1 && !m.residual() && m.Name != "gin" {
+			out = m.Out
+		}
+		if m.residual() {
+			in = m.Hidden
+		}
+		list = append(list, layerWidths{in, out})
+		in = out
+	}
+	return list
+}
+
+// travel is the width of the rows a layer sends, as nn's sumConv decides: forwards
+// the narrower side, the input's where both are equal; backwards the output's
+// unless the input is narrower. Sums over constant dense features are kept, so
+// such a first layer sends nothing. Attention sends transformed rows and a
+// number a head.
+func (w layerWidths) travel(m Model, layer int) (forward, backward int) {
+	switch {
+	case m.Name == "gat":
+		return w.out + m.Heads, w.out + m.Heads
+	case layer == 0 && m.convFirst() && m.SparseIn:
+		return w.out, w.out
+	case layer == 0 && m.convFirst():
+		return 0, 0
+	}
+	return min(w.in, w.out), min(w.in, w.out)
+}
+
+// parameters is about the number of trained weights.
+func (m *Model) parameters() (n int64) {
+	add := func(in, out int) { n += int64(in)*int64(out) + int64(out) }
+	if m.residual() {
+		add(m.In, m.Hidden)
+		add(m.Hidden, m.Out)
+	}
+	for l, w := range m.widths() {
+		add(w.in, w.out)
+		switch m.Name {
+		case "sage", "ressage+":
+			n += int64(w.in) * int64(w.out)
+		case "gat":
+			n += 2 * int64(w.out)
+		case "gin":
+			last := m.Hidden
+			if l == m.Layers-1 {
+				last = m.Out
+			}
+			add(m.Hidden, last)
+		}
+	}
+	return n
+}
+
+// memory is about what a worker needs for the full graph in float32: the edges in
+// both directions, feature rows, per layer its output and the sums or received
+// rows, gradients of the widest layer, weights with gradient and Adam's two moments.
+func (m *Model) memory(core, halo, edges int64) int64 {
+	n := 2*(8*(core+halo)+4*edges) + core*int64(m.FeatureLen) + 16*m.parameters()
+	widest := int64(0)
+	for l, w := range m.widths() {
+		forward, _ := w.travel(*m, l)
+		n += 4 * (core*int64(w.out+w.in) + halo*int64(forward))
+		widest = max(widest, int64(max(w.in, w.out)))
+	}
+	return n + 2*4*(core+halo)*widest
+}
+
+// ForeseeSampled adds what sampled training would pull in an epoch, from a few
+// batches drawn for it: a keyed permutation of the training vertices, each root
+// computed where it lives.
+func (p *Plan) ForeseeSampled(g *graph.CSR, parts []uint32, train []uint32, m Model, workers int, seed uint64) {
+	if len(train) == 0 || len(m.Fanout) == 0 || m.BatchSize < 1 {
+		return
+	}
+	const tries = 4
+	key := rng.New(seed).Fold(sampleStream)
+	order := key.Perm(len(train))
+	s := &SampledPlan{BatchSize: m.BatchSize, Fanout: m.Fanout, Batches: (len(train) + m.BatchSize - 1) / m.BatchSize}
+	drawn := min(tries, s.Batches)
+	var remote, all int64
+	for b := range drawn {
+		roots := make([][]uint32, workers)
+		for _, i := range order[b*m.BatchSize : min((b+1)*m.BatchSize, len(train))] {
+			v := train[i]
+			roots[parts[v]] = append(roots[parts[v]], v)
+		}
+		for k, own := range roots {
+			for v := range sampledInputs(g, own, m.Fanout, key.Fold(uint64(b))) {
+				all++
+				if int(parts[v]) != k {
+					remote++
+				}
+			}
+		}
+	}
+	s.RemoteShare = float64(remote) / float64(max(all, 1))
+	s.RemoteRows = remote * int64(s.Batches) / int64(drawn)
+	s.EpochBytes = s.RemoteRows*int64(m.FeatureLen) + int64(s.Batches)*p.GradientBytes
+	p.Sampled = s
+}
+
+// sampledInputs are the vertices whose features a worker needs for its roots.
+func sampledInputs(g *graph.CSR, roots []uint32, fanout []int, key rng.Key) map[uint32]bool {
+	seen := map[uint32]bool{}
+	for _, v := range roots {
+		seen[v] = true
+	}
+	frontier := roots
+	for l, f := range fanout {
+		var next []uint32
+		for _, v := range frontier {
+			row, k := g.Neighbors(v), key.Fold(uint64(l)).Fold(uint64(v))
+			for i := range min(f, len(row)) {
+				u := row[i]
+				if len(row) > f {
+					u = row[k.IntN(uint64(i), len(row))]
+				}
+				if !seen[u] {
+					seen[u] = true
+					next = append(next, u)
+				}
+			}
+		}
+		// Vertices of inner layers are sampled again in the next one.
+		frontier = slices.Concat(frontier, next)
+	}
+	return seen
+}

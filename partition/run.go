@@ -1,0 +1,354 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/graph"
+)
+
+// Options is everything Run can be told.
+type Options struct {
+	Parts     int
+	Method    string
+	Servers   int // above 1: between servers first, then inside; divides Parts
+	Objective Objective
+	// Balance lists constraints as ParseConstraints reads them. What is asked for here
+	// is met or is an error; empty, the method balances what suits it, and says how
+	// far it came.
+	Balance string
+	// BestEffort writes the best partition found where Balance cannot be met.
+	BestEffort bool
+	Seed       uint64
+	Threads    int
+	Passes     int
+	Hops       int
+
+	Out       string   // the partition folder; empty: only the report
+	PartDirs  []string // where parts go, if not into Out
+	Overwrite bool
+	Verify    bool // read everything back and compare with the dataset
+
+	Model   Model // for the expected traffic; In, Out and the rest come from the dataset
+	Compare bool  // also run the cheap methods, for the table of the page
+
+	Progress func(stage string, done, total int64)
+}
+
+// Report is what came of a partitioning, as JSON.
+type Report struct {
+	Dataset          string             `json:"dataset"`
+	Vertices         int64              `json:"vertices"`
+	Edges            int64              `json:"edges"`
+	Method           string             `json:"method"`
+	Objective        string             `json:"objective"`
+	Seed             uint64             `json:"seed"`
+	Parts            int                `json:"parts"`
+	Servers          int                `json:"servers"`
+	EdgeCut          int64              `json:"edge_cut"`
+	EdgeCutShare     float64            `json:"edge_cut_share"` // of all edges
+	CommVolume       int64              `json:"comm_volume"`
+	Balance          map[string]float64 `json:"balance"`
+	RemoteMax        int64              `json:"remote_max"`
+	RemoteMin        int64              `json:"remote_min"`
+	RemoteMaxOverMin float64            `json:"remote_max_over_min"`
+	HaloBytes        int64              `json:"halo_bytes"` // one copy of all halos' feature rows
+	Seconds          float64            `json:"seconds"`    // to find the partition
+	WriteSeconds     float64            `json:"write_seconds"`
+	PeakRSSBytes     int64              `json:"peak_rss_bytes"`
+	Core             []int64            `json:"core"`
+	CoreEdges        []int64            `json:"core_edges"`
+	Remote           []int64            `json:"remote"`
+	Traffic          [][]int64          `json:"traffic"` // traffic[p][q]: rows p needs from q
+	BetweenServers   int64              `json:"between_servers"`
+	Plan             *Plan              `json:"plan,omitempty"`
+	Compared         []Compared         `json:"compared,omitempty"`
+	Out              string             `json:"out,omitempty"`
+	Verified         bool               `json:"verified"`
+	Notes            []string           `json:"notes,omitempty"`
+}
+
+// Compared is what another method gave on the same graph.
+type Compared struct {
+	Method           string             `json:"method"`
+	EdgeCut          int64              `json:"edge_cut"`
+	CommVolume       int64              `json:"comm_volume"`
+	Balance          map[string]float64 `json:"balance"`
+	RemoteMaxOverMin float64            `json:"remote_max_over_min"`
+	Seconds          float64            `json:"seconds"`
+	EpochBytes       int64              `json:"epoch_bytes"`
+}
+
+// Run partitions the dataset in dir, writes the folder if asked to, and reports.
+func Run(ctx context.Context, dir string, opt Options) (*Report, error) {
+	if err := opt.validate(); err != nil {
+		return nil, err
+	}
+	d, err := graph.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	j := &job{opt: opt, d: d}
+	if err := j.prepare(); err != nil {
+		return nil, err
+	}
+	if err := j.cut(ctx); err != nil {
+		return nil, err
+	}
+	if err := j.write(ctx); err != nil {
+		return nil, err
+	}
+	if opt.Compare {
+		if err := j.compare(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return j.r, nil
+}
+
+func (o *Options) validate() error {
+	if _, err := find(o.Method); err != nil {
+		return err
+	}
+	if o.Servers > 1 && o.Parts%o.Servers != 0 {
+		return &graph.InputError{Field: "servers", Found: fmt.Sprintf("%d for %d parts", o.Servers, o.Parts), Want: "a number that divides the parts", Fix: "give every server as many workers"}
+	}
+	if o.Out == "" && (o.Verify || len(o.PartDirs) > 0) {
+		return &graph.InputError{Field: "out", Found: "none", Want: "a folder to write and verify", Fix: "name one with --out"}
+	}
+	return nil
+}
+
+// job is one Run under way.
+type job struct {
+	opt Options
+	d   *graph.Dataset
+	p   Problem
+	// all are the constraints whose balance is reported, asked for or not.
+	all   []Constraint
+	model Model
+	parts []uint32
+	q     *Quality
+	r     *Report
+}
+
+func (j *job) prepare() (err error) {
+	o := &j.opt
+	j.p = Problem{Graph: j.d.Graph, Parts: o.Parts, Seed: o.Seed, Threads: o.Threads, Objective: o.Objective,
+		Splits: j.d.Splits, Passes: o.Passes, Hops: o.Hops, Progress: o.Progress}
+	if err := j.p.check(); err != nil {
+		return err
+	}
+	balance := o.Balance
+	if balance == "" {
+		balance = j.usual(o.Method)
+	}
+	if j.p.Constraints, err = ParseConstraints(balance, j.d); err != nil {
+		return err
+	}
+	if j.all, err = ParseConstraints(j.everything(), j.d); err != nil {
+		return err
+	}
+	j.model = o.Model
+	j.d.AdviseGraph(graph.WillNeed)
+	return j.fitModel()
+}
+
+// usual is what a method balances when nothing is asked for.
+func (j *job) usual(method string) string {
+	e, _ := find(method)
+	var have []string
+	for item := range strings.SplitSeq(e.balance, ",") {
+		name, _, _ := strings.Cut(item, ":")
+		if j.has(name) {
+			have = append(have, item)
+		}
+	}
+	return strings.Join(have, ",")
+}
+
+func (j *job) everything() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(ConstraintNames), func(name string) bool { return !j.has(name) }), ",")
+}
+
+func (j *job) has(name string) bool {
+	s := &j.d.Splits
+	switch name {
+	case "train":
+		return len(s.Train) > 0
+	case "val":
+		return len(s.Val) > 0
+	case "test":
+		return len(s.Test) > 0
+	case "features":
+		return j.d.Features != nil && j.d.Features.Kind() == graph.Sparse
+	}
+	return true
+}
+
+// fitModel fills in what the dataset knows.
+func (j *job) fitModel() error {
+	m := &j.model
+	if m.Name == "" {
+		m.Name = "sage"
+	}
+	if m.Layers == 0 {
+		m.Layers = 3
+	}
+	if m.Hidden == 0 {
+		m.Hidden = 256
+	}
+	m.Heads = max(m.Heads, 1)
+	if m.BatchSize == 0 {
+		m.BatchSize = 1024
+	}
+	if m.Fanout == nil {
+		m.Fanout = []int{15, 10, 5}
+	}
+	m.In, m.Out = m.Hidden, max(j.d.Meta.Classes, 1)
+	m.FeatureLen = 4 * m.In
+	if f := j.d.Features; f != nil {
+		m.In, m.SparseIn, m.FeatureLen = f.Cols, f.Kind() == graph.Sparse, featureLen(f)
+	}
+	return m.Validate()
+}
+
+// featureLen is the bytes of a feature row; of a sparse one, on average.
+func featureLen(f *graph.Features) int {
+	switch f.Kind() {
+	case graph.BFloat16:
+		return 2 * f.Cols
+	case graph.Sparse:
+		return 8 * len(f.Indices) / max(f.Rows, 1)
+	}
+	return 4 * f.Cols
+}
+
+// cut finds the partition; an Unbalanced error stops the run only
+// where the user asked for balance.
+func (j *job) cut(ctx context.Context) error {
+	o := &j.opt
+	start := time.Now()
+	parts, err := Hierarchical(ctx, o.Method, &j.p, max(o.Servers, 1))
+	seconds := time.Since(start).Seconds()
+	if parts != nil && err == nil {
+		err = newLoads(&j.p).of(parts).unbalanced(parts)
+	}
+	var u *Unbalanced
+	var note string
+	switch {
+	case errors.As(err, &u) && (o.Balance == "" || o.BestEffort):
+		parts, note = u.Parts, u.Error()
+	case err != nil:
+		return err
+	}
+	j.parts = parts
+	j.q = Measure(j.d.Graph, parts, o.Parts, j.all, j.d.Meta.Symmetric, o.Threads)
+	j.report(seconds)
+	if note != "" {
+		j.r.Notes = append(j.r.Notes, note)
+	}
+	j.r.Plan = j.q.Foresee(j.model)
+	j.r.Plan.ForeseeSampled(j.d.Graph, parts, j.d.Splits.Train, j.model, o.Parts, o.Seed)
+	return nil
+}
+
+func (j *job) report(seconds float64) {
+	o, q := &j.opt, j.q
+	most, least := spread(q.Remote)
+	edges := j.d.Graph.Edges()
+	if j.d.Meta.Symmetric {
+		edges /= 2
+	}
+	j.r = &Report{Dataset: j.d.Meta.Name, Vertices: int64(j.d.Graph.Nodes()), Edges: j.d.Graph.Edges(), Method: o.Method, Objective: o.Objective.String(),
+		Seed: o.Seed, Parts: o.Parts, Servers: max(o.Servers, 1), EdgeCut: q.EdgeCut, EdgeCutShare: float64(q.EdgeCut) / float64(max(edges, 1)),
+		CommVolume: q.CommVolume, Balance: q.Balance, RemoteMax: most, RemoteMin: least, RemoteMaxOverMin: q.RemoteMaxOverMin(),
+		HaloBytes: q.CommVolume * int64(j.model.FeatureLen), Seconds: seconds,
+		Core: q.Core, CoreEdges: q.Edges, Remote: q.Remote, Traffic: q.Traffic}
+	each := o.Parts / j.r.Servers
+	for p, row := range q.Traffic {
+		for from, rows := range row {
+			if p/each != from/each {
+				j.r.BetweenServers += rows
+			}
+		}
+	}
+}
+
+func (j *job) write(ctx context.Context) error {
+	o := &j.opt
+	if o.Out == "" {
+		return nil
+	}
+	start := time.Now()
+	if err := Write(ctx, j.d, j.parts, o.Parts, j.q, WriteOptions{Dir: o.Out, PartDirs: o.PartDirs, Overwrite: o.Overwrite,
+		Servers: o.Servers, Threads: o.Threads, Method: o.Method, Seed: o.Seed, Progress: o.Progress}); err != nil {
+		return err
+	}
+	j.r.Out, j.r.WriteSeconds = o.Out, time.Since(start).Seconds()
+	if !o.Verify {
+		return nil
+	}
+	j.p.report("verify", 0, 1)
+	if err := VerifyAgainst(o.Out, j.d); err != nil {
+		return fmt.Errorf("the partition was written but does not verify: %w", err)
+	}
+	j.r.Verified = true
+	return nil
+}
+
+// compare runs the cheap methods on the same problem.
+func (j *job) compare(ctx context.Context) error {
+	for _, e := range entries() {
+		if e.name == j.opt.Method {
+			j.r.Compared = append(j.r.Compared, j.compared(e.name, j.q, j.r.Seconds))
+			continue
+		}
+		if !e.cheap {
+			continue
+		}
+		p := j.p
+		var err error
+		if p.Constraints, err = ParseConstraints(j.usual(e.name), j.d); err != nil {
+			return err
+		}
+		start := time.Now()
+		parts, err := By(ctx, e.name, &p)
+		if parts == nil {
+			return err
+		}
+		seconds := time.Since(start).Seconds()
+		q := Measure(j.d.Graph, parts, p.Parts, j.all, j.d.Meta.Symmetric, p.Threads)
+		j.r.Compared = append(j.r.Compared, j.compared(e.name, q, seconds))
+	}
+	return nil
+}
+
+func (j *job) compared(name string, q *Quality, seconds float64) Compared {
+	return Compared{Method: name, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Balance: q.Balance,
+		RemoteMaxOverMin: q.RemoteMaxOverMin(), Seconds: seconds, EpochBytes: q.Foresee(j.model).EpochBytes}
+}
+
+// String names the objective as the flag does.
+func (o Objective) String() string {
+	if o == Volume {
+		return "volume"
+	}
+	return "cut"
+}
+
+// ParseObjective reads cut or volume.
+func ParseObjective(s string) (Objective, error) {
+	switch s {
+	case "", "cut":
+		return Cut, nil
+	case "volume":
+		return Volume, nil
+	}
+	return Cut, &graph.InputError{Field: "objective", Found: fmt.Sprintf("%q", s), Want: "cut or volume", Fix: "choose one"}
+}

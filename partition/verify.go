@@ -1,0 +1,309 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"starling/graph"
+)
+
+// checkRanges checks one part by itself: offsets always, since a wrong one would
+// send a reader outside the array; contents where they are small or all is asked for.
+func (p *Part) checkRanges(all bool) error {
+	m := &p.Meta
+	for _, a := range []struct {
+		name  string
+		ptr   []int64
+		total int64
+	}{{"indptr", p.In.Indptr, m.Edges}, {"halo_indptr", p.HaloPtr, m.Halo}, {"send_indptr", p.SendPtr, m.Sent}} {
+		if err := checkOffsets(a.name, a.ptr, a.total); err != nil {
+			return err
+		}
+	}
+	if all || 4*m.Edges <= graph.SmallArray {
+		if i := slices.IndexFunc(p.In.Indices, func(u uint32) bool { return int64(u) >= m.Core+m.Halo }); i >= 0 {
+			return badBook("indices", fmt.Sprintf("%d at position %d", p.In.Indices[i], i), fmt.Sprintf("local numbers below %d", m.Core+m.Halo))
+		}
+	}
+	if i := slices.IndexFunc(p.Send, func(v uint32) bool { return int64(v) >= m.Core }); i >= 0 {
+		return badBook("send", p.Send[i], fmt.Sprintf("core vertices below %d", m.Core))
+	}
+	if err := p.checkHalo(); err != nil {
+		return err
+	}
+	return p.checkData(all)
+}
+
+func checkOffsets(name string, ptr []int64, total int64) error {
+	if ptr[0] != 0 || ptr[len(ptr)-1] != total {
+		return badBook(name, fmt.Sprintf("%d to %d", ptr[0], ptr[len(ptr)-1]), fmt.Sprintf("0 to %d", total))
+	}
+	for i := 1; i < len(ptr); i++ {
+		if ptr[i] < ptr[i-1] {
+			return badBook(name, fmt.Sprintf("%d after %d", ptr[i], ptr[i-1]), "offsets that never fall")
+		}
+	}
+	return nil
+}
+
+// checkHalo checks that each owner's stretch of the halo is its own, ascending.
+func (p *Part) checkHalo() error {
+	b := p.Book
+	if p.HaloPtr[p.Meta.Part] != p.HaloPtr[p.Meta.Part+1] || p.SendPtr[p.Meta.Part] != p.SendPtr[p.Meta.Part+1] {
+		return badBook("halo", "vertices of the part itself", "vertices of others")
+	}
+	for q := range b.Parts {
+		last := b.Offsets[q] - 1
+		for _, v := range p.HaloOf(q) {
+			if int64(v) <= last || int64(v) >= b.Offsets[q+1] {
+				return badBook("halo", v, fmt.Sprintf("ascending numbers of part %d, %d to %d", q, b.Offsets[q], b.Offsets[q+1]-1))
+			}
+			last = int64(v)
+		}
+	}
+	return nil
+}
+
+func (p *Part) checkData(all bool) error {
+	n := int(p.Meta.Core)
+	if p.Features != nil {
+		if err := p.Features.Validate(); err != nil {
+			return err
+		}
+		if all {
+			if err := p.Features.CheckFinite(); err != nil {
+				return err
+			}
+		}
+	}
+	if p.Labels != nil {
+		if err := p.Labels.Validate(n); err != nil {
+			return err
+		}
+	}
+	for name, ids := range map[string][]uint32{"train": p.Splits.Train, "val": p.Splits.Val, "test": p.Splits.Test} {
+		for i, v := range ids {
+			if int(v) >= n || i > 0 && ids[i-1] >= v {
+				return badBook(name, v, fmt.Sprintf("ascending core vertices below %d", n))
+			}
+		}
+	}
+	return nil
+}
+
+// Verify reads the whole partition in dir and checks every invariant of the
+// package comment: checksums; each vertex in exactly one part; the halo of a part
+// exactly the remote in-neighbours of its core; send lists the mirror of receive
+// lists; numbers, degrees and splits that agree between parts.
+func Verify(dir string) error { return VerifyAgainst(dir, nil) }
+
+// VerifyAgainst is Verify, and compares with the dataset if it is not nil: edges
+// with their weights, features, labels and splits, all by original number.
+func VerifyAgainst(dir string, d *graph.Dataset) error {
+	book, err := OpenBook(dir)
+	if err != nil {
+		return err
+	}
+	v := &verifier{dir: dir, book: book, seen: newBits(int(book.Nodes))}
+	defer v.close()
+	for k := range book.Parts {
+		if err := v.open(k); err != nil {
+			return err
+		}
+	}
+	for _, p := range v.parts {
+		if err := errors.Join(v.part(p), v.against(p, d)); err != nil {
+			return inFile(p.Dir, err)
+		}
+	}
+	return inFile(dir, v.totals())
+}
+
+type verifier struct {
+	dir   string
+	book  *Book
+	parts []*Part
+	seen  bitset
+}
+
+func (v *verifier) close() {
+	for _, p := range v.parts {
+		p.Close()
+	}
+}
+
+func (v *verifier) open(k int) error {
+	p, err := OpenPartFolder(v.book.PartDir(v.dir, k), OpenOptions{Verify: true})
+	if err != nil {
+		return err
+	}
+	v.parts = append(v.parts, p)
+	if p.Meta.Part != k || p.Book.ID != v.book.ID || !slices.Equal(p.Book.Offsets, v.book.Offsets) {
+		return inFile(p.Dir, badBook("part", fmt.Sprintf("part %d of partition %s", p.Meta.Part, p.Book.ID), fmt.Sprintf("part %d of %s", k, v.book.ID)))
+	}
+	return nil
+}
+
+// part checks one part against itself and its peers.
+func (v *verifier) part(p *Part) error {
+	for _, check := range []func(*Part) error{v.ids, v.rows, v.peers} {
+		if err := check(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ids checks that the part's vertices are nobody else's, and numbered in order.
+func (v *verifier) ids(p *Part) error {
+	core := p.IDs[:p.Core()]
+	for i, id := range core {
+		if int64(id) >= v.book.Nodes || !v.seen.set(id) {
+			return badBook("ids", id, "each vertex of the dataset in one part")
+		}
+		if i > 0 && core[i-1] >= id {
+			return badBook("ids", fmt.Sprintf("%d after %d", id, core[i-1]), "the core in ascending order")
+		}
+	}
+	return nil
+}
+
+// rows checks that rows ascend, that core degrees are their lengths, and that the
+// halo is exactly what the rows name.
+func (v *verifier) rows(p *Part) error {
+	used := newBits(int(p.Meta.Halo))
+	var remote int64
+	for i := range uint32(p.Core()) {
+		row := p.In.Neighbors(i)
+		if !slices.IsSorted(row) {
+			return badBook("indices", fmt.Sprintf("the row of vertex %d out of order", i), "ascending neighbours")
+		}
+		if int64(p.Degrees[i]) != int64(len(row)) {
+			return badBook("degrees", p.Degrees[i], fmt.Sprintf("%d for vertex %d", len(row), i))
+		}
+		for _, u := range row {
+			if int64(u) >= p.Meta.Core {
+				used.set(u - uint32(p.Meta.Core))
+				remote++
+			}
+		}
+	}
+	if n := len(used.list(nil)); int64(n) != p.Meta.Halo {
+		return badBook("halo", p.Meta.Halo, fmt.Sprintf("%d, the remote vertices that rows name", n))
+	}
+	if remote != p.Meta.Remote {
+		return badBook("remote_edges", p.Meta.Remote, fmt.Sprint(remote))
+	}
+	return nil
+}
+
+// peers checks send lists, and what the part knows of other parts' vertices.
+func (v *verifier) peers(p *Part) error {
+	k := p.Meta.Part
+	for q, peer := range v.parts {
+		sent, wanted := p.SendTo(q), peer.HaloOf(k)
+		if !slices.EqualFunc(sent, wanted, func(a, b uint32) bool { return int64(a)+v.book.Offsets[k] == int64(b) }) {
+			return badBook("send", fmt.Sprintf("%d rows for part %d", len(sent), q), fmt.Sprintf("the %d rows of its halo", len(wanted)))
+		}
+		for i, global := range p.HaloOf(q) {
+			here, there := uint32(p.Meta.Core)+uint32(p.HaloPtr[q])+uint32(i), global-uint32(v.book.Offsets[q])
+			if p.IDs[here] != peer.IDs[there] || p.Degrees[here] != peer.Degrees[there] ||
+				math.Float64bits(p.GCNDegree(here)) != math.Float64bits(peer.GCNDegree(there)) {
+				return badBook("halo", fmt.Sprintf("vertex %d unlike in part %d", global, q), "the id and degrees its owner has")
+			}
+		}
+	}
+	return nil
+}
+
+// totals checks sums over parts.
+func (v *verifier) totals() error {
+	var edges, train, val, test, volume int64
+	for _, p := range v.parts {
+		m := &p.Meta
+		edges, train, val, test, volume = edges+m.Edges, train+m.Train, val+m.Val, test+m.Test, volume+m.Halo
+	}
+	b := v.book
+	if got, want := [5]int64{edges, train, val, test, volume}, [5]int64{b.Edges, b.Train, b.Val, b.Test, b.CommVolume}; got != want {
+		return badBook("edges, train, val, test, comm_volume", got, fmt.Sprint(want))
+	}
+	return nil
+}
+
+// against compares a part with the dataset it was cut from.
+func (v *verifier) against(p *Part, d *graph.Dataset) error {
+	if d == nil {
+		return nil
+	}
+	var ours, theirs []neighbour
+	for i, id := range p.IDs[:p.Core()] {
+		ours, theirs = neighbours(ours[:0], p.In, uint32(i)), neighbours(theirs[:0], d.Graph, id)
+		for j := range ours {
+			ours[j].id = p.IDs[ours[j].id]
+		}
+		sortNeighbours(ours)
+		sortNeighbours(theirs)
+		if !slices.Equal(ours, theirs) {
+			return badBook("indices", fmt.Sprintf("other in-edges of vertex %d", id), "those of the dataset")
+		}
+		if p.Labels != nil && p.Labels.Class[i] != d.Labels.Class[id] {
+			return badBook("labels", p.Labels.Class[i], fmt.Sprintf("%d for vertex %d", d.Labels.Class[id], id))
+		}
+	}
+	if err := sameFeatures(p, d); err != nil {
+		return err
+	}
+	for name, s := range map[string][2][]uint32{"train": {p.Splits.Train, d.Splits.Train}, "val": {p.Splits.Val, d.Splits.Val}, "test": {p.Splits.Test, d.Splits.Test}} {
+		for _, local := range s[0] {
+			if _, ok := slices.BinarySearch(s[1], p.IDs[local]); !ok {
+				return badBook(name, p.IDs[local], "a vertex of the dataset's split")
+			}
+		}
+	}
+	return nil
+}
+
+type neighbour struct {
+	id     uint32
+	weight float32
+}
+
+func neighbours(to []neighbour, g *graph.CSR, v uint32) []neighbour {
+	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+		n := neighbour{id: g.Indices[e]}
+		if g.Weights != nil {
+			n.weight = g.Weights[e]
+		}
+		to = append(to, n)
+	}
+	return to
+}
+
+func sortNeighbours(s []neighbour) {
+	slices.SortFunc(s, func(a, b neighbour) int {
+		switch {
+		case a.id != b.id && a.id < b.id, a.id == b.id && a.weight < b.weight:
+			return -1
+		case a == b:
+			return 0
+		}
+		return 1
+	})
+}
+
+func sameFeatures(p *Part, d *graph.Dataset) error {
+	if p.Features == nil {
+		return nil
+	}
+	ours, theirs := make([]float32, p.Features.Cols), make([]float32, p.Features.Cols)
+	for i, id := range p.IDs[:p.Core()] {
+		p.Features.CopyRow(ours, uint32(i))
+		d.Features.CopyRow(theirs, id)
+		if !slices.Equal(ours, theirs) {
+			return badBook("features", fmt.Sprintf("another row for vertex %d", id), "that of the dataset")
+		}
+	}
+	return nil
+}
