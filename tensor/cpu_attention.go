@@ -133,7 +133,7 @@ func (c *CPU) attendPanel(dst, top, inv Matrix, adj *Sparse, z, left, right Matr
 	c.run(len(w.list), func(k, _ int) {
 		x := w.list[k]
 		ptr := w.bounds(adj, x)
-		work := takeFloats(simd.AttentionWork(longest(ptr), z.Cols))
+		work := takeFloats(simd.AttentionWork(longest(ptr), top.Cols, z.Cols))
 		defer floatsPool.Put(work)
 		a := simd.Attention{
 			Dst: dst.Slice(x.lo, x.hi).strided(), Z: z.strided(), Rows: x.hi - x.lo, Heads: top.Cols, Width: z.Cols / top.Cols,

@@ -1,6 +1,10 @@
 package tensor
 
-import "starling/tensor/simd"
+import (
+	"unsafe"
+
+	"starling/tensor/simd"
+)
 
 // AttendGrad gathers wide rows once, by source over the out-edges. A first,
 // dense pass packs what is needed of each destination; a last one sums the
@@ -17,6 +21,9 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 		"AttendGrad: adjT is not adj's transpose from SparseTranspose")
 	edge := c.Scratch(F32, len(adj.index), op.Heads)
 	defer c.Free(edge)
+	keyRoom := c.Scratch(F64, keyRows(adj, op), 1)
+	defer c.Free(keyRoom)
+	keys := c.rowKeys(keyRoom, op)
 	width := z.Cols / op.Heads
 	headPanels(op.Heads, func(lo, hi int) {
 		from, to := lo*width, hi*width
@@ -25,9 +32,32 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 		c.packAttention(packed, right.Columns(lo, hi), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
 			dst.Columns(from, to), ddst.Columns(from, to))
 		c.attendGradPanel(dz.Columns(from, to), dleft.Columns(lo, hi), edge, adjT, z.Columns(from, to),
-			left.Columns(lo, hi), packed, ddst.Columns(from, to), float32(op.Slope), op.dropout(lo))
+			left.Columns(lo, hi), packed, ddst.Columns(from, to), keys, float32(op.Slope), op.dropout(lo))
 	})
 	c.sumEntries(dright, adj, edge)
+}
+
+// keyRows is how many destinations need a key for their draws.
+func keyRows(adj *Sparse, op Attention) int {
+	if op.Dropout.P == 0 {
+		return 0
+	}
+	return adj.Rows
+}
+
+// rowKeys makes the keys of all destinations' draws in room: an edge then
+// fetches a key where it would have to hash.
+func (c *CPU) rowKeys(room Matrix, op Attention) []uint64 {
+	if room.Rows == 0 {
+		return nil
+	}
+	keys := unsafe.Slice((*uint64)(room.base()), room.Rows)
+	c.forRows(room.Rows, 4096, func(lo, hi, _, _ int) {
+		for i := lo; i < hi; i++ {
+			keys[i] = rowKey(op.Dropout.Key, op.Dropout.id(i))
+		}
+	})
+	return keys
 }
 
 func (c *CPU) packAttention(packed, right, top, inv, dst, ddst Matrix) {
@@ -43,7 +73,7 @@ func (c *CPU) packAttention(packed, right, top, inv, dst, ddst Matrix) {
 	})
 }
 
-func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, slope float32, drop simd.AttentionDropout) {
+func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, keys []uint64, slope float32, drop simd.AttentionDropout) {
 	w := attentionShares(adjT, z.Cols)
 	defer w.done()
 	partDZ, partDLeft := c.Scratch(F32, w.parts, z.Cols), c.Scratch(F32, w.parts, left.Cols)
@@ -52,7 +82,7 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 	c.run(len(w.list), func(k, _ int) {
 		x := w.list[k]
 		ptr := w.bounds(adjT, x)
-		work := takeFloats(simd.AttentionWork(longest(ptr), 2*z.Cols))
+		work := takeFloats(simd.AttentionWork(longest(ptr), left.Cols, z.Cols))
 		defer floatsPool.Put(work)
 		a := simd.AttentionGrad{
 			DZ: dz.Slice(x.lo, x.hi).strided(), Z: z.Slice(x.lo, x.hi).strided(), DDst: ddst.strided(),
@@ -60,7 +90,7 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 			Ptr: ptr, Index: adjT.index, Perm: adjT.perm,
 			Left: left.Slice(x.lo, x.hi).strided(), DLeft: dleft.Slice(x.lo, x.hi).strided(),
 			Packed: packed.f32, Edge: edge.f32, EdgeHeads: edge.Cols,
-			Slope: slope, Drop: fromSrc(drop, x.lo), Work: *work,
+			Slope: slope, Drop: fromSrc(drop, x.lo), Keys: keys, Work: *work,
 		}
 		if x.part >= 0 {
 			a.DZ = partDZ.Slice(x.part, x.part+1).strided()

@@ -26,8 +26,11 @@ type Attention struct {
 // MaxHeads is how many heads one call does: the lanes of the widest vector.
 const MaxHeads = 16
 
-// AttentionWork is how much scratch rows of up to maxDegree entries need.
-func AttentionWork(maxDegree, cols int) int { return 4*(maxDegree+16)*MaxHeads + cols }
+// AttentionWork is how much scratch rows of up to maxDegree entries need: four
+// numbers a head for each of some entries, and what the assembly needs for itself.
+func AttentionWork(maxDegree, heads, cols int) int {
+	return 4*(max(maxDegree, 1024)+32)*Lanes(heads) + 2*cols + (MaxHeads+2)*256
+}
 
 // AttentionDropout are the draws of attention coefficients: the coefficient of
 // head h from source j to destination i is kept, and multiplied by Scale, when
@@ -38,8 +41,8 @@ type AttentionDropout struct {
 	Scale     float32
 	Key       uint64
 	FirstHead int
-	// Ids of destinations (starting at the first of the rows in a forward
-	// pass, at row 0 in a backward one) and sources; where nil, First + row number.
+	// Ids of destinations (not in a backward pass, which has Keys) and sources;
+	// where nil, First + row number.
 	DstIDs, SrcIDs     []uint32
 	FirstDst, FirstSrc uint32
 }
@@ -54,7 +57,8 @@ const (
 	drawHead   = 0xc2b2ae35
 )
 
-func (d *AttentionDropout) rowKey(row int) uint64 {
+// RowKey is the key of the draws for a destination.
+func (d *AttentionDropout) RowKey(row int) uint64 {
 	id := d.FirstDst + uint32(row)
 	if d.DstIDs != nil {
 		id = d.DstIDs[row]
@@ -145,7 +149,7 @@ func (a *Attention) drop(weight []float32, row int, index []uint32) {
 	if !a.Drop.On {
 		return
 	}
-	key := a.Drop.rowKey(row)
+	key := a.Drop.RowKey(row)
 	for e, j := range index {
 		id := a.Drop.source(int(j))
 		for k := range a.Heads {
@@ -187,7 +191,8 @@ type AttentionGrad struct {
 	// EdgeHeads is the number of heads in all, of which this call does Heads.
 	EdgeHeads int
 	Slope     float32
-	Drop      AttentionDropout // DstIDs from row 0; SrcIDs from the first of the rows
+	Drop      AttentionDropout // SrcIDs start at the first of the rows
+	Keys      []uint64         // with dropout, the key of each destination's draws, RowKey
 	Work      []float32
 }
 
@@ -265,7 +270,7 @@ func (a *AttentionGrad) gradEntry(i, r, place int, z, acc, left, dleft []float32
 	row := a.Packed[i*4*p:][:4*p]
 	var key uint64
 	if a.Drop.On {
-		key = a.Drop.rowKey(i)
+		key = a.Keys[i]
 	}
 	for k := range a.Heads {
 		s, slope := left[k]+row[k], float32(1)

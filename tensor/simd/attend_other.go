@@ -1,3 +1,5 @@
+//go:build !amd64
+
 package simd
 
 func attendFast(Level, *Attention) bool            { return false }

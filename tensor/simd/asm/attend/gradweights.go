@@ -1,0 +1,177 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
+)
+
+var gradFields = newFields(wArgs, "ptr", "index", "rows", "packed", "packStride", "left", "leftStride",
+	"out", "outStep", "lanes", "group", "heads", "swaps", "slope", "tables",
+	"drop", "threshold", "scale", "keys", "srcIDs", "firstSrc",
+	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride")
+
+// gradWeights is the backward pass's first step: for each entry, from its source
+// (the row) to a destination, three numbers a head in three lists outStep bytes apart:
+// the coefficient c after dropout, c times the slope of the leaky ReLU, and
+// α·delta times that slope.
+func gradWeights() {
+	f := gradFields
+	step := R14
+	TEXT("attendGradWeights512", NOSPLIT, "func(a *byte)")
+	Pragma("noescape")
+	Doc("attendGradWeights512 computes the coefficients of an attendGradArgs.")
+	Load(Param("a"), wArgs)
+	loadTables(f)
+	VPBROADCASTD(f.mem("packStride"), gapLanes)
+	VBROADCASTSS(f.mem("scale"), scale)
+	f.load("out", wOut)
+	f.load("outStep", step)
+	f.load("packed", wBase)
+	f.load("keys", wIDs)
+	XORQ(wRow, wRow)
+
+	s, t, i, n := Z0, Z1, Z2, Z3
+	factor, alpha, c, delta := Z4, Z5, Z6, Z7
+	low, high := Z8, Z9
+	Label("row")
+	startEntries(f, "index")
+	TESTQ(wLeft, wLeft)
+	JZ(LabelRef("next"))
+	f.load("left", wTmp)
+	headLanes(f)
+	VMOVUPS_Z(Mem{Base: wTmp}, K1, mine)
+	VPERMPS(mine, lanePattern, mine)
+	CMPQ(f.mem("drop"), U8(0))
+	JE(LabelRef("entries"))
+	sourceDraw(f)
+
+	Label("entries")
+	entryWords(wIndex, i)
+	VPSLLD(U8(1), i, low)
+	VPMULLD(gapLanes, i, i)
+	VPADDD(lanePattern, i, i)
+	validLanes(f)
+	// packed's row is right, max, 1/sum and delta, P floats each.
+	MOVQ(f.mem("lanes"), R15)
+	gather(wBase, 0, i, s)
+	LEAQ(Mem{Base: wBase, Index: R15, Scale: 4}, wTmp)
+	gather(wTmp, 0, i, t)
+	LEAQ(Mem{Base: wBase, Index: R15, Scale: 8}, wTmp2)
+	gather(wTmp2, 0, i, alpha)
+	LEAQ(Mem{Base: wTmp, Index: R15, Scale: 8}, wTmp)
+	gather(wTmp, 0, i, delta)
+
+	VADDPS(mine, s, s)
+	VBROADCASTSS(lanes.Num(1), factor)
+	VPXORD(n, n, n)
+	VCMPPS(U8(2), n, s, K3)
+	VMOVAPS(slope, K3, factor)
+	VMULPS(factor, s, s)
+	VSUBPS(t, s, s)
+	lanes.Exp(s, t, n)
+	VMULPS(s, alpha, alpha)
+	VMOVUPS_Z(alpha, K1, alpha)
+	VMOVAPS(alpha, c)
+	CMPQ(f.mem("drop"), U8(0))
+	JE(LabelRef("kept"))
+	gather(wIDs, 4, low, high)
+	gather(wIDs, 0, low, n)
+	VPADDD(n, srcFactor, n)
+	draw(n, t, high)
+	VMULPS_Z(scale, c, K3, c)
+	Label("kept")
+	VMOVUPS(c, Mem{Base: wOut})
+	VMULPS(factor, c, c)
+	VMOVUPS(c, Mem{Base: wOut, Index: step, Scale: 1})
+	VMULPS(factor, alpha, alpha)
+	VMULPS(delta, alpha, alpha)
+	VMOVUPS(alpha, Mem{Base: wOut, Index: step, Scale: 2})
+	ADDQ(U8(64), wOut)
+	nextEntries()
+	TESTQ(wLeft, wLeft)
+	JG(LabelRef("entries"))
+	rewind(f)
+
+	Label("next")
+	f.load("left", wTmp)
+	ADDQ(f.mem("leftStride"), wTmp)
+	MOVQ(wTmp, f.mem("left"))
+	INCQ(wRow)
+	CMPQ(wRow, f.mem("rows"))
+	JB(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// sourceDraw sets srcFactor to what the draws of this row have in common: the source and the heads.
+func sourceDraw(f fields) {
+	f.load("srcIDs", wTmp)
+	TESTQ(wTmp, wTmp)
+	JZ(LabelRef("noids"))
+	MOVL(Mem{Base: wTmp, Index: wRow, Scale: 4}, wTmp.As32())
+	JMP(LabelRef("hash"))
+	Label("noids")
+	f.load("firstSrc", wTmp)
+	ADDL(wRow.As32(), wTmp.As32())
+	Label("hash")
+	IMUL3L(I32(int32(drawSrcC0())), wTmp.As32(), wTmp.As32())
+	VPBROADCASTD(wTmp.As32(), srcFactor)
+	VPADDD(headDraw, srcFactor, srcFactor)
+}
+
+// gradScores is the last step: the gradient of each entry's score, from the three
+// lists and the dot products, summed over the row into dleft and put to its place in edge.
+func gradScores() {
+	f := gradFields
+	step, dots := R14, RBX
+	TEXT("attendGradScores512", NOSPLIT, "func(a *byte)")
+	Pragma("noescape")
+	Doc("attendGradScores512 computes the gradients of scores of an attendGradArgs.")
+	Load(Param("a"), wArgs)
+	loadTables(f)
+	VPBROADCASTD(f.mem("edgeHeads"), gapLanes)
+	f.load("out", wOut)
+	f.load("outStep", step)
+	f.load("dots", dots)
+	f.load("edge", wBase)
+	XORQ(wRow, wRow)
+	s, t, place := Z0, Z1, Z2
+
+	Label("row")
+	startEntries(f, "perm")
+	VPXORD(total, total, total)
+	TESTQ(wLeft, wLeft)
+	JZ(LabelRef("store"))
+	Label("entries")
+	entryWords(wIndex, place)
+	VPMULLD(gapLanes, place, place)
+	VPADDD(lanePattern, place, place)
+	validLanes(f)
+	VMOVUPS(Mem{Base: wOut, Index: step, Scale: 1}, s)
+	VMOVUPS(Mem{Base: wOut, Index: step, Scale: 2}, t)
+	VFMSUB132PS(Mem{Base: dots}, t, s)
+	VADDPS(s, total, K1, total)
+	VSCATTERDPS(s, K1, Mem{Base: wBase, Index: place, Scale: 4})
+	ADDQ(U8(64), wOut)
+	ADDQ(U8(64), dots)
+	nextEntries()
+	TESTQ(wLeft, wLeft)
+	JG(LabelRef("entries"))
+	rewind(f)
+	LEAQ(Mem{Base: dots, Index: wLeft, Scale: 4}, dots)
+	overEntries(total, t, func(a, b VecPhysical, k OpmaskPhysical) { VADDPS(a, b, k, b) })
+	Label("store")
+	f.load("dleft", wTmp)
+	headLanes(f)
+	VMOVUPS(total, K1, Mem{Base: wTmp})
+	ADDQ(f.mem("dleftStride"), wTmp)
+	MOVQ(wTmp, f.mem("dleft"))
+	INCQ(wRow)
+	CMPQ(wRow, f.mem("rows"))
+	JB(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}

@@ -1,0 +1,391 @@
+package simd
+
+import (
+	"math"
+	"unsafe"
+)
+
+//go:generate sh -c "cd asm && go run ./attend -out ../attend_amd64.s -stubs ../attend_stubs_amd64.go -pkg simd"
+
+// attendArgs, attendGradArgs and attendRowArgs are what the assembly reads: the
+// order of their fields is known to asm/attend, and each takes eight bytes.
+type attendArgs struct {
+	ptr                  *int64
+	index                *uint32
+	rows                 int
+	left                 *float32
+	leftStride           int // numbers
+	right                unsafe.Pointer
+	rightStride          int // bytes, as all others
+	max                  unsafe.Pointer
+	maxStride            int
+	inv                  unsafe.Pointer
+	invStride            int
+	out                  *float32
+	lanes, group         int // floats an entry, entries a vector
+	heads                uint64
+	swaps                uint64
+	slope                uint64
+	tables               *[3][16]uint32
+	drop, threshold, key uint64
+	dstIDs               *uint32
+	firstDst             uint64
+	srcIDs               *uint32
+	firstSrc             uint64
+}
+
+type attendGradArgs struct {
+	ptr             *int64
+	index           *uint32
+	rows            int
+	packed          *float32
+	packStride      int // numbers
+	left            unsafe.Pointer
+	leftStride      int
+	out             *float32
+	outStep         int
+	lanes, group    int
+	heads           uint64
+	swaps           uint64
+	slope           uint64
+	tables          *[3][16]uint32
+	drop, threshold uint64
+	scale           uint64
+	keys            *uint64
+	srcIDs          *uint32
+	firstSrc        uint64
+	perm            *uint32
+	edge            *float32
+	edgeHeads       int
+	dots            *float32
+	dleft           unsafe.Pointer
+	dleftStride     int
+}
+
+type attendRowArgs struct {
+	ptr               *int64
+	index             *uint32
+	rows              int
+	src               unsafe.Pointer
+	srcStride         int
+	dst               unsafe.Pointer
+	dstStride         int
+	vectors           int // of 16 float32, or blocks of 32 bfloat16
+	mask              uint64
+	mode              int
+	weights           *float32
+	gap               int
+	patterns          *uint32
+	prefetch          int
+	last              *uint32
+	inv               unsafe.Pointer
+	invStride         int
+	scale             uint64
+	heads             uint64
+	z                 unsafe.Pointer
+	zStride           int
+	zbuf              *float32
+	dots              *float32
+	segments, heads16 uint64
+	swaps             uint64
+}
+
+func bits(x float32) uint64 { return uint64(math.Float32bits(x)) }
+
+// laneTables are what lanes stand for with the given heads: lane l is head l%P of entry l/P.
+func laneTables(heads, firstHead int) *[3][16]uint32 {
+	var t [3][16]uint32
+	p := Lanes(heads)
+	for l := range 16 {
+		t[0][l], t[1][l] = uint32(l%p), uint32(l/p)
+		c := uint32(drawHead)
+		t[2][l] = uint32(firstHead+l%p) * c * drawC0
+	}
+	return &t
+}
+
+// headLanes is a bit for each lane that is a head.
+func headLanes(heads int) uint64 {
+	p, mask := Lanes(heads), uint64(0)
+	for l := range 16 {
+		if l%p < heads {
+			mask |= 1 << l
+		}
+	}
+	return mask
+}
+
+// swapsFrom allows sums to add lanes l and l^d for d >= least, swapsUnder for d < limit.
+func swapsFrom(least int) uint64 { return ^swapsUnder(least) }
+
+func swapsUnder(limit int) uint64 {
+	s := uint64(0)
+	for i, d := range [4]int{1, 2, 4, 8} {
+		if d < limit {
+			s |= 0xffff << (16 * i)
+		}
+	}
+	return s
+}
+
+func onOff(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// rowsWithin is how many rows from r on have at most limit entries together; at least one.
+func rowsWithin(ptr []int64, r, rows, limit int) int {
+	hi := r + 1
+	for hi < rows && ptr[hi+1]-ptr[r] <= int64(limit) {
+		hi++
+	}
+	return hi - r
+}
+
+// panelCols is how many columns one call sums, and the length of its pattern.
+const panelCols = 256
+
+// pattern fills p with the head of each lane of a panel's vectors: columns
+// from col on of heads of the given width. Bfloat16 has even columns, then odd ones, of each 32.
+func pattern(p []float32, col, cols, width int, bf16 bool) *uint32 {
+	words := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(p))), panelCols)
+	for i := range words {
+		c := i
+		if bf16 {
+			c = i&^31 + i%16*2 + i>>4&1
+		}
+		words[i] = uint32(min(col+c, col+cols-1) / width)
+	}
+	return &words[0]
+}
+
+// aheadOf is how many bytes of index to look ahead for rows of src: asking
+// for rows that are in cache anyway only costs.
+func aheadOf(src Strided) int {
+	if 4*len(src.F32)+2*len(src.B16) < 1<<20 {
+		return 0
+	}
+	return 4 * prefetchEntries
+}
+
+// prefetchEntries is how far ahead source rows are asked for. Bfloat16 rows, which keep
+// more instructions waiting for each line, need it most.
+const prefetchEntries = 8
+
+// vectorsOf is the number of vectors or blocks of cols columns, and the mask of the last.
+func vectorsOf(cols int, bf16 bool) (n int, mask uint64) {
+	if bf16 {
+		return (cols + 31) / 32, 0xffffffff >> (-cols & 31)
+	}
+	return (cols + 15) / 16, 0xffff >> (-cols & 15)
+}
+
+func attendFast(level Level, a *Attention) bool {
+	bf16 := a.Z.B16 != nil
+	if level < AVX512 || (!bf16 && a.Dst.B16 != nil) || len(a.Left.F32) >= 1<<31 {
+		return false
+	}
+	p, cols := Lanes(a.Heads), a.Heads*a.Width
+	work := a.Work
+	patterns := work[:(cols+panelCols-1)/panelCols*panelCols]
+	work = work[len(patterns):]
+	for c := 0; c < cols; c += panelCols {
+		pattern(patterns[c:], c, min(panelCols, cols-c), a.Width, bf16)
+	}
+	w := attendArgs{
+		index: unsafe.SliceData(a.Index), left: unsafe.SliceData(a.Left.F32), leftStride: a.Left.Stride,
+		out: &work[0], lanes: p, group: 16 / p, heads: headLanes(a.Heads), swaps: swapsFrom(p),
+		slope: bits(a.Slope), tables: laneTables(a.Heads, a.Drop.FirstHead),
+		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold), key: a.Drop.Key,
+		srcIDs: unsafe.SliceData(a.Drop.SrcIDs), firstSrc: uint64(a.Drop.FirstSrc),
+	}
+	if a.Drop.SrcIDs != nil {
+		w.firstSrc = 0
+	}
+	limit := len(work)/p - 16
+	for r, n := 0, 0; r < a.Rows; r += n {
+		n = rowsWithin(a.Ptr, r, a.Rows, limit)
+		w.rows, w.ptr = n, &a.Ptr[r]
+		w.right, w.rightStride = a.Right.rowStart(r)
+		w.max, w.maxStride = a.Max.rowStart(r)
+		w.inv, w.invStride = a.Inv.rowStart(r)
+		w.firstDst = uint64(a.Drop.FirstDst + uint32(r))
+		if a.Drop.DstIDs != nil {
+			w.dstIDs = &a.Drop.DstIDs[r]
+		}
+		attendWeights512((*byte)(unsafe.Pointer(&w)))
+		a.sum512(r, n, &work[0], patterns)
+	}
+	return true
+}
+
+// rowStart is the address of row r and the bytes between rows.
+func (s *Strided) rowStart(r int) (p unsafe.Pointer, stride int) {
+	p, stride = s.start()
+	return unsafe.Add(p, r*stride), stride
+}
+
+func (s *Strided) size() int {
+	if s.B16 != nil {
+		return 2
+	}
+	return 4
+}
+
+// sum512 sums rows r to r+n with weights, in panels of columns.
+func (a *Attention) sum512(r, n int, weights *float32, patterns []float32) {
+	bf16 := a.Z.B16 != nil
+	s := attendRowArgs{
+		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, weights: weights, gap: 4 * Lanes(a.Heads),
+		scale: bits(1), heads: 1<<a.Heads - 1, mode: modeOf(a.Dst),
+	}
+	if a.Drop.On {
+		s.scale = bits(a.Drop.Scale)
+	}
+	if to := a.Ptr[r+n]; to > a.Ptr[r] {
+		s.prefetch, s.last = aheadOf(a.Z), &a.Index[to-1]
+	}
+	for c := 0; c < a.Heads*a.Width; c += panelCols {
+		s.vectors, s.mask = vectorsOf(min(panelCols, a.Heads*a.Width-c), bf16)
+		s.src, s.srcStride = a.Z.rowStart(0)
+		s.src = unsafe.Add(s.src, c*a.Z.size())
+		s.dst, s.dstStride = a.Dst.rowStart(r)
+		s.dst = unsafe.Add(s.dst, c*a.Dst.size())
+		s.inv, s.invStride = a.Inv.rowStart(r)
+		s.patterns = (*uint32)(unsafe.Pointer(&patterns[c]))
+		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
+			attendSum512b16(raw)
+		} else {
+			attendSum512(raw)
+		}
+	}
+}
+
+func modeOf(dst Strided) int {
+	if dst.B16 != nil {
+		return modeBF16
+	}
+	return 0
+}
+
+// headPass is a run of heads whose wide rows one call of the backward pass does.
+type headPass struct {
+	first, heads int
+	tree         bool
+	perVector    int    // lanes: heads in a vector
+	segments     uint64 // lanes of a vector of sums that are a head's
+	swaps        uint64
+}
+
+// headPasses cuts heads into passes of at most panelCols columns.
+func headPasses(heads, width int, bf16 bool) (list [MaxHeads]headPass, n int) {
+	unit := 16
+	if bf16 {
+		unit = 32
+	}
+	each := width / unit
+	for h := 0; h < heads; n++ {
+		p := headPass{first: h, heads: 1, tree: true, perVector: 1, segments: 1, swaps: swapsUnder(Lanes((width + unit - 1) / unit))}
+		switch {
+		case heads > 1 && width%unit == 0 && each&(each-1) == 0 && 2*width <= panelCols:
+			p.heads = min(heads-h, panelCols/width)
+			p.swaps = swapsUnder(each)
+			for k := range p.heads {
+				p.segments |= 1 << (k * each)
+			}
+		case heads > 1 && width < unit && width&(width-1) == 0 && width >= unit/16:
+			lane := width * 16 / unit
+			p.heads, p.tree, p.perVector, p.swaps = heads-h, false, unit/width, swapsUnder(lane)
+			for l := 0; l < 16; l += lane {
+				p.segments |= 1 << l
+			}
+		}
+		list[n] = p
+		h += p.heads
+	}
+	return list, n
+}
+
+func attendGradFast(level Level, a *AttentionGrad) bool {
+	bf16 := a.DDst.B16 != nil
+	if level < AVX512 || (a.Z.B16 != nil) != bf16 || (!bf16 && a.DZ.B16 != nil) || a.Width > panelCols ||
+		len(a.Packed) >= 1<<31 || len(a.Edge) >= 1<<31 {
+		return false
+	}
+	p := Lanes(a.Heads)
+	passes, count := headPasses(a.Heads, a.Width, bf16)
+	work := a.Work
+	patterns := work[:count*panelCols]
+	zbuf := work[len(patterns):][:panelCols]
+	work = work[len(patterns)+panelCols:]
+	for k, x := range passes[:count] {
+		pattern(patterns[k*panelCols:], x.first*a.Width, x.heads*a.Width, a.Width, bf16)
+	}
+	step := len(work) / 4 &^ 15
+	w := attendGradArgs{
+		index: unsafe.SliceData(a.Index), packed: unsafe.SliceData(a.Packed), packStride: 4 * p,
+		out: &work[0], outStep: 4 * step, lanes: p, group: 16 / p, heads: headLanes(a.Heads), swaps: swapsFrom(p),
+		slope: bits(a.Slope), tables: laneTables(a.Heads, a.Drop.FirstHead),
+		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold), scale: bits(a.Drop.Scale),
+		keys: unsafe.SliceData(a.Keys), perm: unsafe.SliceData(a.Perm), dots: &work[3*step],
+		edgeHeads: a.EdgeHeads,
+	}
+	if len(a.Edge) > 0 {
+		w.edge = &a.Edge[a.Drop.FirstHead]
+	}
+	for r, n := 0, 0; r < a.Rows; r += n {
+		n = rowsWithin(a.Ptr, r, a.Rows, step/p-16)
+		w.rows, w.ptr = n, &a.Ptr[r]
+		w.left, w.leftStride = a.Left.rowStart(r)
+		w.dleft, w.dleftStride = a.DLeft.rowStart(r)
+		w.firstSrc = uint64(a.Drop.FirstSrc + uint32(r))
+		if a.Drop.SrcIDs != nil {
+			w.srcIDs = &a.Drop.SrcIDs[r]
+		}
+		attendGradWeights512((*byte)(unsafe.Pointer(&w)))
+		for k, x := range passes[:count] {
+			a.pass512(r, n, x, &w, &patterns[k*panelCols], &zbuf[0])
+		}
+		attendGradScores512((*byte)(unsafe.Pointer(&w)))
+	}
+	return true
+}
+
+// pass512 does the wide rows of some heads for rows r to r+n.
+func (a *AttentionGrad) pass512(r, n int, x headPass, w *attendGradArgs, patterns, zbuf *float32) {
+	bf16 := a.DDst.B16 != nil
+	col := x.first * a.Width
+	s := attendRowArgs{
+		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, weights: w.out, gap: 4 * w.lanes,
+		patterns: (*uint32)(unsafe.Pointer(patterns)), zbuf: zbuf, mode: modeOf(a.DZ),
+		dots:     (*float32)(unsafe.Add(unsafe.Pointer(w.dots), 4*x.first)),
+		segments: x.segments, swaps: x.swaps, heads16: 1<<x.heads - 1, heads: uint64(4 * x.perVector),
+	}
+	if !x.tree {
+		s.heads16 = 1<<x.perVector - 1
+	}
+	if to := a.Ptr[r+n]; to > a.Ptr[r] {
+		s.prefetch, s.last = aheadOf(a.DDst), &a.Index[to-1]
+	}
+	s.vectors, s.mask = vectorsOf(x.heads*a.Width, bf16)
+	s.src, s.srcStride = a.DDst.rowStart(0)
+	s.src = unsafe.Add(s.src, col*a.DDst.size())
+	s.dst, s.dstStride = a.DZ.rowStart(r)
+	s.dst = unsafe.Add(s.dst, col*a.DZ.size())
+	s.z, s.zStride = a.Z.rowStart(r)
+	s.z = unsafe.Add(s.z, col*a.Z.size())
+	switch raw := (*byte)(unsafe.Pointer(&s)); {
+	case bf16 && x.tree:
+		attendGradTree512b16(raw)
+	case bf16:
+		attendGradLanes512b16(raw)
+	case x.tree:
+		attendGradTree512(raw)
+	default:
+		attendGradLanes512(raw)
+	}
+}
+
+func packAttentionFast(Level, *AttentionPack) bool { return false }
