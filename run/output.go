@@ -80,13 +80,5 @@ func writeRunFolder(s *Spec, data *graph.Dataset, r *train.Result) (err error) {
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err
 	}
-	old := tmp + ".old"
-	if err := os.Rename(dir, old); err == nil {
-		defer os.RemoveAll(old)
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		os.Rename(old, dir)
-		return err
-	}
-	return nil
+	return graph.ReplaceFolder(tmp, dir)
 }

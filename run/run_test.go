@@ -397,4 +397,3 @@ func TestMedian(t *testing.T) {
 		}
 	}
 }
-

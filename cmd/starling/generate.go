@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"starling/run"
+)
+
+func generateCommand() *cobra.Command {
+	p := run.DefaultParams()
+	var out, like string
+	var scale float64
+	var symmetrise, quiet bool
+	c := &cobra.Command{
+		Use:   "generate KIND --out DIR",
+		Short: "Draw a graph: sbm, rmat or er",
+		Long: `Draw a graph with features, labels and splits, and write it as a dataset folder.
+The same seed gives the same bytes on any machine.
+
+  sbm    degree-corrected contextual block model: communities, power-law degrees,
+         homophily, Gaussian class features whose difficulty --signal sets
+  rmat   recursive matrix, a skewed graph with no communities
+  er     Erdős–Rényi, edges anywhere
+
+--like NAME takes the published numbers of a public dataset, times --scale; flags
+given beside it win. It knows ` + strings.Join(run.LikeNames(), ", ") + ".",
+		Example: `  starling generate sbm --nodes 100000 --edges 2000000 --classes 16 --out graph
+  starling generate sbm --like ogbn-arxiv --symmetrise --out arxiv-like
+  starling generate rmat --like reddit --scale 0.1 --out small`,
+		Args: arguments(1, 1, "one kind: "+strings.Join(run.Kinds(), ", ")),
+		RunE: func(c *cobra.Command, args []string) error {
+			if out == "" {
+				return run.UserError("--out", "nothing", "a folder to write", "for example --out graph")
+			}
+			if err := likeParams(c.Flags(), &p, like, scale, symmetrise); err != nil {
+				return err
+			}
+			v := view(quiet, "")
+			sum, err := run.Generate(c.Context(), args[0], p, out, v)
+			v.Close()
+			if err != nil {
+				return err
+			}
+			if !quiet {
+				printSummary(sum)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&out, "out", "", "folder to write (required)")
+	f.StringVar(&like, "like", "", "take the shape of a public dataset")
+	f.Float64Var(&scale, "scale", 1, "with --like: times the published vertices and edges")
+	f.BoolVar(&symmetrise, "symmetrise", false, "with --like: add the reverse of edges published one way")
+	generatorFlags(f, &p)
+	f.BoolVar(&quiet, "quiet", false, "show nothing")
+	f.SortFlags = false
+	return c
+}
+
+// generatorFlags are the parameters of a graph.
+func generatorFlags(f *pflag.FlagSet, p *run.Params) {
+	f.StringVar(&p.Name, "name", p.Name, "name of the dataset (default: the folder's)")
+	f.Int64Var(&p.Nodes, "nodes", p.Nodes, "vertices")
+	f.Int64Var(&p.Edges, "edges", p.Edges, "edges to store, about; an undirected edge counts twice")
+	f.BoolVar(&p.Directed, "directed", p.Directed, "edges go one way")
+	f.IntVar(&p.Features, "features", p.Features, "features of a vertex; 0: none")
+	f.BoolVar(&p.BFloat16, "bf16", p.BFloat16, "store features as bfloat16")
+	f.IntVar(&p.Classes, "classes", p.Classes, "classes; 0: no labels")
+	f.Float64Var(&p.Signal, "signal", p.Signal, "how far apart the classes' features are, in standard deviations")
+	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm)")
+	f.IntVar(&p.Communities, "communities", p.Communities, "communities; 0: one a class (sbm)")
+	f.Float64Var(&p.Exponent, "exponent", p.Exponent, "of the power law of degrees, above 2 (sbm)")
+	f.Float64Var(&p.MaxDegree, "max-degree", p.MaxDegree, "largest degree to draw; 0: chosen from the size (sbm)")
+	f.Float64Var(&p.A, "a", p.A, "chance of the first quadrant (rmat)")
+	f.Float64Var(&p.B, "b", p.B, "chance of the second quadrant (rmat)")
+	f.Float64Var(&p.C, "c", p.C, "chance of the third quadrant (rmat)")
+	f.Float64Var(&p.Train, "train", p.Train, "share of vertices to train on")
+	f.Float64Var(&p.Val, "val", p.Val, "share of vertices to validate on")
+	f.Float64Var(&p.Test, "test", p.Test, "share of vertices to test on")
+	f.Uint64Var(&p.Seed, "seed", p.Seed, "of all random draws")
+	f.BoolVar(&p.Overwrite, "overwrite", p.Overwrite, "replace an existing dataset")
+}
+
+// likeParams sets p to a public dataset's shape, and then again to what flags say.
+func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, symmetrise bool) error {
+	if like == "" {
+		if f.Changed("scale") || f.Changed("symmetrise") {
+			return run.UserError("--scale, --symmetrise", "a setting without effect", "", "they belong to --like NAME")
+		}
+		return nil
+	}
+	said := map[string]string{}
+	f.Visit(func(f *pflag.Flag) { said[f.Name] = f.Value.String() })
+	shape, err := run.Like(like, scale, symmetrise)
+	if err != nil {
+		return err
+	}
+	*p = shape
+	for name, value := range said {
+		if err := f.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printSummary tells what a new folder holds.
+func printSummary(s run.Summary) {
+	fmt.Fprintf(os.Stdout, "%s: %s\n", s.Dir, describe(s))
+	for _, n := range s.Notes {
+		fmt.Fprintf(os.Stdout, "  note: %s\n", n)
+	}
+}
+
+func describe(s run.Summary) string {
+	text := fmt.Sprintf("%d vertices, %d edges", s.Nodes, s.Edges)
+	if s.Features > 0 {
+		text += fmt.Sprintf(", %d features (%s)", s.Features, s.FeatureKind)
+	}
+	if s.Classes > 0 {
+		text += fmt.Sprintf(", %d classes, splits of %d, %d and %d", s.Classes, s.Train, s.Val, s.Test)
+	}
+	return text
+}

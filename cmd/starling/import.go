@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func importCommand() *cobra.Command {
+	var opt run.ImportOptions
+	var out string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "import FORMAT SRC --out DIR",
+		Short: "Read files of another tool: planetoid, npz, edgelist",
+		Long: `Read files of another tool and write a dataset folder.
+
+  planetoid   SRC is the folder with ind.NAME.x, ind.NAME.graph and so on; --name cora
+  npz         SRC is a gnn-benchmark file (adj_data, attr_data, labels)
+  edgelist    SRC is a text file, one edge a line (CSV, TSV, SNAP; gzip or not);
+              ids of any kind are mapped to 0..N-1 and kept in the dataset`,
+		Example: `  starling import planetoid planetoid/ --name cora --out cora
+  starling import npz amazon_photo.npz --out photo
+  starling import edgelist web.txt.gz --symmetrise --labels labels.csv --features features.npy --out web`,
+		Args: arguments(2, 2, "a format ("+strings.Join(run.Formats(), ", ")+") and a source"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if out == "" {
+				return run.UserError("--out", "nothing", "a folder to write", "for example --out graph")
+			}
+			v := view(quiet, "")
+			sum, err := run.Import(c.Context(), args[0], args[1], opt, out, v)
+			v.Close()
+			if err != nil {
+				return err
+			}
+			if !quiet {
+				printSummary(sum)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&out, "out", "", "folder to write (required)")
+	f.StringVar(&opt.Name, "name", "", "name of the dataset; planetoid also finds its files by it")
+	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge (edgelist; the others always do)")
+	f.BoolVar(&opt.KeepDuplicates, "keep-duplicates", false, "keep edges that are listed more than once")
+	f.BoolVar(&opt.KeepSelfLoops, "keep-self-loops", false, "keep edges from a vertex to itself")
+	f.BoolVar(&opt.Weights, "weights", false, "the third column is a weight (edgelist)")
+	f.StringVar(&opt.Header, "header", "", "whether the first line is a header: yes, no, or empty to look (edgelist)")
+	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist)")
+	f.StringVar(&opt.Labels, "labels", "", "file of id,label lines (edgelist)")
+	f.StringVar(&opt.Features, "features", "", ".npy with a row a vertex, or a file of id,x,y,... lines (edgelist)")
+	f.Float64Var(&opt.Split.Train, "train", 0, "share of labelled vertices to train on, where the files have no splits")
+	f.Float64Var(&opt.Split.Val, "val", 0, "share to validate on")
+	f.Float64Var(&opt.Split.Test, "test", 0, "share to test on")
+	f.IntVar(&opt.Split.PerClass, "per-class", 0, "training vertices of each class, instead of shares")
+	f.IntVar(&opt.Split.ValCount, "val-count", 0, "with --per-class: vertices to validate on")
+	f.IntVar(&opt.Split.TestCount, "test-count", 0, "with --per-class: vertices to test on")
+	f.Uint64Var(&opt.Seed, "seed", 1, "of the splits")
+	f.BoolVar(&opt.Overwrite, "overwrite", false, "replace an existing dataset")
+	f.BoolVar(&quiet, "quiet", false, "show nothing")
+	f.SortFlags = false
+	return c
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func infoCommand() *cobra.Command {
+	var json string
+	var verify bool
+	c := &cobra.Command{
+		Use:     "info DIR",
+		Short:   "Say what a dataset folder holds",
+		Example: "  starling info graph\n  starling info graph --verify --json -",
+		Args:    arguments(1, 1, "one dataset folder"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			info, err := run.Describe(args[0], verify)
+			if err != nil {
+				return err
+			}
+			if json != "" {
+				return info.JSON(json, os.Stdout)
+			}
+			fmt.Print(info)
+			return nil
+		},
+	}
+	c.Flags().StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	c.Flags().BoolVar(&verify, "verify", false, "check every checksum and every number")
+	return c
+}

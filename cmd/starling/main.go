@@ -1,0 +1,127 @@
+// Command starling trains graph neural networks on the machines you have.
+//
+// Each subcommand has a file of its own. Exit status: 0 for success, 2 for a
+// user's mistake, 130 after Ctrl-C (with all saved), 1 for everything else.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"starling/run"
+)
+
+func main() {
+	ctx, stop := interruptible()
+	err := root().ExecuteContext(ctx)
+	stop()
+	if err != nil && !errors.Is(err, run.ErrInterrupted) {
+		fmt.Fprintln(os.Stderr, "starling:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	os.Exit(run.Status(err))
+}
+
+// interruptible ends the context at the first Ctrl-C, so that the epoch is
+// finished and all is saved, and the process at the second.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if _, ok := <-signals; !ok {
+			return
+		}
+		fmt.Fprintln(os.Stderr, "starling: stopping (training ends with this epoch); press Ctrl-C again to stop at once")
+		cancel()
+		if _, ok := <-signals; ok {
+			os.Exit(run.Interrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
+}
+
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "starling",
+		Short: "Train graph neural networks on the machines you have",
+		Long: `Starling trains graph neural networks: one binary, no other set-up.
+
+Exit status: 0 for success, 2 for a mistake in flags or files, 130 when stopped
+by Ctrl-C (with everything saved), 1 for everything else.`,
+		Example: `  starling demo
+  starling generate sbm --nodes 100000 --edges 2000000 --out graph
+  starling train graph --model sage --epochs 100 --json result.json`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(c, args[0])
+			}
+			return c.Help()
+		},
+	}
+	c.CompletionOptions.HiddenDefaultCmd = true
+	c.SetFlagErrorFunc(flagError)
+	c.AddCommand(demoCommand(), importCommand(), generateCommand(), infoCommand(), trainCommand(), benchCommand(), versionCommand())
+	return c
+}
+
+func unknownCommand(c *cobra.Command, name string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
+		}
+	}
+	return run.UserError("command", fmt.Sprintf("%q", name), "one of "+strings.Join(known, ", "), run.Suggest(name, known))
+}
+
+// flagError makes what pflag says a user's mistake, with a suggestion.
+func flagError(c *cobra.Command, err error) error {
+	var absent *pflag.NotExistError
+	if errors.As(err, &absent) {
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+		name := "--" + absent.GetSpecifiedName()
+		fix := run.Suggest(name, known)
+		if fix == "" {
+			fix = "see " + c.CommandPath() + " --help"
+		}
+		return run.UserError("flag", name, "a flag of "+c.CommandPath(), fix)
+	}
+	return run.UserError(c.CommandPath(), err.Error(), "", "see "+c.CommandPath()+" --help")
+}
+
+// arguments checks how many there are and says what they should be.
+func arguments(least, most int, want string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		return run.UserError(c.CommandPath(), fmt.Sprintf("%d arguments", len(args)), want, "see "+c.CommandPath()+" --help")
+	}
+}
+
+// view shows progress on standard output, or on standard error where standard
+// output carries JSON.
+func view(quiet bool, json string) run.View {
+	switch {
+	case quiet:
+		return run.Silent(os.Stderr)
+	case json == "-":
+		return run.NewView(os.Stderr)
+	}
+	return run.NewView(os.Stdout)
+}

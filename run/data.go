@@ -1,0 +1,61 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"starling/dataset"
+	"starling/event"
+)
+
+// Params describe a graph to generate, ImportOptions how to read files, Summary
+// what came of either.
+type (
+	Params        = dataset.Params
+	ImportOptions = dataset.ImportOptions
+	Summary       = dataset.Summary
+)
+
+// DefaultParams are those of starling generate when nothing is said.
+func DefaultParams() Params { return dataset.DefaultParams() }
+
+// Kinds are the generators, Formats the importers, LikeNames the public datasets
+// whose shape is known.
+func Kinds() []string     { return dataset.Kinds() }
+func Formats() []string   { return dataset.Formats() }
+func LikeNames() []string { return dataset.LikeNames() }
+
+// Like are the parameters of a graph with the published shape of a dataset.
+func Like(name string, scale float64, symmetrise bool) (Params, error) {
+	if !slices.Contains(LikeNames(), name) {
+		return Params{}, mistake("--like", fmt.Sprintf("%q", name), "one of the datasets that starling generate --help lists", suggest(name, LikeNames()))
+	}
+	return dataset.Like(name, scale, symmetrise)
+}
+
+// Generate draws a graph of a kind and writes it to the folder out.
+func Generate(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
+	if !slices.Contains(Kinds(), kind) {
+		return Summary{}, mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", suggest(kind, Kinds()))
+	}
+	p.Progress = progress(events)
+	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Generate(kind, p, out) })
+}
+
+// Import reads files of a format and writes a dataset to the folder out.
+func Import(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary, error) {
+	if !slices.Contains(Formats(), format) {
+		return Summary{}, mistake("FORMAT", fmt.Sprintf("%q", format), "planetoid, npz or edgelist", suggest(format, Formats()))
+	}
+	opt.Progress = progress(events)
+	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Import(format, src, opt, out) })
+}
+
+// progress passes on how far a dataset has come, from whichever goroutine.
+func progress(events event.Listener) dataset.Progress {
+	locked := event.Locked(event.All(events))
+	return func(stage string, done, total int64) {
+		locked.On(event.Progress{Task: stage, Done: done, Total: total})
+	}
+}

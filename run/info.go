@@ -1,0 +1,175 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+)
+
+// Info is what can be said about a dataset in one pass over it.
+type Info struct {
+	Name           string    `json:"name"`
+	Vertices       int64     `json:"vertices"`
+	Edges          int64     `json:"edges"`
+	Symmetric      bool      `json:"symmetric"`
+	Weighted       bool      `json:"weighted"`
+	SelfLoops      int64     `json:"self_loops"`
+	Isolated       int64     `json:"isolated"` // vertices without in-edges
+	Degree         Quantiles `json:"degree"`   // in-edges of a vertex
+	Features       int       `json:"features"`
+	FeatureKind    string    `json:"feature_kind,omitempty"`
+	FeatureDensity Number    `json:"feature_density"` // share of features that are not zero
+	Classes        int       `json:"classes"`
+	ClassSizes     []int64   `json:"class_sizes,omitempty"`
+	Unlabelled     int64     `json:"unlabelled"`
+	Homophily      Number    `json:"homophily"` // share of edges between vertices of one class
+	Train          int       `json:"train"`
+	Val            int       `json:"val"`
+	Test           int       `json:"test"`
+	Bytes          int64     `json:"bytes"`
+	Source         string    `json:"source,omitempty"`
+	Notes          []string  `json:"notes,omitempty"`
+}
+
+// Quantiles of a list of numbers.
+type Quantiles struct {
+	Min    int64   `json:"min"`
+	Median int64   `json:"median"`
+	P90    int64   `json:"p90"`
+	P99    int64   `json:"p99"`
+	Max    int64   `json:"max"`
+	Mean   float64 `json:"mean"`
+}
+
+// Describe opens a dataset, with all its checks if verify is set, and looks at it.
+func Describe(dir string, verify bool) (*Info, error) {
+	d, err := graph.OpenWith(dir, graph.OpenOptions{Verify: verify, CheckFeatures: verify})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if err := d.Graph.Validate(); err != nil { // neighbours are looked up below
+		return nil, inFile(dir, err)
+	}
+	m := &d.Meta
+	i := &Info{Name: m.Name, Vertices: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Weighted: d.Graph.Weights != nil,
+		Train: len(d.Splits.Train), Val: len(d.Splits.Val), Test: len(d.Splits.Test), Source: m.Source, Notes: m.Notes,
+		FeatureDensity: Number(math.NaN()), Homophily: Number(math.NaN())}
+	for _, a := range m.Arrays {
+		i.Bytes += a.Bytes
+	}
+	i.degrees(d.Graph)
+	if d.Features != nil {
+		i.Features, i.FeatureKind, i.FeatureDensity = d.Features.Cols, string(d.Features.Kind()), Number(density(d.Features))
+	}
+	if d.Labels != nil {
+		i.labels(d)
+	}
+	return i, nil
+}
+
+func (i *Info) degrees(g *graph.CSR) {
+	n := g.Nodes()
+	deg := make([]int64, n)
+	for v := range n {
+		deg[v] = g.Indptr[v+1] - g.Indptr[v]
+		if deg[v] == 0 {
+			i.Isolated++
+		}
+		for _, u := range g.Neighbors(uint32(v)) {
+			if u == uint32(v) {
+				i.SelfLoops++
+			}
+		}
+	}
+	slices.Sort(deg)
+	at := func(q float64) int64 { return deg[int(q*float64(n-1)+0.5)] }
+	i.Degree = Quantiles{Min: deg[0], Median: at(0.5), P90: at(0.9), P99: at(0.99), Max: deg[n-1], Mean: float64(g.Edges()) / float64(n)}
+}
+
+// density samples rows of dense features: a whole pass may be over more than memory.
+func density(f *graph.Features) float64 {
+	if f.Kind() == graph.Sparse {
+		return float64(len(f.Indices)) / (float64(f.Rows) * float64(f.Cols))
+	}
+	const sample = 10_000
+	row := make([]float32, f.Cols)
+	rows := min(f.Rows, sample)
+	filled := 0
+	for k := range rows {
+		f.CopyRow(row, uint32(k*(f.Rows/rows)))
+		for _, x := range row {
+			if x != 0 {
+				filled++
+			}
+		}
+	}
+	return float64(filled) / (float64(rows) * float64(f.Cols))
+}
+
+func (i *Info) labels(d *graph.Dataset) {
+	class := d.Labels.Class
+	i.Classes, i.ClassSizes = d.Labels.Classes, make([]int64, d.Labels.Classes)
+	for _, c := range class {
+		if c < 0 {
+			i.Unlabelled++
+			continue
+		}
+		i.ClassSizes[c]++
+	}
+	same, all := 0, 0
+	for v := range d.Graph.Nodes() {
+		for _, u := range d.Graph.Neighbors(uint32(v)) {
+			if class[v] >= 0 && class[u] >= 0 {
+				all++
+				if class[v] == class[u] {
+					same++
+				}
+			}
+		}
+	}
+	if all > 0 {
+		i.Homophily = Number(float64(same) / float64(all))
+	}
+}
+
+// JSON writes the info as one object, to a file or with "-" to stdout.
+func (i *Info) JSON(path string, stdout io.Writer) error { return writeJSON(i, path, stdout) }
+
+// String is the info for people.
+func (i *Info) String() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("name", "%s", i.Name)
+	line("vertices", "%s (%s without in-edges)", event.Count(i.Vertices), event.Count(i.Isolated))
+	kind := map[bool]string{true: "symmetric", false: "directed"}[i.Symmetric]
+	if i.Weighted {
+		kind += ", weighted"
+	}
+	line("edges", "%s, %s, %s self-loops", event.Count(i.Edges), kind, event.Count(i.SelfLoops))
+	q := i.Degree
+	line("degree", "mean %.1f, least %d, median %d, 90%% below %d, 99%% below %d, most %d", q.Mean, q.Min, q.Median, q.P90, q.P99, q.Max)
+	if i.Features > 0 {
+		line("features", "%d, %s, %.2f%% not zero", i.Features, i.FeatureKind, 100*float64(i.FeatureDensity))
+	}
+	if i.Classes > 0 {
+		line("classes", "%d, of %s to %s vertices; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Count(slices.Max(i.ClassSizes)), event.Count(i.Unlabelled))
+		line("homophily", "%.3f of edges stay inside a class", float64(i.Homophily))
+	}
+	line("splits", "train %s, validation %s, test %s", event.Count(int64(i.Train)), event.Count(int64(i.Val)), event.Count(int64(i.Test)))
+	line("on disk", "%s", event.Bytes(i.Bytes))
+	if i.Source != "" {
+		line("source", "%s", i.Source)
+	}
+	for _, n := range i.Notes {
+		line("note", "%s", n)
+	}
+	return b.String()
+}

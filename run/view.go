@@ -1,0 +1,69 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"starling/event"
+)
+
+// Listener and View are package event's, for the command.
+type (
+	Listener = event.Listener
+	View     = event.View
+)
+
+// NewView shows a run on f: a progress bar on a terminal, plain lines elsewhere.
+func NewView(f *os.File) View { return event.NewView(f) }
+
+// Silent shows warnings only.
+func Silent(w io.Writer) View { return silent{w} }
+
+type silent struct{ w io.Writer }
+
+func (s silent) On(e event.Event) {
+	if n, ok := e.(event.Note); ok {
+		fmt.Fprintln(s.w, n.Text)
+	}
+}
+
+func (silent) Close() {}
+
+// Suggest names what was perhaps meant by a word, or "".
+func Suggest(word string, known []string) string { return suggest(word, known) }
+
+// UserError is a mistake on the command line itself.
+func UserError(field, found, want, fix string) error { return mistake(field, found, want, fix) }
+
+// untilInterrupted runs work, which writes a folder out through a hidden one
+// beside it. When ctx ends first, the hidden folder is removed and the work
+// abandoned: the process is about to exit.
+func untilInterrupted(ctx context.Context, out string, work func() (Summary, error)) (Summary, error) {
+	type outcome struct {
+		sum Summary
+		err error
+	}
+	hidden := filepath.Join(filepath.Dir(filepath.Clean(out)), "."+filepath.Base(filepath.Clean(out))+".tmp-*")
+	before, _ := filepath.Glob(hidden)
+	done := make(chan outcome, 1)
+	go func() {
+		sum, err := work()
+		done <- outcome{sum, err}
+	}()
+	select {
+	case o := <-done:
+		return o.sum, o.err
+	case <-ctx.Done():
+	}
+	now, _ := filepath.Glob(hidden)
+	for _, dir := range now {
+		if !slices.Contains(before, dir) {
+			os.RemoveAll(dir)
+		}
+	}
+	return Summary{}, ErrInterrupted
+}
