@@ -26,12 +26,19 @@ const shards = 64
 
 type nameShard struct {
 	mu    sync.Mutex
-	slots []uint32 // open addressing: 1 + place of a name, 0 if free
-	tags  []uint32 // by place: part of the hash, so that most comparisons end there
-	ends  []int64  // by place: end of its bytes
-	first []uint64 // by place: least position it was seen at
-	text  []byte
+	slots []nameSlot // open addressing
+	used  uint32
+	text  []byte   // the names, a line each
 	_     [64]byte // keeps neighbours' locks on other cache lines
+}
+
+// nameSlot holds all there is to know of a name but its bytes: most look-ups miss
+// the cache, so they should do it once here and once there.
+type nameSlot struct {
+	tag   uint32 // part of the hash
+	place uint32 // 1 + number within the shard; 0: free
+	start int64  // of its line in text
+	first uint64 // least position it was seen at
 }
 
 var errTooManyNames = &graph.InputError{Field: "ids", Found: "2^32 different names or more", Want: "fewer", Fix: "split the graph"}
@@ -46,24 +53,20 @@ func (t *nameTable) number(name []byte, seen uint64) (uint32, bool) {
 	s := &t.shards[at]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if 4*(len(s.tags)+1) > 3*len(s.slots) {
+	if 4*int(s.used+1) > 3*len(s.slots) {
 		s.grow()
 	}
 	slot, found := s.look(name, h)
-	if found {
-		place := s.slots[slot] - 1
-		s.first[place] = min(s.first[place], seen)
-		return place*shards + at, true
+	if !found {
+		if s.used >= 1<<32/shards-1 {
+			return 0, false
+		}
+		s.used++
+		*slot = nameSlot{uint32(h >> 32), s.used, int64(len(s.text)), seen}
+		s.text = append(append(s.text, name...), '\n')
 	}
-	place := uint32(len(s.tags))
-	if place >= 1<<32/shards-1 {
-		return 0, false
-	}
-	s.slots[slot] = place + 1
-	s.tags, s.first = append(s.tags, uint32(h>>32)), append(s.first, seen)
-	s.text = append(s.text, name...)
-	s.ends = append(s.ends, int64(len(s.text)))
-	return place*shards + at, true
+	slot.first = min(slot.first, seen)
+	return (slot.place-1)*shards + at, true
 }
 
 // find is the number of a name that is there.
@@ -77,41 +80,43 @@ func (t *nameTable) find(name []byte) (uint32, bool) {
 	if !found {
 		return 0, false
 	}
-	return (s.slots[slot]-1)*shards + uint32(h%shards), true
+	return (slot.place-1)*shards + uint32(h%shards), true
 }
 
 // look finds the slot of a name, or the free one where it belongs.
-func (s *nameShard) look(name []byte, h uint64) (slot uint32, found bool) {
-	mask := uint32(len(s.slots) - 1)
-	for slot = uint32(h>>32) & mask; ; slot = (slot + 1) & mask {
-		p := s.slots[slot]
-		if p == 0 {
+func (s *nameShard) look(name []byte, h uint64) (slot *nameSlot, found bool) {
+	mask, tag := uint32(len(s.slots)-1), uint32(h>>32)
+	for at := tag & mask; ; at = (at + 1) & mask {
+		slot = &s.slots[at]
+		if slot.place == 0 {
 			return slot, false
 		}
-		if s.tags[p-1] == uint32(h>>32) && bytes.Equal(s.name(p-1), name) {
+		if slot.tag == tag && s.is(slot.start, name) {
 			return slot, true
 		}
 	}
 }
 
-func (s *nameShard) name(place uint32) []byte {
-	var start int64
-	if place > 0 {
-		start = s.ends[place-1]
-	}
-	return s.text[start:s.ends[place]]
+// is compares a line of text with a name, which has no line break inside.
+func (s *nameShard) is(start int64, name []byte) bool {
+	line := s.text[start:]
+	return len(line) > len(name) && line[len(name)] == '\n' && string(line[:len(name)]) == string(name)
 }
 
 // grow doubles the slots. The tag holds all hash bits that choose one.
 func (s *nameShard) grow() {
-	s.slots = make([]uint32, max(64, 2*len(s.slots)))
+	old := s.slots
+	s.slots = make([]nameSlot, max(64, 2*len(old)))
 	mask := uint32(len(s.slots) - 1)
-	for place, tag := range s.tags {
-		slot := tag & mask
-		for s.slots[slot] != 0 {
-			slot = (slot + 1) & mask
+	for _, x := range old {
+		if x.place == 0 {
+			continue
 		}
-		s.slots[slot] = uint32(place) + 1
+		at := x.tag & mask
+		for s.slots[at].place != 0 {
+			at = (at + 1) & mask
+		}
+		s.slots[at] = x
 	}
 }
 
@@ -119,24 +124,27 @@ func (s *nameShard) grow() {
 // position in that list.
 func (t *nameTable) inOrder() (names []string, to [][]uint32) {
 	type entry struct {
-		first  uint64
-		number uint32
+		first         uint64
+		start         int64
+		shard, number uint32
 	}
 	var all []entry
 	to = make([][]uint32, shards)
 	for i := range t.shards {
 		s := &t.shards[i]
-		to[i] = make([]uint32, len(s.tags))
-		for place, first := range s.first {
-			all = append(all, entry{first, uint32(place)*shards + uint32(i)})
+		to[i] = make([]uint32, s.used)
+		for _, x := range s.slots {
+			if x.place != 0 {
+				all = append(all, entry{x.first, x.start, uint32(i), x.place - 1})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.first, b.first) })
 	names = make([]string, len(all))
 	for v, e := range all {
-		i, place := e.number%shards, e.number/shards
-		to[i][place] = uint32(v)
-		names[v] = string(t.shards[i].name(place))
+		to[e.shard][e.number] = uint32(v)
+		line := t.shards[e.shard].text[e.start:]
+		names[v] = string(line[:bytes.IndexByte(line, '\n')])
 	}
 	return names, to
 }
