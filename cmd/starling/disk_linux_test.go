@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A disk that fills up while results are written: status 1, and nothing
+// half-written stays.
+func TestFullDisk(t *testing.T) {
+	dir := small(t)
+	disk := filepath.Join(dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("a tmpfs cannot be mounted here, so a full disk is not tried:", err)
+	}
+	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
+	for _, args := range [][]string{
+		{"--checkpoint-dir", "disk/ck", "--checkpoint-every", "1"},
+		{"--out", "disk/run"},
+		{"--trace", "disk/trace.json"},
+	} {
+		o := starling(t, dir, trainArgs(append(args, "--layers", "3", "--hidden", "256", "--epochs", "60")...)...)
+		if o.status != 1 || !strings.Contains(o.stderr, "no space left") {
+			t.Errorf("%v: status %d, %s", args, o.status, o.stderr)
+		}
+		left := 0
+		filepath.WalkDir(disk, func(path string, d os.DirEntry, _ error) error {
+			if !d.IsDir() {
+				left++
+				t.Errorf("%v: %s was left behind", args, path)
+			}
+			return nil
+		})
+		os.RemoveAll(filepath.Join(disk, "ck"))
+	}
+	o := starling(t, dir, "generate", "sbm", "--nodes", "5000", "--edges", "20000", "--out", "disk/g", "--quiet")
+	if entries, _ := os.ReadDir(disk); o.status != 1 || len(entries) > 0 {
+		t.Errorf("status %d, left %v, %s", o.status, entries, o.stderr)
+	}
+}

@@ -1,0 +1,407 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// binary is the real command, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "starling-test-*")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "starling")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(status)
+}
+
+// output is how a command ended.
+type output struct {
+	status         int
+	stdout, stderr string
+}
+
+// starling runs the command in a folder.
+func starling(t *testing.T, dir string, args ...string) output {
+	t.Helper()
+	c := exec.Command(binary, args...)
+	c.Dir = dir
+	var out, err bytes.Buffer
+	c.Stdout, c.Stderr = &out, &err
+	if e := c.Run(); e != nil {
+		if _, ok := e.(*exec.ExitError); !ok {
+			t.Fatal(e)
+		}
+	}
+	return output{c.ProcessState.ExitCode(), out.String(), err.String()}
+}
+
+// works fails unless the command succeeds.
+func works(t *testing.T, dir string, args ...string) output {
+	t.Helper()
+	o := starling(t, dir, args...)
+	if o.status != 0 {
+		t.Fatalf("starling %s: status %d\n%s%s", strings.Join(args, " "), o.status, o.stdout, o.stderr)
+	}
+	return o
+}
+
+// refuses fails unless the command calls it a mistake, in one line with these words.
+func refuses(t *testing.T, dir string, words []string, args ...string) {
+	t.Helper()
+	o := starling(t, dir, args...)
+	if o.status != 2 || strings.Count(o.stderr, "\n") != 1 || !strings.HasPrefix(o.stderr, "starling: ") {
+		t.Errorf("starling %s: status %d, want 2 and one line:\n%s", strings.Join(args, " "), o.status, o.stderr)
+	}
+	for _, w := range words {
+		if !strings.Contains(o.stderr, w) {
+			t.Errorf("starling %s: %q is not in %q", strings.Join(args, " "), w, o.stderr)
+		}
+	}
+}
+
+// small makes a graph and returns the folder it is in, under the name "graph".
+func small(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	works(t, dir, "generate", "sbm", "--nodes", "400", "--edges", "3000", "--features", "16", "--classes", "4", "--out", "graph", "--quiet")
+	return dir
+}
+
+var quick = []string{"--layers", "2", "--hidden", "16", "--epochs", "10"}
+
+func trainArgs(args ...string) []string {
+	return append(append([]string{"train", "graph"}, quick...), args...)
+}
+
+// result reads the JSON of a run, without what the clock decides.
+func result(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	return m
+}
+
+func timeless(t *testing.T, text string) string {
+	t.Helper()
+	m := result(t, text)
+	for _, k := range []string{"epoch_seconds", "median_epoch_seconds", "seconds", "peak_rss_bytes", "device_peak_bytes"} {
+		delete(m, k)
+	}
+	b, _ := json.Marshal(m)
+	return string(b)
+}
+
+func TestTrainToJSON(t *testing.T) {
+	dir := small(t)
+	o := works(t, dir, trainArgs("--json", "-")...)
+	m := result(t, o.stdout)
+	for _, k := range []string{"dataset", "model", "strategy", "workers", "epochs", "loss", "val_accuracy", "test_accuracy", "best_epoch",
+		"epoch_seconds", "peak_rss_bytes", "bytes"} {
+		if m[k] == nil {
+			t.Errorf("the result has no %s", k)
+		}
+	}
+	if len(m["loss"].([]any)) != 10 || m["test_accuracy"].(float64) < 0.5 || m["peak_rss_bytes"].(float64) < 1<<20 {
+		t.Error(o.stdout)
+	}
+	if b := m["bytes"].(map[string]any); b["total"] != 0.0 || b["planned"] != 0.0 || b["by_kind"] == nil || b["by_link"] == nil {
+		t.Error(b)
+	}
+	if !strings.Contains(o.stderr, "epoch 10/10") {
+		t.Errorf("no plain lines beside the JSON: %q", o.stderr)
+	}
+	works(t, dir, trainArgs("--json", "r.json", "--quiet")...)
+	b, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	if err != nil || timeless(t, string(b)) != timeless(t, o.stdout) {
+		t.Errorf("%v: the file differs from standard output: %s", err, b)
+	}
+}
+
+func TestInfoAndVersion(t *testing.T) {
+	dir := small(t)
+	if o := works(t, dir, "info", "graph"); !strings.Contains(o.stdout, "homophily") || !strings.Contains(o.stdout, "400") {
+		t.Error(o.stdout)
+	}
+	m := result(t, works(t, dir, "info", "graph", "--verify", "--json", "-").stdout)
+	if m["vertices"] != 400.0 || m["classes"] != 4.0 || m["train"] != 240.0 {
+		t.Error(m)
+	}
+	if o := works(t, dir, "version"); !strings.HasPrefix(o.stdout, "starling ") {
+		t.Error(o.stdout)
+	}
+	for _, args := range [][]string{nil, {"--help"}, {"train", "--help"}, {"generate", "--help"}, {"import", "--help"}, {"bench", "epoch", "--help"}} {
+		if o := works(t, dir, args...); !strings.Contains(o.stdout, "Examples:") {
+			t.Errorf("no examples in the help of %v", args)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	dir := small(t)
+	for _, c := range []struct {
+		words []string
+		args  []string
+	}{
+		{[]string{`"trian"`, "did you mean train?"}, []string{"trian"}},
+		{[]string{"--epoch", "did you mean --epochs?"}, trainArgs("--epoch", "3")},
+		{[]string{"epochs", "many"}, trainArgs("--epochs", "many")},
+		{[]string{"--model", "did you mean sage?"}, trainArgs("--model", "sags")},
+		{[]string{"--workers", "not available yet"}, trainArgs("--workers", "4")},
+		{[]string{"--mode"}, trainArgs("--mode", "mini")},
+		{[]string{"--heads"}, trainArgs("--heads", "2")},
+		{[]string{"--resume", "--checkpoint-dir"}, trainArgs("--resume")},
+		{[]string{"absent", "starling generate"}, []string{"train", "absent"}},
+		{[]string{"DIR"}, []string{"train"}},
+		{[]string{"2 arguments"}, []string{"train", "graph", "graph"}},
+		{[]string{"--json", "no/such"}, trainArgs("--json", "no/such/r.json")},
+		{[]string{"--config", "none.yaml"}, trainArgs("--config", "none.yaml")},
+		{[]string{"--out"}, []string{"generate", "sbm"}},
+		{[]string{"KIND", "did you mean sbm?"}, []string{"generate", "sbn", "--out", "x"}},
+		{[]string{"--like", "did you mean reddit?"}, []string{"generate", "sbm", "--like", "redit", "--out", "x"}},
+		{[]string{"homophily"}, []string{"generate", "sbm", "--homophily", "2", "--out", "x"}},
+		{[]string{"graph", "overwrite"}, []string{"generate", "sbm", "--out", "graph"}},
+		{[]string{"FORMAT"}, []string{"import", "cvs", "a", "--out", "x"}},
+		{[]string{"none.txt"}, []string{"import", "edgelist", "none.txt", "--out", "x"}},
+		{[]string{`"kernel"`}, []string{"bench", "kernel"}},
+		{[]string{"memory"}, trainArgs("--hidden", "65536", "--layers", "900")},
+	} {
+		refuses(t, dir, c.words, c.args...)
+	}
+	onlyGraph(t, dir)
+}
+
+// onlyGraph fails if anything but the dataset is in the folder.
+func onlyGraph(t *testing.T, dir string) {
+	t.Helper()
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != "graph" {
+			t.Errorf("%s was left behind", e.Name())
+		}
+	}
+}
+
+func TestDamagedFiles(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, file string){
+		"features.npy": func(t *testing.T, file string) { // a NaN
+			write(t, file, 200, []byte{0, 0, 0xc0, 0x7f})
+			dropChecksums(t, filepath.Dir(file))
+		},
+		"indices.npy": func(t *testing.T, file string) { // cut off
+			if err := os.Truncate(file, 500); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"labels.npy": func(t *testing.T, file string) { // a flipped byte
+			write(t, file, 300, []byte{99})
+		},
+		"train.npy": func(t *testing.T, file string) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		dir := small(t)
+		harm(t, filepath.Join(dir, "graph", name))
+		refuses(t, dir, []string{name}, trainArgs()...)
+		onlyGraph(t, dir)
+	}
+}
+
+func write(t *testing.T, file string, at int64, b []byte) {
+	t.Helper()
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dropChecksums leaves only the checks of contents, as in a folder written by hand.
+func dropChecksums(t *testing.T, dir string) {
+	t.Helper()
+	file := filepath.Join(dir, "meta.json")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"crc32c", "arrays", "checksum"} {
+		delete(m, k)
+	}
+	b, _ = json.Marshal(m)
+	if err := os.WriteFile(file, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDryRunReadsBack(t *testing.T) {
+	dir := small(t)
+	first := works(t, dir, trainArgs("--model", "sage", "--lr", "0.02", "--dry-run")...).stdout
+	if !strings.Contains(first, "# plan:") || !strings.Contains(first, "lr: 0.02") {
+		t.Fatal(first)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "starling.yaml"), []byte(first), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// The plan says how much memory is free, which changes.
+	settings := func(s string) string { return s[:strings.Index(s, "# plan:")] }
+	second := works(t, dir, "train", "--config", "starling.yaml", "--dry-run").stdout
+	if settings(first) != settings(second) {
+		t.Errorf("read back as\n%s\nwant\n%s", second, first)
+	}
+	if o := works(t, dir, "train", "--config", "starling.yaml", "--lr", "0.5", "--dry-run"); !strings.Contains(o.stdout, "lr: 0.5") {
+		t.Error("a flag did not win over the file")
+	}
+	a := works(t, dir, "train", "--config", "starling.yaml", "--json", "-").stdout
+	b := works(t, dir, trainArgs("--model", "sage", "--lr", "0.02", "--json", "-")...).stdout
+	if timeless(t, a) != timeless(t, b) {
+		t.Error("the file and the flags train differently")
+	}
+	refuses(t, dir, []string{"bad.yaml", "lrr"}, "train", "graph", "--config", badFile(t, dir, "bad.yaml", "lrr: 1\n"))
+}
+
+func badFile(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestTraceAndRunFolder(t *testing.T) {
+	dir := small(t)
+	works(t, dir, trainArgs("--trace", "trace.json", "--events", "events.jsonl", "--out", "run")...)
+	b, err := os.ReadFile(filepath.Join(dir, "trace.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var trace struct {
+		TraceEvents []struct {
+			Name, Ph string
+			Dur      float64
+		}
+	}
+	if err := json.Unmarshal(b, &trace); err != nil {
+		t.Fatal(err)
+	}
+	spans := map[string]int{}
+	for _, e := range trace.TraceEvents {
+		if e.Ph == "X" && e.Dur > 0 {
+			spans[e.Name]++
+		}
+	}
+	for _, want := range []string{"forward", "backward", "update", "evaluate"} {
+		if spans[want] != 10 {
+			t.Errorf("%d spans %q, want one an epoch", spans[want], want)
+		}
+	}
+	if m := result(t, readFile(t, dir, "run/config.json")); m["test_accuracy"] == nil || m["model"].(map[string]any)["in"] != 16.0 {
+		t.Error(m)
+	}
+	if len(readFile(t, dir, "run/model.safetensors")) < 1000 {
+		t.Error("no weights")
+	}
+	if n := strings.Count(readFile(t, dir, "events.jsonl"), `"event":"epoch"`); n != 10 {
+		t.Errorf("%d epochs among the events", n)
+	}
+	refuses(t, dir, []string{"--out", "features.npy"}, trainArgs("--out", "graph")...)
+}
+
+func readFile(t *testing.T, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Ctrl-C in the middle of a run saves and leaves; --resume ends as if nothing had happened.
+func TestInterruptAndResume(t *testing.T) {
+	dir := small(t)
+	args := []string{"--epochs", "400", "--norm", "batch", "--schedule", "cosine:400", "--checkpoint-dir", "ck", "--json", "r.json"}
+	c := exec.Command(binary, trainArgs(append(args, "--events", "/dev/stdout", "--quiet")...)...)
+	c.Dir = dir
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The first epoch that is reported means training is under way.
+	seen := make([]byte, 0, 1<<16)
+	for !bytes.Contains(seen, []byte(`"event":"epoch"`)) {
+		b := make([]byte, 4096)
+		n, err := out.Read(b)
+		if err != nil {
+			t.Fatal(err, stderr.String())
+		}
+		seen = append(seen, b[:n]...)
+	}
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	rest := new(bytes.Buffer)
+	rest.ReadFrom(out)
+	c.Wait()
+	partial := result(t, readFile(t, dir, "r.json"))
+	if status := c.ProcessState.ExitCode(); status != 130 || partial["reason"] != "interrupted" {
+		if partial["reason"] == "finished" {
+			t.Skip("all 400 epochs were over before the signal came, so no interruption was seen")
+		}
+		t.Fatalf("status %d, reason %v, %s", status, partial["reason"], stderr.String())
+	}
+	works(t, dir, trainArgs(append(args, "--resume", "--quiet")...)...)
+	resumed := readFile(t, dir, "r.json")
+	whole := works(t, dir, trainArgs("--epochs", "400", "--norm", "batch", "--schedule", "cosine:400", "--json", "-", "--quiet")...).stdout
+	if timeless(t, resumed) != timeless(t, whole) {
+		t.Errorf("interrupted after %v epochs and resumed\n%s\nundisturbed\n%s", partial["epochs"], timeless(t, resumed), timeless(t, whole))
+	}
+	refuses(t, dir, []string{"--seed"}, trainArgs(append(args, "--resume", "--seed", "9")...)...)
+}
+
+func TestImportEdgeList(t *testing.T) {
+	dir := t.TempDir()
+	var edges, labels strings.Builder
+	for i := range 40 {
+		edges.WriteString(strings.Join([]string{name(i), name((i + 1) % 40)}, ",") + "\n")
+		labels.WriteString(name(i) + "," + []string{"red", "blue"}[i%2] + "\n")
+	}
+	badFile(t, dir, "edges.csv", edges.String())
+	badFile(t, dir, "labels.csv", labels.String())
+	works(t, dir, "import", "edgelist", "edges.csv", "--symmetrise", "--labels", "labels.csv", "--out", "g")
+	if m := result(t, works(t, dir, "info", "g", "--json", "-").stdout); m["vertices"] != 40.0 || m["edges"] != 80.0 || m["classes"] != 2.0 {
+		t.Error(m)
+	}
+	refuses(t, dir, []string{"no features"}, "train", "g")
+}
+
+func name(i int) string { return "v" + string(rune('a'+i%26)) + string(rune('a'+i/26)) }

@@ -1,0 +1,184 @@
+// Package lint holds the rules of the house as tests: which room may import which,
+// and that all code is formatted and passes vet.
+package lint
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms is the import table of docs/design.md. A room's subpackages belong to it
+// and may import each other. If a package wants an import that is not here, the room is wrong
+// or the table is: change whichever is, on purpose, and say so in the commit.
+var rooms = map[string][]string{
+	"rng":          {},
+	"event":        {},
+	"graph":        {},
+	"tensor":       {},
+	"coflow":       {},
+	"dataset":      {"graph", "rng"},
+	"partition":    {"graph", "rng"},
+	"nn":           {"tensor", "graph", "rng"},
+	"sample":       {"graph", "partition", "rng"},
+	"wire":         {"coflow", "event"},
+	"collective":   {"tensor", "wire", "coflow"},
+	"innet":        {"wire"},
+	"store":        {"graph", "partition", "sample", "tensor", "wire"},
+	"netsim":       {"wire", "coflow", "innet", "event"},
+	"train":        {"graph", "partition", "tensor", "nn", "sample", "store", "collective", "wire", "coflow", "event", "rng"},
+	"cluster":      {"wire", "nn", "event"},
+	"serve":        {"graph", "tensor", "nn", "sample", "store"},
+	"web":          {"event"},
+	"run":          {"rng", "event", "graph", "tensor", "coflow", "dataset", "partition", "nn", "sample", "wire", "collective", "innet", "store", "netsim", "train", "cluster", "serve", "web"},
+	"cmd/starling": {"run"},
+	// Tests of the whole belong to no room.
+	"internal/lint": {},
+}
+
+// modules that are built on their own, such as the generator of assembly.
+func ownModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
+// sources calls visit for every Go file of the module, by its path from the root.
+func sources(t *testing.T, visit func(path string)) (root string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "build" || rel == "bin" || ownModule(path)) {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && strings.HasSuffix(path, ".go") {
+			visit(filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// roomOf is the room a package belongs to, or "".
+func roomOf(pkg string) string {
+	best := ""
+	for room := range rooms {
+		if (pkg == room || strings.HasPrefix(pkg, room+"/")) && len(room) > len(best) {
+			best = room
+		}
+	}
+	return best
+}
+
+func TestImports(t *testing.T) {
+	root, _ := filepath.Abs("../..")
+	sources(t, func(path string) {
+		from := roomOf(filepath.ToSlash(filepath.Dir(path)))
+		if from == "" {
+			t.Errorf("%s is in no room of the table", path)
+			return
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, path), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, spec := range f.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if err := allowed(from, name, path); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+	})
+}
+
+// allowed checks one import of a file in a room.
+func allowed(from, name, path string) error {
+	pkg, ours := strings.CutPrefix(name, "starling/")
+	if !ours {
+		return nil
+	}
+	to := roomOf(pkg)
+	switch {
+	case to == "":
+		return fmt.Errorf("%s is in no room of the table", name)
+	case to == from || slices.Contains(rooms[from], to):
+		return nil
+	case to == "dataset" && strings.HasSuffix(path, "_test.go"): // tests of any room may generate graphs
+		return nil
+	}
+	return fmt.Errorf("room %s may not import %s (only %v)", from, name, rooms[from])
+}
+
+func TestTableHasNoCycle(t *testing.T) {
+	var visit func(room string, path []string)
+	visit = func(room string, path []string) {
+		if slices.Contains(path, room) {
+			t.Fatalf("the table goes in a circle: %v %s", path, room)
+		}
+		for _, to := range rooms[room] {
+			visit(to, append(path, room))
+		}
+	}
+	for room := range rooms {
+		visit(room, nil)
+	}
+}
+
+func TestNames(t *testing.T) {
+	banned := []string{"util", "utils", "common", "helpers", "types", "pkg"}
+	sources(t, func(path string) {
+		for part := range strings.SplitSeq(filepath.ToSlash(filepath.Dir(path)), "/") {
+			if slices.Contains(banned, part) {
+				t.Errorf("%s: a package is named by the concept it serves, not %q", path, part)
+			}
+		}
+	})
+}
+
+func TestFormatted(t *testing.T) {
+	root, _ := filepath.Abs("../..")
+	sources(t, func(path string) {
+		b, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		want, err := format.Source(b)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		} else if !bytes.Equal(b, want) {
+			t.Errorf("%s is not formatted: run gofmt -w", path)
+		}
+	})
+}
+
+func TestVet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("go vet is left out of a short run")
+	}
+	c := exec.Command("go", "vet", "./...")
+	c.Dir = "../.."
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
