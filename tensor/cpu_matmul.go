@@ -116,7 +116,7 @@ func (c *CPU) newProduct(k, n int) product {
 	g := product{level: c.level, k: k, n: n}
 	g.mr, g.nr = simd.TileShape(g.level)
 	g.block = 112 / g.mr * g.mr
-	pieces := max(1, (k+511)/512)
+	pieces := max(1, (k+639)/640)
 	g.depth = max(1, (k+pieces-1)/pieces)
 	g.panelCount = simd.Panels(n, g.nr)
 	return g

@@ -44,6 +44,10 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 		c.tallTall16(dst, a, b, op)
 		return
 	}
+	if tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols) {
+		c.tallTallSwapped(dst, a, b, op)
+		return
+	}
 	g := newTallTall(c.level, a.Rows, dst.Rows, dst.Cols)
 	roomA, roomB := g.left.Size(g.m), g.right.Size(g.n)
 	room := c.Scratch(F32, c.threads, roomA+roomB)
@@ -65,6 +69,35 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	c.Free(room)
 	c.addGroups(dst, sums, g.n, op)
 	c.Free(sums)
+}
+
+// tileSteps is about how long the tiles of an m x n result take: a narrow last
+// tile costs more than its share.
+func tileSteps(level simd.Level, m, n int) float64 {
+	mr, nr := simd.TileShape(level)
+	rows, cols := float64(m/mr*mr), float64(n/nr)
+	if left := m % mr; left > 0 {
+		rows += float64(max(left, 4))
+	}
+	switch left := n % nr; {
+	case left > nr/2:
+		cols++
+	case left > 0:
+		cols += 0.6
+	}
+	return rows * cols
+}
+
+// tallTallSwapped: dst = aᵀ·b as the transpose of bᵀ·a, for results that fit the
+// tiles better lying down.
+func (c *CPU) tallTallSwapped(dst, a, b Matrix, op MatMul) {
+	lying := c.Scratch(F32, dst.Cols, dst.Rows)
+	c.tallTall(lying, b, a, MatMul{})
+	sum := c.Scratch(F32, dst.Rows, dst.Cols)
+	transpose(sum, lying)
+	c.addGroups(dst, sum.Reshape(1, dst.Rows*dst.Cols), dst.Cols, op)
+	c.Free(sum)
+	c.Free(lying)
 }
 
 // slice adds one slice of rows to the sums.
