@@ -1,0 +1,336 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"starling/graph"
+)
+
+// written partitions a random dataset and returns its folder and what it was cut from.
+func written(t *testing.T, r *rand.Rand, n int) (dir string, d *graph.Dataset, parts []uint32, k int) {
+	t.Helper()
+	d = open(t, randomDataset(t, r, n))
+	k = 1 + r.IntN(min(7, n))
+	parts = make([]uint32, n)
+	for v := range parts {
+		parts[v] = uint32(r.IntN(k))
+	}
+	dir = filepath.Join(t.TempDir(), "parts")
+	q := Measure(d.Graph, parts, k, nil, d.Meta.Symmetric, 0)
+	if err := Write(context.Background(), d, parts, k, q, WriteOptions{Dir: dir, Threads: 1 + r.IntN(3), Method: "random"}); err != nil {
+		t.Fatal(err)
+	}
+	return dir, d, parts, k
+}
+
+// Everything in the folder, against the dataset and the assignment, with sets and
+// maps only.
+func TestFolderHoldsWhatTheDatasetHolds(t *testing.T) {
+	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
+		dir, d, parts, k := written(t, r, 1+r.IntN(90))
+		book, err := OpenBook(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := d.Graph.Nodes()
+		original := map[uint32]uint32{} // new number → dataset's
+		all := make([]*Part, k)
+		for q := range k {
+			p, err := OpenPart(dir, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			all[q] = p
+			for i, id := range p.IDs[:p.Core()] {
+				global := uint32(book.Offsets[q]) + uint32(i)
+				if int(parts[id]) != q || book.Owner(global) != q || book.Local(global) != uint32(i) {
+					t.Fatalf("vertex %d is in part %d, belongs to %d, owner %d", id, q, parts[id], book.Owner(global))
+				}
+				original[global] = id
+			}
+		}
+		back := map[uint32]bool{}
+		for _, id := range original {
+			back[id] = true
+		}
+		if len(original) != n || len(back) != n {
+			t.Fatalf("%d new numbers for %d of %d vertices", len(original), len(back), n)
+		}
+		_, need := recount(d.Graph, parts, k, false)
+		for q, p := range all {
+			checkPart(t, d, p, need[q], original)
+			for other := range k {
+				sent := []uint32{}
+				for _, v := range p.SendTo(other) {
+					sent = append(sent, uint32(book.Offsets[q])+v)
+				}
+				if !slices.Equal(sent, all[other].HaloOf(q)) {
+					t.Fatalf("%d sends %v to %d, which expects %v", q, sent, other, all[other].HaloOf(q))
+				}
+			}
+		}
+		if err := VerifyAgainst(dir, d); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, original map[uint32]uint32) {
+	t.Helper()
+	if len(p.Halo) != len(need) {
+		t.Fatalf("halo of %d, %d needed", len(p.Halo), len(need))
+	}
+	for i, global := range p.Halo {
+		id := p.IDs[p.Core()+i]
+		if !need[id] || original[global] != id {
+			t.Fatalf("halo has %d (originally %d), which nobody needs", global, id)
+		}
+	}
+	train := map[uint32]bool{}
+	for _, v := range d.Splits.Train {
+		train[v] = true
+	}
+	for _, local := range p.Splits.Train {
+		if !train[p.IDs[local]] {
+			t.Fatalf("vertex %d does not train", p.IDs[local])
+		}
+	}
+	for i, id := range p.IDs {
+		if int(p.Degrees[i]) != d.Graph.Degree(id) {
+			t.Fatalf("degree of %d: %d", id, p.Degrees[i])
+		}
+		want := 0.0
+		for e := d.Graph.Indptr[id]; e < d.Graph.Indptr[id+1]; e++ {
+			switch {
+			case d.Graph.Indices[e] == id:
+			case d.Graph.Weights != nil:
+				want += float64(d.Graph.Weights[e])
+			default:
+				want++
+			}
+		}
+		if math.Abs(p.GCNDegree(uint32(i))-want) > 1e-12 {
+			t.Fatalf("gcn degree of %d: %g, counted %g", id, p.GCNDegree(uint32(i)), want)
+		}
+	}
+	for i, id := range p.IDs[:p.Core()] {
+		var ours []uint32
+		for _, u := range p.In.Neighbors(uint32(i)) {
+			ours = append(ours, p.IDs[u])
+		}
+		slices.Sort(ours)
+		if !slices.Equal(ours, slices.Clone(d.Graph.Neighbors(id))) {
+			t.Fatalf("in-edges of %d: %v", id, ours)
+		}
+	}
+}
+
+// A changed byte anywhere must be found, and must not be a crash.
+func TestVerifyFindsEveryChangedByte(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 4 {
+		dir, _, _, _ := written(t, r, 12+r.IntN(20))
+		if err := Verify(dir); err != nil {
+			t.Fatal(err)
+		}
+		var files []string
+		filepath.WalkDir(dir, func(path string, e fs.DirEntry, _ error) error {
+			if !e.IsDir() {
+				files = append(files, path)
+			}
+			return nil
+		})
+		for _, path := range files {
+			whole, _ := os.ReadFile(path)
+			for range 12 {
+				bad := slices.Clone(whole)
+				at := r.IntN(len(bad))
+				if r.IntN(4) == 0 {
+					bad = bad[:at]
+				} else {
+					bad[at] ^= byte(1 + r.IntN(255))
+				}
+				replace(t, path, bad)
+				if err := Verify(dir); !errors.Is(err, graph.ErrInput) {
+					t.Errorf("%s changed at %d: %v", path, at, err)
+				}
+			}
+			replace(t, path, whole)
+		}
+		if err := Verify(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func replace(t *testing.T, path string, b []byte) {
+	t.Helper()
+	os.Remove(path)
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A part with sound checksums but wrong contents is found by its peers.
+func TestVerifyFindsPartsThatDisagree(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	a, d, parts, k := written(t, r, 60)
+	for k < 2 {
+		a, d, parts, k = written(t, r, 60)
+	}
+	other := slices.Clone(parts)
+	for v := range other {
+		other[v] = uint32((int(other[v]) + 1) % k)
+	}
+	b := filepath.Join(t.TempDir(), "other")
+	if err := Write(context.Background(), d, other, k, Measure(d.Graph, other, k, nil, d.Meta.Symmetric, 0), WriteOptions{Dir: b}); err != nil {
+		t.Fatal(err)
+	}
+	os.RemoveAll(filepath.Join(a, "part0"))
+	if err := os.Rename(filepath.Join(b, "part0"), filepath.Join(a, "part0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(a); !errors.Is(err, graph.ErrInput) {
+		t.Fatal("parts of two partitions:", err)
+	}
+}
+
+// A part stands alone where only it was copied, and parts may be written elsewhere.
+func TestPartsLiveAnywhere(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	d := open(t, randomDataset(t, r, 40))
+	parts := make([]uint32, 40)
+	for v := range parts {
+		parts[v] = uint32(v % 3)
+	}
+	root := t.TempDir()
+	var dirs []string
+	for _, disk := range []string{"a", "b", "c"} {
+		os.Mkdir(filepath.Join(root, disk), 0o755)
+		dirs = append(dirs, filepath.Join(root, disk, "p"))
+	}
+	q := Measure(d.Graph, parts, 3, nil, d.Meta.Symmetric, 0)
+	opt := WriteOptions{Dir: filepath.Join(root, "book"), PartDirs: dirs}
+	if err := Write(context.Background(), d, parts, 3, q, opt); err != nil {
+		t.Fatal(err)
+	}
+	if err := VerifyAgainst(opt.Dir, d); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
+		t.Fatal("written over without being told to:", err)
+	}
+	opt.Overwrite = true
+	if err := Write(context.Background(), d, parts, 3, q, opt); err != nil {
+		t.Fatal(err)
+	}
+	moved := filepath.Join(root, "host", "part1")
+	os.Mkdir(filepath.Dir(moved), 0o755)
+	if err := os.Rename(dirs[1], moved); err != nil {
+		t.Fatal(err)
+	}
+	p, err := OpenPart(filepath.Join(root, "host"), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Meta.Part != 1 || p.Book.Parts != 3 || p.Book.Server(2) != 0 {
+		t.Fatalf("%+v", p.Meta)
+	}
+	if err := Verify(opt.Dir); !errors.Is(err, graph.ErrInput) {
+		t.Fatal("a missing part:", err)
+	}
+	opt.PartDirs = nil
+	opt.Dir = filepath.Join(root, "a") // a folder that is something else
+	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
+		t.Fatal(err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	seeds(t, 15, func(t *testing.T, r *rand.Rand) {
+		dir := randomDataset(t, r, 20+r.IntN(100))
+		out := filepath.Join(t.TempDir(), "out")
+		name := []string{"random", "hash", "chunk", "ldg", "fennel"}[r.IntN(5)]
+		servers := 1 + r.IntN(2)
+		report, err := Run(context.Background(), dir, Options{Parts: servers * (1 + r.IntN(3)), Servers: servers, Method: name, Out: out, Verify: true, Compare: true, Seed: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := open(t, dir)
+		parts := assignment(t, out)
+		cut, need := recount(d.Graph, parts, report.Parts, d.Meta.Symmetric)
+		var volume int64
+		for _, n := range need {
+			volume += int64(len(n))
+		}
+		if report.EdgeCut != cut || report.CommVolume != volume || !report.Verified || len(report.Compared) != 5 {
+			t.Fatalf("%+v, counted %d %d", report, cut, volume)
+		}
+		if page := report.HTML(); len(page) < 1000 {
+			t.Fatal("no page")
+		}
+	})
+}
+
+// assignment reads back the part of every vertex of the dataset.
+func assignment(t *testing.T, dir string) []uint32 {
+	t.Helper()
+	book, err := OpenBook(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := make([]uint32, book.Nodes)
+	for k := range book.Parts {
+		p, err := OpenPart(dir, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range p.IDs[:p.Core()] {
+			parts[id] = uint32(k)
+		}
+		p.Close()
+	}
+	return parts
+}
+
+func TestRunRefuses(t *testing.T) {
+	dir := randomDataset(t, rand.New(rand.NewPCG(3, 3)), 30)
+	for name, o := range map[string]Options{
+		"too many parts":  {Parts: 31, Method: "fennel"},
+		"no parts":        {Method: "fennel"},
+		"no such method":  {Parts: 2, Method: "best"},
+		"uneven servers":  {Parts: 5, Servers: 2, Method: "fennel"},
+		"no such balance": {Parts: 2, Method: "fennel", Balance: "beauty"},
+		"bad tolerance":   {Parts: 2, Method: "fennel", Balance: "vertices:-1"},
+		"twice":           {Parts: 2, Method: "fennel", Balance: "vertices,vertices:0.1"},
+		"no model":        {Parts: 2, Method: "fennel", Model: Model{Name: "llm"}},
+		"verify nothing":  {Parts: 2, Method: "fennel", Verify: true},
+	} {
+		if _, err := Run(context.Background(), dir, o); !errors.Is(err, graph.ErrInput) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Run(context.Background(), filepath.Join(dir, "nowhere"), Options{Parts: 2, Method: "hash"}); !errors.Is(err, graph.ErrInput) {
+		t.Error(err)
+	}
+	// Hash keeps no promise about balance: asked for, that is an error; with best effort a note.
+	o := Options{Parts: 7, Method: "hash", Balance: "vertices:0"}
+	var u *Unbalanced
+	if _, err := Run(context.Background(), dir, o); !errors.As(err, &u) || u.Constraint != "vertices" {
+		t.Error(err)
+	}
+	o.BestEffort = true
+	if r, err := Run(context.Background(), dir, o); err != nil || len(r.Notes) != 1 {
+		t.Error(r, err)
+	}
+}

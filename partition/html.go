@@ -1,0 +1,192 @@
+package partition
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strings"
+)
+
+// HTML is the report as one page that needs nothing else: sizes of the parts, the
+// traffic between them as a heat map, and what other methods would have given.
+func (r *Report) HTML() []byte {
+	var b bytes.Buffer
+	if err := page.Execute(&b, r.view()); err != nil {
+		panic(err) // the template and its data are both ours
+	}
+	return b.Bytes()
+}
+
+type view struct {
+	*Report
+	Balances []balanceRow
+	PartRows []partRow
+	Cells    [][]cell
+	Others   []otherRow
+	Compact  bool // too many parts for numbers in the cells
+}
+
+type balanceRow struct {
+	Name  string
+	Value float64
+}
+
+type partRow struct {
+	Part, Server                 int
+	Core, Edges, Remote          int64
+	CoreBar, EdgesBar, RemoteBar float64 // percent of the largest
+	Memory, Send                 string
+}
+
+type cell struct {
+	Title, Text string
+	Colour      template.CSS
+}
+
+type otherRow struct {
+	Compared
+	Chosen  bool
+	Bytes   string
+	Balance string
+}
+
+func (r *Report) view() *view {
+	v := &view{Report: r, Compact: r.Parts > 24}
+	for _, name := range ConstraintNames {
+		if x, ok := r.Balance[name]; ok {
+			v.Balances = append(v.Balances, balanceRow{name, x})
+		}
+	}
+	sent := make([]int64, r.Parts)
+	for _, row := range r.Traffic {
+		for q, rows := range row {
+			sent[q] += rows
+		}
+	}
+	each := max(r.Parts/max(r.Servers, 1), 1)
+	for k := range r.Parts {
+		v.PartRows = append(v.PartRows, partRow{Part: k, Server: k / each, Core: r.Core[k], Edges: r.CoreEdges[k], Remote: r.Remote[k],
+			CoreBar: percent(r.Core[k], r.Core), EdgesBar: percent(r.CoreEdges[k], r.CoreEdges), RemoteBar: percent(r.Remote[k], r.Remote),
+			Memory: size(r.Plan.Memory[k]), Send: fmt.Sprint(sent[k])})
+	}
+	v.Cells = r.cells()
+	for _, c := range r.Compared {
+		v.Others = append(v.Others, otherRow{Compared: c, Chosen: c.Method == r.Method, Bytes: size(c.EpochBytes), Balance: balanceText(c.Balance)})
+	}
+	return v
+}
+
+func balanceText(b map[string]float64) string {
+	var items []string
+	for _, name := range ConstraintNames {
+		if x, ok := b[name]; ok {
+			items = append(items, fmt.Sprintf("%s %.3f", name, x))
+		}
+	}
+	return strings.Join(items, ", ")
+}
+
+// cells colours each pair of parts by its rows, on a root scale so that light
+// traffic can be told from none.
+func (r *Report) cells() [][]cell {
+	var most int64 = 1
+	for _, row := range r.Traffic {
+		most = max(most, slices.Max(row))
+	}
+	out := make([][]cell, r.Parts)
+	for p, row := range r.Traffic {
+		for q, rows := range row {
+			c := cell{Title: fmt.Sprintf("part %d needs %d rows from part %d", p, rows, q), Text: short(rows)}
+			if p == q {
+				c.Title, c.Text = "itself", ""
+			}
+			share := math.Sqrt(float64(rows) / float64(most))
+			c.Colour = template.CSS(fmt.Sprintf("background:hsl(%.0f 70%% %.0f%%)", 215-185*share, 97-47*share))
+			out[p] = append(out[p], c)
+		}
+	}
+	return out
+}
+
+func percent(x int64, all []int64) float64 {
+	return 100 * float64(x) / float64(max(slices.Max(all), 1))
+}
+
+// short writes a number in few characters: 12, 3.4k, 5.6M.
+func short(n int64) string {
+	switch x := float64(n); {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1fG", x/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.1fM", x/1e6)
+	case n >= 1e4:
+		return fmt.Sprintf("%.0fk", x/1e3)
+	case n >= 1e3:
+		return fmt.Sprintf("%.1fk", x/1e3)
+	}
+	return fmt.Sprint(n)
+}
+
+// size writes bytes for people.
+func size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	x, u := float64(n), 0
+	for x >= 1024 && u < len(units)-1 {
+		x /= 1024
+		u++
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", x, units[u])
+}
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "share": func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }}).Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{.Dataset}} in {{.Parts}} parts</title>
+<style>
+body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#223}
+h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2.2rem}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums}
+th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #e4e8ef}th:first-child,td:first-child{text-align:left}
+thead th{color:#567;font-weight:600}.chosen{background:#fff7e0;font-weight:600}
+.bar{display:inline-block;height:.6em;background:#4a7fb5;vertical-align:baseline;margin-left:.4em}
+.facts td:first-child{color:#567}.scroll{overflow-x:auto}
+.heat td,.heat th{padding:{{if .Compact}}0;width:10px;height:10px;font-size:0{{else}}.25rem .4rem;font-size:12px{{end}};text-align:center;border:1px solid #fff}
+small{color:#567}
+</style></head><body>
+<h1>{{.Dataset}}: {{.Parts}} parts by {{.Method}}</h1>
+<table class="facts">
+<tr><td>vertices, edges</td><td>{{.Vertices}}, {{.Edges}}</td></tr>
+<tr><td>edge cut</td><td>{{.EdgeCut}} ({{share .EdgeCutShare}} of all)</td></tr>
+<tr><td>communication volume</td><td>{{.CommVolume}} rows</td></tr>
+<tr><td>remote vertices, most and fewest</td><td>{{.RemoteMax}}, {{.RemoteMin}} ({{printf "%.3f" .RemoteMaxOverMin}} times)</td></tr>
+{{if gt .Servers 1}}<tr><td>rows between servers</td><td>{{.BetweenServers}}</td></tr>{{end}}
+<tr><td>feature rows of all halos</td><td>{{size .HaloBytes}}</td></tr>
+<tr><td>an epoch of {{len .Plan.Layers}}-layer {{.Plan.Model}}, full graph</td><td>{{size .Plan.EpochBytes}}</td></tr>
+{{with .Plan.Sampled}}<tr><td>an epoch, sampled {{.Fanout}} in batches of {{.BatchSize}}</td><td>about {{size .EpochBytes}}; {{share .RemoteShare}} of rows are remote</td></tr>{{end}}
+<tr><td>found in</td><td>{{printf "%.2f" .Seconds}} s</td></tr>
+</table>
+{{range .Notes}}<p><b>Note:</b> {{.}}</p>{{end}}
+<h2>Balance <small>heaviest part over the mean</small></h2>
+<table><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table>
+<h2>Traffic <small>rows that the part on the left needs from the part above, a layer and direction</small></h2>
+<div class="scroll"><table class="heat"><tr><th></th>{{range $q, $_ := .Cells}}<th>{{$q}}</th>{{end}}</tr>
+{{range $p, $row := .Cells}}<tr><th>{{$p}}</th>{{range $row}}<td title="{{.Title}}" style="{{.Colour}}">{{if not $.Compact}}{{.Text}}{{end}}</td>{{end}}</tr>
+{{end}}</table></div>
+<h2>Parts</h2>
+<div class="scroll"><table><thead><tr><th>part</th><th>server</th><th>vertices</th><th>in-edges</th><th>remote vertices</th><th>rows sent</th><th>memory, about</th></tr></thead>
+{{range .PartRows}}<tr><td>{{.Part}}</td><td>{{.Server}}</td>
+<td>{{.Core}}<span class="bar" style="width:{{printf "%.1f" .CoreBar}}px"></span></td>
+<td>{{.Edges}}<span class="bar" style="width:{{printf "%.1f" .EdgesBar}}px"></span></td>
+<td>{{.Remote}}<span class="bar" style="width:{{printf "%.1f" .RemoteBar}}px"></span></td>
+<td>{{.Send}}</td><td>{{.Memory}}</td></tr>
+{{end}}</table></div>
+{{if .Others}}<h2>What each method gives</h2>
+<div class="scroll"><table><thead><tr><th>method</th><th>edge cut</th><th>volume</th><th>remote max/min</th><th>epoch</th><th>seconds</th><th>balance</th></tr></thead>
+{{range .Others}}<tr{{if .Chosen}} class="chosen"{{end}}><td>{{.Method}}</td><td>{{.EdgeCut}}</td><td>{{.CommVolume}}</td><td>{{printf "%.3f" .RemoteMaxOverMin}}</td><td>{{.Bytes}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Balance}}</td></tr>
+{{end}}</table></div>{{end}}
+</body></html>
+`))
