@@ -32,6 +32,7 @@ type attendArgs struct {
 	firstDst             uint64
 	srcIDs               *uint32
 	firstSrc             uint64
+	last                 *uint32 // the last entry, whose row may be asked for early; nil: none
 }
 
 type attendGradArgs struct {
@@ -60,6 +61,7 @@ type attendGradArgs struct {
 	dots            *float32
 	dleft           unsafe.Pointer
 	dleftStride     int
+	last            *uint32
 }
 
 type attendRowArgs struct {
@@ -153,7 +155,7 @@ func pattern(p []float32, col, cols, width int, bf16 bool) *uint32 {
 	words := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(p))), panelCols)
 	for i := range words {
 		c := i
-		if bf16 {
+		if bf16 { // laneOf, the other way round
 			c = i&^31 + i%16*2 + i>>4&1
 		}
 		words[i] = uint32(min(col+c, col+cols-1) / width)
@@ -164,11 +166,14 @@ func pattern(p []float32, col, cols, width int, bf16 bool) *uint32 {
 // aheadOf is how many bytes of index to look ahead for rows of src: asking
 // for rows that are in cache anyway only costs.
 func aheadOf(src Strided) int {
-	if 4*len(src.F32)+2*len(src.B16) < 1<<20 {
+	if len(src.F32)+len(src.B16) < cached {
 		return 0
 	}
 	return 4 * prefetchEntries
 }
+
+// cached is how many numbers are taken to stay in a core's caches.
+const cached = 1 << 17
 
 // prefetchEntries is how far ahead source rows are asked for. Bfloat16 rows, which keep
 // more instructions waiting for each line, need it most.
@@ -207,10 +212,13 @@ func attendFast(level Level, a *Attention) bool {
 	limit := len(work)/p - 16
 	for r, n := 0, 0; r < a.Rows; r += n {
 		n = rowsWithin(a.Ptr, r, a.Rows, limit)
-		w.rows, w.ptr = n, &a.Ptr[r]
-		w.right, w.rightStride = a.Right.rowStart(r)
-		w.max, w.maxStride = a.Max.rowStart(r)
-		w.inv, w.invStride = a.Inv.rowStart(r)
+		w.rows, w.ptr, w.out = n, &a.Ptr[r], &work[0]
+		if to := a.Ptr[r+n]; to > a.Ptr[r] && len(a.Left.F32) > cached {
+			w.last = &a.Index[to-1]
+		}
+		w.right, w.rightStride = a.Right.at(r, 0)
+		w.max, w.maxStride = a.Max.at(r, 0)
+		w.inv, w.invStride = a.Inv.at(r, 0)
 		w.firstDst = uint64(a.Drop.FirstDst + uint32(r))
 		if a.Drop.DstIDs != nil {
 			w.dstIDs = &a.Drop.DstIDs[r]
@@ -221,17 +229,14 @@ func attendFast(level Level, a *Attention) bool {
 	return true
 }
 
-// rowStart is the address of row r and the bytes between rows.
-func (s *Strided) rowStart(r int) (p unsafe.Pointer, stride int) {
+// at is the address of column c of row r and the bytes between rows.
+func (s *Strided) at(r, c int) (p unsafe.Pointer, stride int) {
 	p, stride = s.start()
-	return unsafe.Add(p, r*stride), stride
-}
-
-func (s *Strided) size() int {
+	size := 4
 	if s.B16 != nil {
-		return 2
+		size = 2
 	}
-	return 4
+	return unsafe.Add(p, r*stride+c*size), stride
 }
 
 // sum512 sums rows r to r+n with weights, in panels of columns.
@@ -249,11 +254,9 @@ func (a *Attention) sum512(r, n int, weights *float32, patterns []float32) {
 	}
 	for c := 0; c < a.Heads*a.Width; c += panelCols {
 		s.vectors, s.mask = vectorsOf(min(panelCols, a.Heads*a.Width-c), bf16)
-		s.src, s.srcStride = a.Z.rowStart(0)
-		s.src = unsafe.Add(s.src, c*a.Z.size())
-		s.dst, s.dstStride = a.Dst.rowStart(r)
-		s.dst = unsafe.Add(s.dst, c*a.Dst.size())
-		s.inv, s.invStride = a.Inv.rowStart(r)
+		s.src, s.srcStride = a.Z.at(0, c)
+		s.dst, s.dstStride = a.Dst.at(r, c)
+		s.inv, s.invStride = a.Inv.at(r, 0)
 		s.patterns = (*uint32)(unsafe.Pointer(&patterns[c]))
 		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 			attendSum512b16(raw)
@@ -279,6 +282,14 @@ type headPass struct {
 	swaps        uint64
 }
 
+// setHeads says how many dot products a vector ends up as, and the bytes of them.
+func (p headPass) setHeads(s *attendRowArgs) {
+	s.heads, s.heads16 = uint64(4*p.perVector), 1<<p.heads-1
+	if !p.tree {
+		s.heads16 = 1<<min(p.perVector, p.heads) - 1
+	}
+}
+
 // headPasses cuts heads into passes of at most panelCols columns.
 func headPasses(heads, width int, bf16 bool) (list [MaxHeads]headPass, n int) {
 	unit := 16
@@ -295,7 +306,7 @@ func headPasses(heads, width int, bf16 bool) (list [MaxHeads]headPass, n int) {
 			for k := range p.heads {
 				p.segments |= 1 << (k * each)
 			}
-		case heads > 1 && width < unit && width&(width-1) == 0 && width >= unit/16:
+		case heads > 1 && width < unit && width&(width-1) == 0 && width >= unit/16 && (heads*width <= unit || heads*width%unit == 0):
 			lane := width * 16 / unit
 			p.heads, p.tree, p.perVector, p.swaps = heads-h, false, unit/width, swapsUnder(lane)
 			for l := 0; l < 16; l += lane {
@@ -338,8 +349,11 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 	for r, n := 0, 0; r < a.Rows; r += n {
 		n = rowsWithin(a.Ptr, r, a.Rows, step/p-16)
 		w.rows, w.ptr = n, &a.Ptr[r]
-		w.left, w.leftStride = a.Left.rowStart(r)
-		w.dleft, w.dleftStride = a.DLeft.rowStart(r)
+		if to := a.Ptr[r+n]; to > a.Ptr[r] && len(a.Packed) > cached {
+			w.last = &a.Index[to-1]
+		}
+		w.left, w.leftStride = a.Left.at(r, 0)
+		w.dleft, w.dleftStride = a.DLeft.at(r, 0)
 		w.firstSrc = uint64(a.Drop.FirstSrc + uint32(r))
 		if a.Drop.SrcIDs != nil {
 			w.srcIDs = &a.Drop.SrcIDs[r]
@@ -361,21 +375,16 @@ func (a *AttentionGrad) pass512(r, n int, x headPass, w *attendGradArgs, pattern
 		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, weights: w.out, gap: 4 * w.lanes,
 		patterns: (*uint32)(unsafe.Pointer(patterns)), zbuf: zbuf, mode: modeOf(a.DZ),
 		dots:     (*float32)(unsafe.Add(unsafe.Pointer(w.dots), 4*x.first)),
-		segments: x.segments, swaps: x.swaps, heads16: 1<<x.heads - 1, heads: uint64(4 * x.perVector),
+		segments: x.segments, swaps: x.swaps,
 	}
-	if !x.tree {
-		s.heads16 = 1<<x.perVector - 1
-	}
+	x.setHeads(&s)
 	if to := a.Ptr[r+n]; to > a.Ptr[r] {
 		s.prefetch, s.last = aheadOf(a.DDst), &a.Index[to-1]
 	}
 	s.vectors, s.mask = vectorsOf(x.heads*a.Width, bf16)
-	s.src, s.srcStride = a.DDst.rowStart(0)
-	s.src = unsafe.Add(s.src, col*a.DDst.size())
-	s.dst, s.dstStride = a.DZ.rowStart(r)
-	s.dst = unsafe.Add(s.dst, col*a.DZ.size())
-	s.z, s.zStride = a.Z.rowStart(r)
-	s.z = unsafe.Add(s.z, col*a.Z.size())
+	s.src, s.srcStride = a.DDst.at(0, col)
+	s.dst, s.dstStride = a.DZ.at(r, col)
+	s.z, s.zStride = a.Z.at(r, col)
 	switch raw := (*byte)(unsafe.Pointer(&s)); {
 	case bf16 && x.tree:
 		attendGradTree512b16(raw)
@@ -387,5 +396,3 @@ func (a *AttentionGrad) pass512(r, n int, x headPass, w *attendGradArgs, pattern
 		attendGradLanes512(raw)
 	}
 }
-
-func packAttentionFast(Level, *AttentionPack) bool { return false }

@@ -34,17 +34,52 @@ func attendSum512b16(a *byte)
 //go:noescape
 func attendGradTree512(a *byte)
 
+// dotTree512 computes the dot products of an attendRowArgs.
+//
+//go:noescape
+func dotTree512(a *byte)
+
 // attendGradLanes512 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
 func attendGradLanes512(a *byte)
+
+// dotLanes512 computes the dot products of an attendRowArgs.
+//
+//go:noescape
+func dotLanes512(a *byte)
+
+// headGrad512 computes the rows of an attendRowArgs.
+//
+//go:noescape
+func headGrad512(a *byte)
 
 // attendGradTree512b16 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
 func attendGradTree512b16(a *byte)
 
+// dotTree512b16 computes the dot products of an attendRowArgs.
+//
+//go:noescape
+func dotTree512b16(a *byte)
+
 // attendGradLanes512b16 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
 func attendGradLanes512b16(a *byte)
+
+// dotLanes512b16 computes the dot products of an attendRowArgs.
+//
+//go:noescape
+func dotLanes512b16(a *byte)
+
+// headGrad512b16 computes the rows of an attendRowArgs.
+//
+//go:noescape
+func headGrad512b16(a *byte)
+
+// sumEntries512 sums the rows of a sumEntriesArgs.
+//
+//go:noescape
+func sumEntries512(a *byte)

@@ -14,6 +14,9 @@ type HeadDots struct {
 
 // HeadDot: score_ih = z_ih · a_h.
 func HeadDot(level Level, a *HeadDots) {
+	if a.Rows*a.Width == 0 || headDotFast(level, a) {
+		return
+	}
 	for r := range a.Rows {
 		for h := range a.Heads {
 			a.Score.F32[r*a.Score.Stride+h] = a.Z.dot(a.A[h*a.Width:(h+1)*a.Width], r, h*a.Width)
@@ -23,6 +26,9 @@ func HeadDot(level Level, a *HeadDots) {
 
 // HeadDotGrad: dz_ih += dscore_ih · a_h; da_h += the sum of dscore_ih · z_ih.
 func HeadDotGrad(level Level, a *HeadDots) {
+	if a.Rows*a.Width == 0 || headDotGradFast(level, a) {
+		return
+	}
 	for r := range a.Rows {
 		for h := range a.Heads {
 			g, lo, hi := a.Score.F32[r*a.Score.Stride+h], h*a.Width, (h+1)*a.Width
@@ -36,6 +42,9 @@ func HeadDotGrad(level Level, a *HeadDots) {
 
 // SumEntries: dst_r = the sum of rows ptr[r] to ptr[r+1] of edge, heads wide.
 func SumEntries(level Level, dst Strided, ptr []int64, edge []float32, heads int) {
+	if sumEntriesFast(level, dst, ptr, edge, heads) {
+		return
+	}
 	for r := range len(ptr) - 1 {
 		out := dst.F32[r*dst.Stride:][:heads]
 		clear(out)

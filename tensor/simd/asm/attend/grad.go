@@ -32,6 +32,15 @@ func gradRows(bf16, tree bool) {
 	Pragma("noescape")
 	Doc(name + " computes the wide rows of an attendRowArgs.")
 	beginRows(regs)
+	loadSegments()
+	choose(most)
+	for n := 1; n <= most; n++ {
+		gradBody(n, bf16, tree, regs)
+	}
+}
+
+// loadSegments loads the masks that say which lanes are of one head.
+func loadSegments() {
 	rowFields.load("zbuf", zrow)
 	rowFields.load("segments", tmp)
 	KMOVW(tmp.As32(), K2)
@@ -42,10 +51,29 @@ func gradRows(bf16, tree bool) {
 		KMOVW(tmp.As32(), k)
 		SHRQ(U8(16), tmp)
 	}
-	choose(most)
-	for n := 1; n <= most; n++ {
-		gradBody(n, bf16, tree, regs)
+}
+
+// product takes in q, the products of one vector's columns, as tree or by lanes.
+func (s *stack) product(q VecPhysical, tree, last bool) {
+	if tree {
+		s.fold()
+		return
 	}
+	s.pop()
+	storeDots(q)
+	if !last {
+		ADDQ(rowFields.mem("heads"), tmp) // bytes of a vector's heads
+	}
+}
+
+// storeDots adds the lanes of q that are of one head and stores one number a head at tmp.
+func storeDots(q VecPhysical) {
+	for i, d := range []int{1, 2, 4, 8} {
+		lanes.Swap(d, q, y)
+		VADDPS(y, q, swapMasks[i], q)
+	}
+	VCOMPRESSPS_Z(q, K2, q)
+	VMOVUPS(q, K3, Mem{Base: tmp})
 }
 
 // copyZ puts the row's z into memory as the products want it.
@@ -110,29 +138,10 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 			columnWeights(v, Mem{Base: weight}, regs, w)
 			VFMADD231PS(x, w, sums[v])
 		}
-		if tree {
-			s.fold()
-		} else {
-			s.pop()
-			for i, d := range []int{1, 2, 4, 8} {
-				lanes.Swap(d, q, y)
-				VADDPS(y, q, swapMasks[i], q)
-			}
-			VCOMPRESSPS_Z(q, K2, q)
-			VMOVUPS(q, K3, Mem{Base: tmp})
-			if v < n-1 {
-				ADDQ(rowFields.mem("heads"), tmp) // bytes of a vector's heads
-			}
-		}
+		s.product(q, tree, v == n-1)
 	}
 	if tree {
-		q := s.finish(n)
-		for i, d := range []int{1, 2, 4, 8} {
-			lanes.Swap(d, q, y)
-			VADDPS(y, q, swapMasks[i], q)
-		}
-		VCOMPRESSPS_Z(q, K2, q)
-		VMOVUPS(q, K3, Mem{Base: tmp})
+		storeDots(s.finish(n))
 	}
 	ADDQ(gap, weight)
 	ADDQ(gap, rowFields.mem("dots"))

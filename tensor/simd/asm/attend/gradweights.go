@@ -11,7 +11,7 @@ import (
 var gradFields = newFields(wArgs, "ptr", "index", "rows", "packed", "packStride", "left", "leftStride",
 	"out", "outStep", "lanes", "group", "heads", "swaps", "slope", "tables",
 	"drop", "threshold", "scale", "keys", "srcIDs", "firstSrc",
-	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride")
+	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last")
 
 // gradWeights is the backward pass's first step: for each entry, from its source
 // (the row) to a destination, three numbers a head in three lists outStep bytes apart:
@@ -49,13 +49,20 @@ func gradWeights() {
 	sourceDraw(f)
 
 	Label("entries")
+	askAhead(f, wBase, "packStride")
 	entryWords(wIndex, i)
 	VPSLLD(U8(1), i, low)
+	// packed's row is right, max, 1/sum and delta, P floats each.
+	MOVQ(f.mem("lanes"), R15)
+	CMPQ(R15, U8(4))
+	JNE(LabelRef("gather"))
+	lines(s, t, alpha, delta)
+	validLanes(f)
+	JMP(LabelRef("loaded"))
+	Label("gather")
 	VPMULLD(gapLanes, i, i)
 	VPADDD(lanePattern, i, i)
 	validLanes(f)
-	// packed's row is right, max, 1/sum and delta, P floats each.
-	MOVQ(f.mem("lanes"), R15)
 	gather(wBase, 0, i, s)
 	LEAQ(Mem{Base: wBase, Index: R15, Scale: 4}, wTmp)
 	gather(wTmp, 0, i, t)
@@ -63,6 +70,7 @@ func gradWeights() {
 	gather(wTmp2, 0, i, alpha)
 	LEAQ(Mem{Base: wTmp, Index: R15, Scale: 8}, wTmp)
 	gather(wTmp, 0, i, delta)
+	Label("loaded")
 
 	VADDPS(mine, s, s)
 	VBROADCASTSS(lanes.Num(1), factor)
@@ -104,6 +112,30 @@ func gradWeights() {
 	JB(LabelRef("row"))
 	VZEROUPPER()
 	RET()
+}
+
+// lines loads packed's rows of a vector's entries where a row is one cache line,
+// four heads: whole lines, transposed, are a quarter of the work of gathering.
+func lines(right, top, inv, delta VecPhysical) {
+	words := AllocLocal(64)
+	VMOVDQU32_Z(Mem{Base: wIndex}, K2, Z10) // K2 is still entryWords' mask
+	VMOVDQU32(Z10, words)
+	r := []VecPhysical{Z10, Z11, Z12, Z13}
+	for k := range 4 {
+		MOVL(words.Offset(4*k), wTmp.As32())
+		SHLQ(U8(6), wTmp)
+		VMOVUPS(Mem{Base: wBase, Index: wTmp, Scale: 1}, r[k])
+	}
+	VSHUFF32X4(U8(0x44), r[1], r[0], right)
+	VSHUFF32X4(U8(0x44), r[3], r[2], top)
+	VSHUFF32X4(U8(0xee), r[1], r[0], inv)
+	VSHUFF32X4(U8(0xee), r[3], r[2], delta)
+	VSHUFF32X4(U8(0xdd), top, right, Z10)
+	VSHUFF32X4(U8(0x88), top, right, right)
+	VMOVAPS(Z10, top)
+	VSHUFF32X4(U8(0xdd), delta, inv, Z10)
+	VSHUFF32X4(U8(0x88), delta, inv, inv)
+	VMOVAPS(Z10, delta)
 }
 
 // sourceDraw sets srcFactor to what the draws of this row have in common: the source and the heads.

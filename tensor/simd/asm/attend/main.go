@@ -26,8 +26,11 @@ func main() {
 	for _, bf16 := range []bool{false, true} {
 		for _, tree := range []bool{true, false} {
 			gradRows(bf16, tree)
+			dotRows(bf16, tree)
 		}
+		headGrad(bf16)
 	}
+	sumEntries()
 	Generate()
 }
 

@@ -21,6 +21,7 @@ var (
 	wTmp2  = RCX
 	wBase  = RSI
 	wIDs   = RBX
+	wAsk   = RBP
 	wHeads = R9 // mask of the lanes that are heads
 
 	lanePattern = Z31 // l % P
@@ -40,7 +41,7 @@ var (
 
 var weightFields = newFields(wArgs, "ptr", "index", "rows", "left", "leftStride", "right", "rightStride",
 	"max", "maxStride", "inv", "invStride", "out", "lanes", "group", "heads", "swaps", "slope", "tables",
-	"drop", "threshold", "key", "dstIDs", "firstDst", "srcIDs", "firstSrc")
+	"drop", "threshold", "key", "dstIDs", "firstDst", "srcIDs", "firstSrc", "last")
 
 // loadTables loads what depends on the number of heads.
 func loadTables(f fields) {
@@ -123,6 +124,27 @@ func draw(x, t, high VecPhysical) {
 	VPCMPUD(U8(5), threshold, x, K3)
 }
 
+// aheadWords is how many entries ahead small rows are asked for.
+const aheadWords = 24
+
+// askAhead asks for the small rows (stride numbers apart, at base) that as many entries as a vector has will need later: their latency
+// is all that these loops wait for.
+func askAhead(f fields, base GPPhysical, stride string) {
+	again, stop := lanes.NewLabel("ask"), lanes.NewLabel("asked")
+	LEAQ(Mem{Base: wIndex, Disp: 4 * aheadWords}, wTmp)
+	MOVQ(wGroup, wAsk)
+	Label(again)
+	CMPQ(wTmp, f.mem("last"))
+	JA(LabelRef(stop))
+	MOVL(Mem{Base: wTmp}, wTmp2.As32())
+	IMULQ(f.mem(stride), wTmp2)
+	PREFETCHT0(Mem{Base: base, Index: wTmp2, Scale: 4})
+	ADDQ(U8(4), wTmp)
+	DECQ(wAsk)
+	JNZ(LabelRef(again))
+	Label(stop)
+}
+
 // startEntries sets wIndex and wLeft to the row's entries in a list of words.
 func startEntries(f fields, list string) {
 	f.load("ptr", wTmp)
@@ -185,8 +207,8 @@ func weights() {
 	s, t, j := Z0, Z1, Z2
 	MOVQ(wIndex, R14)
 	MOVQ(wLeft, R15)
-	MOVQ(wOut, RBP)
 	Label("score")
+	askAhead(f, wBase, "leftStride")
 	entryWords(wIndex, j)
 	VPMULLD(gapLanes, j, j)
 	VPADDD(lanePattern, j, j)
@@ -202,7 +224,7 @@ func weights() {
 	JG(LabelRef("score"))
 	MOVQ(R14, wIndex)
 	MOVQ(R15, wLeft)
-	MOVQ(RBP, wOut)
+	f.load("out", wOut)
 	overEntries(top, t, func(a, b VecPhysical, k OpmaskPhysical) { VMAXPS(a, b, k, b) })
 
 	CMPQ(f.mem("drop"), U8(0))
@@ -239,6 +261,8 @@ func weights() {
 	overEntries(total, t, func(a, b VecPhysical, k OpmaskPhysical) { VADDPS(a, b, k, b) })
 	VBROADCASTSS(lanes.Num(1), t)
 	VDIVPS(total, t, total)
+
+	MOVQ(wOut, f.mem("out"))
 
 	Label("store")
 	headLanes(f)

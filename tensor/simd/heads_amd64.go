@@ -1,0 +1,134 @@
+package simd
+
+import "unsafe"
+
+// noEntries stands for the entries that the loops over dense rows do not have.
+var noEntries int64
+
+// dots512 computes, for the rows of x, out = x_h · y_h a head. y is as many
+// rows of the same type, or, when row is not nil, that one row.
+func dots512(x, y Strided, row []float32, out *float32, outStride, rows, heads, width int) {
+	bf16 := x.B16 != nil
+	var buf [panelCols]float32
+	passes, count := headPasses(heads, width, bf16)
+	for _, p := range passes[:count] {
+		col := p.first * width
+		s := attendRowArgs{
+			ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0], segments: p.segments, swaps: p.swaps,
+			dots: (*float32)(unsafe.Add(unsafe.Pointer(out), 4*p.first)),
+		}
+		p.setHeads(&s)
+		s.vectors, s.mask = vectorsOf(p.heads*width, bf16)
+		s.src, s.srcStride = x.at(0, col)
+		if row == nil {
+			s.z, s.zStride = y.at(0, col)
+		} else {
+			arrange(&buf, row[col:col+p.heads*width], bf16)
+		}
+		switch raw := (*byte)(unsafe.Pointer(&s)); {
+		case bf16 && p.tree:
+			dotTree512b16(raw)
+		case bf16:
+			dotLanes512b16(raw)
+		case p.tree:
+			dotTree512(raw)
+		default:
+			dotLanes512(raw)
+		}
+	}
+}
+
+// laneOf is where the assembly keeps column c of a panel: bfloat16 has the even
+// columns of each 32, then the odd ones.
+func laneOf(c int, bf16 bool) int {
+	if bf16 {
+		return c&^31 + c>>1&15 + c&1<<4
+	}
+	return c
+}
+
+// arrange puts a row into the order of lanes, zeros after it.
+func arrange(buf *[panelCols]float32, row []float32, bf16 bool) {
+	clear(buf[:])
+	for c, x := range row {
+		buf[laneOf(c, bf16)] = x
+	}
+}
+
+func headDotFast(level Level, a *HeadDots) bool {
+	if level < AVX512 || a.Heads > MaxHeads || a.Width > panelCols {
+		return false
+	}
+	dots512(a.Z, Strided{}, a.A, &a.Score.F32[0], a.Score.Stride, a.Rows, a.Heads, a.Width)
+	return true
+}
+
+func headDotGradFast(level Level, a *HeadDots) bool {
+	bf16 := a.Z.B16 != nil
+	hasDZ := a.DZ.F32 != nil || a.DZ.B16 != nil
+	if level < AVX512 || a.Heads > MaxHeads || hasDZ && (a.DZ.B16 != nil) != bf16 {
+		return false
+	}
+	var sum, row, heads [panelCols]float32
+	for c := 0; c < a.Heads*a.Width; c += panelCols {
+		cols := min(panelCols, a.Heads*a.Width-c)
+		clear(sum[:])
+		arrange(&row, a.A[c:c+cols], bf16)
+		s := attendRowArgs{
+			ptr: &noEntries, rows: a.Rows, weights: &a.Score.F32[0], gap: 4 * a.Score.Stride, heads: 1<<a.Heads - 1,
+			patterns: pattern(heads[:], c, cols, a.Width, bf16), zbuf: &sum[0], z: unsafe.Pointer(&row[0]),
+		}
+		s.vectors, s.mask = vectorsOf(cols, bf16)
+		s.src, s.srcStride = a.Z.at(0, c)
+		if hasDZ {
+			s.dst, s.dstStride = a.DZ.at(0, c)
+		}
+		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
+			headGrad512b16(raw)
+		} else {
+			headGrad512(raw)
+		}
+		for k := range cols {
+			a.DA[c+k] += sum[laneOf(k, bf16)]
+		}
+	}
+	return true
+}
+
+func packAttentionFast(level Level, a *AttentionPack) bool {
+	if level < AVX512 || a.Width > panelCols || (a.Dst.B16 != nil) != (a.DDst.B16 != nil) {
+		return false
+	}
+	p := Lanes(a.Heads)
+	dots512(a.DDst, a.Dst, nil, &a.Packed[3*p], 4*p, a.Rows, a.Heads, a.Width)
+	for r := range a.Rows {
+		row := a.Packed[r*4*p:][:3*p]
+		copy(row[:a.Heads], a.Right.F32[r*a.Right.Stride:])
+		copy(row[p:p+a.Heads], a.Max.F32[r*a.Max.Stride:])
+		copy(row[2*p:2*p+a.Heads], a.Inv.F32[r*a.Inv.Stride:])
+	}
+	return true
+}
+
+// sumEntriesArgs is what sumEntries512 reads.
+type sumEntriesArgs struct {
+	ptr       *int64
+	rows      int
+	edge      *float32
+	dst       *float32
+	dstStride int
+	heads     int
+	swaps     uint64
+}
+
+func sumEntriesFast(level Level, dst Strided, ptr []int64, edge []float32, heads int) bool {
+	if level < AVX512 || heads > 16 || heads&(heads-1) != 0 || len(edge) == 0 {
+		return false
+	}
+	s := sumEntriesArgs{
+		ptr: &ptr[0], rows: len(ptr) - 1, dst: &dst.F32[0], dstStride: 4 * dst.Stride,
+		edge: (*float32)(unsafe.Add(unsafe.Pointer(&edge[0]), 4*int(ptr[0])*heads)), heads: heads, swaps: swapsFrom(heads),
+	}
+	sumEntries512((*byte)(unsafe.Pointer(&s)))
+	return true
+}
