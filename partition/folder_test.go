@@ -34,7 +34,7 @@ func written(t *testing.T, r *rand.Rand, n int) (dir string, d *graph.Dataset, p
 // Everything in the folder, against the dataset and the assignment, with sets and
 // maps only.
 func TestFolderHoldsWhatTheDatasetHolds(t *testing.T) {
-	seeds(t, 40, func(t *testing.T, r *rand.Rand) {
+	seeds(t, 12, func(t *testing.T, r *rand.Rand) {
 		dir, d, parts, k := written(t, r, 1+r.IntN(90))
 		book, err := OpenBook(dir)
 		if err != nil {
@@ -137,7 +137,7 @@ func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, or
 // A changed byte anywhere must be found, and must not be a crash.
 func TestVerifyFindsEveryChangedByte(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	for range 4 {
+	for range 2 {
 		dir, _, _, _ := written(t, r, 12+r.IntN(20))
 		if err := Verify(dir); err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestVerifyFindsEveryChangedByte(t *testing.T) {
 		})
 		for _, path := range files {
 			whole, _ := os.ReadFile(path)
-			for range 12 {
+			for range 6 {
 				bad := slices.Clone(whole)
 				at := r.IntN(len(bad))
 				if r.IntN(4) == 0 {
@@ -257,7 +257,7 @@ func TestPartsLiveAnywhere(t *testing.T) {
 }
 
 func TestRun(t *testing.T) {
-	seeds(t, 15, func(t *testing.T, r *rand.Rand) {
+	seeds(t, 8, func(t *testing.T, r *rand.Rand) {
 		dir := randomDataset(t, r, 20+r.IntN(100))
 		out := filepath.Join(t.TempDir(), "out")
 		name := []string{"random", "hash", "chunk", "ldg", "fennel"}[r.IntN(5)]

@@ -72,6 +72,9 @@ func (e *Unbalanced) Error() string {
 		e.Constraint, e.Heaviest, e.Allowed)
 }
 
+// Is makes an impossible constraint a mistake of who asked for it.
+func (e *Unbalanced) Is(target error) bool { return target == graph.ErrInput }
+
 func (p *Problem) report(stage string, done, total int64) {
 	if p.Progress != nil {
 		p.Progress(stage, done, total)

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"starling/run"
+)
+
+func partitionCommand() *cobra.Command {
+	s := run.DefaultPartition()
+	names, about := run.PartitionMethods()
+	var list strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&list, "  %-11s %s\n", name, about[i])
+	}
+	c := &cobra.Command{
+		Use:   "partition DIR --parts K --out DIR",
+		Short: "Cut a graph into parts, one a worker",
+		Long: `Cut the graph of a dataset folder into parts, write each as a folder that a worker
+maps, and say what training on them will move and need. Methods:
+
+` + list.String() + `
+--servers S --workers W cuts between servers first, then inside each. --balance
+lists what no part may have too much of, with tolerances; what is asked for is met
+or is an error that says how far it went. Without --out there is only the report.
+Given a partition folder instead of a dataset, --verify checks every invariant.`,
+		Example: `  starling partition graph --parts 4 --out parts
+  starling partition graph --parts 16 --method fennel --balance vertices:0.05,train:0.1 --out parts --json -
+  starling partition graph --servers 2 --workers 4 --out parts --html parts.html
+  starling partition parts --verify`,
+		Args: arguments(1, 1, "one dataset folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if run.IsPartition(args[0]) {
+				return verifyPartition(args[0], s)
+			}
+			v := view(s.Quiet, s.JSON)
+			report, err := run.Partition(c.Context(), args[0], s, v)
+			v.Close()
+			if err != nil {
+				return err
+			}
+			if s.JSON != "" {
+				if err := report.Write(s.JSON, os.Stdout); err != nil {
+					return err
+				}
+			}
+			if s.JSON != "-" && !s.Quiet {
+				fmt.Print(report)
+			}
+			return nil
+		},
+	}
+	partitionFlags(c.Flags(), &s, names)
+	c.Flags().SortFlags = false
+	return c
+}
+
+// verifyPartition is what a partition folder, rather than a dataset, asks for.
+func verifyPartition(dir string, s run.PartitionSpec) error {
+	if !s.Verify {
+		return run.UserError("DIR", dir+", a partition", "a dataset folder", "to check the partition, add --verify")
+	}
+	if err := run.VerifyPartition(dir); err != nil {
+		return err
+	}
+	if !s.Quiet {
+		fmt.Printf("%s: sound\n", dir)
+	}
+	return nil
+}
+
+func partitionFlags(f *pflag.FlagSet, s *run.PartitionSpec, names []string) {
+	f.IntVar(&s.Parts, "parts", s.Parts, "number of parts")
+	f.StringVar(&s.Method, "method", s.Method, "one of "+strings.Join(names, ", "))
+	f.StringVar(&s.Out, "out", s.Out, "folder to write; none: only the report")
+	f.StringVar(&s.PartDir, "part-dir", s.PartDir, "folder for each part instead, {} being its number: /disk{}/graph")
+	f.IntVar(&s.Servers, "servers", s.Servers, "cut between so many servers first")
+	f.IntVar(&s.Workers, "workers", s.Workers, "workers a server; parts are servers times workers")
+	f.StringVar(&s.Objective, "objective", s.Objective, "what to make small: cut or volume")
+	f.StringVar(&s.Balance, "balance", s.Balance, "what to keep even, with tolerances: vertices:0.05,edges:0.1,train,val,test,features")
+	f.BoolVar(&s.BestEffort, "best-effort", s.BestEffort, "where --balance cannot be met, write the best found")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "of all random draws")
+	f.IntVar(&s.Threads, "threads", s.Threads, "cores to use; 0: all. The result is the same")
+	f.IntVar(&s.Passes, "passes", s.Passes, "passes of a streaming method; 0: its own choice")
+	f.IntVar(&s.Hops, "hops", s.Hops, "reach of bytegnn's blocks; 0: two")
+	f.BoolVar(&s.Verify, "verify", s.Verify, "read everything back and check it")
+	f.BoolVar(&s.Overwrite, "overwrite", s.Overwrite, "replace an existing partition")
+	f.StringVar(&s.HTML, "html", s.HTML, "write a page with the traffic between parts and what other methods give")
+	f.StringVar(&s.JSON, "json", s.JSON, "write one JSON object to this file, - for standard output")
+	f.StringVar(&s.Model, "model", s.Model, "model whose traffic and memory are foreseen")
+	f.IntVar(&s.Layers, "layers", s.Layers, "its layers")
+	f.IntVar(&s.Hidden, "hidden", s.Hidden, "its width")
+	f.IntVar(&s.Heads, "heads", s.Heads, "its heads (gat)")
+	f.IntVar(&s.BatchSize, "batch-size", s.BatchSize, "batch of sampled training, over all workers")
+	f.IntSliceVar(&s.Fanout, "fanout", s.Fanout, "neighbours sampled a vertex, the roots' layer first")
+	f.BoolVar(&s.Quiet, "quiet", s.Quiet, "show nothing")
+}
