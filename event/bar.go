@@ -111,8 +111,9 @@ func (b *Bar) side(left bool) string {
 // say prints a line, above the bar if there is one.
 func (b *Bar) say(s string) {
 	if b.progress != nil {
-		fmt.Fprintln(b.progress, s)
-		return
+		if _, err := fmt.Fprintln(b.progress, s); err == nil {
+			return // else the bar is full and no longer drawn
+		}
 	}
 	fmt.Fprintln(b.out, s)
 }

@@ -104,10 +104,11 @@ func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (floa
 
 func (*dry) BCE(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64 { return 0 }
 
-// dryGraph is an aggregator over n vertices that needs no edges.
+// dryGraph is an aggregator that only needs to know how many vertices and edges there are.
 type dryGraph struct {
 	dev   *dry
 	n     int
+	edges int
 	cache bool // as nn.Local's CacheFirst
 	sums  map[nn.Reduction]tensor.Matrix
 }
@@ -130,4 +131,11 @@ func (*dryGraph) AddUp(tensor.Matrix)                                     {}
 
 func (*dryGraph) Attend(_ int, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {}
 
-func (*dryGraph) AttendGrad(_ int, _, _, _, _, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {}
+// AttendGrad takes what the kernel needs for itself: a number an edge and head, and
+// a few numbers a vertex and head.
+func (g *dryGraph) AttendGrad(_ int, _, _, _, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
+	edge := g.dev.Scratch(g.dev.Type(), g.edges+g.n, op.Heads)
+	vertex := g.dev.Scratch(g.dev.Type(), g.n, 4*op.Heads+2)
+	g.dev.Free(edge)
+	g.dev.Free(vertex)
+}

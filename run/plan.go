@@ -51,7 +51,8 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	n := data.Graph.Nodes()
 	p = &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mapped(data), Graph: graphBytes(s, data)}
 	if w := s.weightBytes(data); w > memoryTotal()/4 && memoryTotal() > 0 {
-		p.Matrices = w // building such a model to count would itself not fit
+		// Building such a model to count would itself not fit.
+		p.Matrices = w + int64(n)*int64(s.Hidden)*int64(s.Layers*s.rows().Size())
 		return p, nil
 	}
 	dev := newDry(s.rows())
@@ -60,10 +61,13 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	model := nn.New(dev, s.modelConfig(data), s.Seed)
 	optim := nn.NewOptimiser(dev, model.Params, s.optimConfig())
 	p.Parameters = model.Size()
-	measureOn := &dryGraph{dev: dev, n: n, cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+	topology := func() *dryGraph {
+		return &dryGraph{dev: dev, n: n, edges: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+	}
+	measureOn := topology()
 	trainOn := measureOn
 	if s.Inductive {
-		trainOn = &dryGraph{dev: dev, n: n, cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+		trainOn = topology()
 	}
 	pass := func(on *dryGraph, train bool) *nn.Pass {
 		return &nn.Pass{Dev: dev, Agg: on, Train: train, Vertices: int64(n), Rows: s.rows(), Key: rng.New(s.Seed)}

@@ -405,3 +405,26 @@ func TestImportEdgeList(t *testing.T) {
 }
 
 func name(i int) string { return "v" + string(rune('a'+i%26)) + string(rune('a'+i/26)) }
+
+// Ctrl-C while a dataset is written leaves no trace of it.
+func TestInterruptedGenerate(t *testing.T) {
+	dir := t.TempDir()
+	c := exec.Command(binary, "generate", "sbm", "--nodes", "1000000", "--edges", "20000000", "--features", "64", "--out", "graph")
+	c.Dir = dir
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.Read(make([]byte, 100)) // the first line of progress
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	new(bytes.Buffer).ReadFrom(out)
+	c.Wait()
+	if entries, _ := os.ReadDir(dir); c.ProcessState.ExitCode() != 130 || len(entries) > 0 {
+		t.Errorf("status %d, left %v", c.ProcessState.ExitCode(), entries)
+	}
+}

@@ -62,7 +62,7 @@ func dryRun(spec run.Spec) error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(full, plan)
+	fmt.Print(full.String() + plan.String())
 	return nil
 }
 
