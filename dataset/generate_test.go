@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -164,6 +165,40 @@ func TestRMATIsSkewedAndERIsNot(t *testing.T) {
 	}
 	if r, e := most("rmat"), most("er"); r < 200 || e > 60 {
 		t.Errorf("largest degrees: rmat %d, er %d", r, e)
+	}
+}
+
+// Cells come up as often as the recursion says.
+func TestRMATChances(t *testing.T) {
+	for _, n := range []int64{4, 8, 64} { // 2, 3 and 6 halvings
+		p := sized(n, 0)
+		g := &rmat{n: uint64(n), levels: bits.Len64(uint64(n - 1)), quad: [4]float64{p.A, p.B, p.C, 1 - p.A - p.B - p.C}}
+		g.four, g.rest = g.table(4), g.table(g.levels%4)
+		const draws = 400000
+		count := map[[2]uint64]float64{}
+		for i := range uint64(draws) {
+			u, v, _ := g.edge(rng.New(i))
+			count[[2]uint64{u, v}]++
+		}
+		for cell, c := range count {
+			want := draws * g.chance(cell[0], cell[1], g.levels)
+			near(t, fmt.Sprintf("n=%d: hits of %v", n, cell), c, want, 5*math.Sqrt(want)+3)
+		}
+	}
+}
+
+// A table gives each outcome its weight, exactly.
+func TestAliasTable(t *testing.T) {
+	weights := []float64{5, 0, 1, 3.5, 0.25, 1}
+	got := make([]float64, len(weights))
+	keep, other := make([]float64, len(weights)), make([]int, len(weights))
+	sum := aliasTable(len(weights), func(i int) float64 { return weights[i] }, func(i int, k float64, o int) { keep[i], other[i] = k, o })
+	for i := range weights {
+		got[i] += keep[i]
+		got[other[i]] += 1 - keep[i]
+	}
+	for i, w := range weights {
+		near(t, "weight", got[i]*sum/float64(len(weights)), w, 1e-5)
 	}
 }
 

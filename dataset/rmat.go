@@ -14,22 +14,37 @@ import (
 // D. Chakrabarti, Y. Zhan, C. Faloutsos: R-MAT, a recursive model for graph
 // mining, 2004. The defaults are those of Graph500.
 type rmat struct {
-	n          uint64
-	levels     int
-	a, ab, abc uint64 // cumulated chances in 16 bits
-	key        rng.Key
-	odd        [2]uint64
+	n      uint64
+	levels int
+	quad   [4]float64 // A, B, C, D
+	four   rmatTable  // four halvings at once
+	rest   rmatTable  // those left when levels is no multiple of four
+	key    rng.Key
+	odd    [2]uint64
+}
+
+// rmatTable draws several halvings at once by Walker's method. An outcome has the
+// bits of the row in its upper half and those of the column in its lower.
+type rmatTable struct {
+	slots []rmatSlot
+	half  int // halvings in one outcome
+}
+
+type rmatSlot struct {
+	keep       uint32 // chance in 24 bits
+	own, other uint8
 }
 
 func newRMAT(p Params) (*model, error) {
-	if p.A < 0 || p.B < 0 || p.C < 0 || !(p.A+p.B+p.C <= 1) {
+	if !(p.A >= 0 && p.B >= 0 && p.C >= 0 && p.A+p.B+p.C <= 1+1e-9) {
 		return nil, badParam("a, b, c", fmt.Sprint(p.A, p.B, p.C), "chances that sum to at most 1")
 	}
 	if p.Nodes < 2 {
 		return nil, badParam("nodes", fmt.Sprint(p.Nodes), "at least 2")
 	}
 	g := &rmat{n: uint64(p.Nodes), levels: bits.Len64(uint64(p.Nodes - 1)), key: rng.New(p.Seed).Fold(edgeStream)}
-	g.a, g.ab, g.abc = uint64(p.A*65536), uint64((p.A+p.B)*65536), uint64((p.A+p.B+p.C)*65536)
+	g.quad = [4]float64{p.A, p.B, p.C, max(1-p.A-p.B-p.C, 0)}
+	g.four, g.rest = g.table(4), g.table(g.levels%4)
 	k := rng.New(p.Seed).Fold(scrambleStream)
 	g.odd = [2]uint64{k.Uint64(0) | 1, k.Uint64(1) | 1}
 	m, err := drawsFor(p.drawn(), g.pilot(p))
@@ -41,34 +56,47 @@ func newRMAT(p Params) (*model, error) {
 	}}, err
 }
 
+func (g *rmat) table(half int) rmatTable {
+	t := rmatTable{make([]rmatSlot, 1<<(2*half)), half}
+	chance := func(i int) float64 { return g.chance(uint64(i>>half), uint64(i&(1<<half-1)), half) }
+	aliasTable(len(t.slots), chance, func(i int, keep float64, other int) {
+		t.slots[i] = rmatSlot{uint32(keep * (1 << 24)), uint8(i), uint8(other)}
+	})
+	return t
+}
+
+// draw uses 32 random bits: 24 for the chance, the others for the slot.
+func (t *rmatTable) draw(r uint32) (row, col uint64) {
+	s := t.slots[int(r>>24)&(len(t.slots)-1)]
+	x := s.own
+	if r&(1<<24-1) >= s.keep {
+		x = s.other
+	}
+	return uint64(x >> t.half), uint64(x) & (1<<t.half - 1)
+}
+
 // edge draws one cell inside n×n; tries counts the cells drawn, those of the
 // next power of two that lie outside included.
 func (g *rmat) edge(k rng.Key) (u, v, tries uint64) {
 	for word := uint64(0); ; {
-		u, v = 0, 0
-		for left := g.levels; left > 0; {
-			r := k.Uint64(word)
-			word++
-			for range min(left, 4) {
-				x := r & 0xffff
-				r >>= 16
-				down, past := bit(x >= g.ab), bit(x >= g.abc)
-				u = u<<1 | down
-				v = v<<1 | (bit(x >= g.a) ^ down) | past
+		r := k.Uint64(word)
+		word++
+		u, v = g.rest.draw(uint32(r))
+		r >>= 32
+		fresh := true
+		for left := g.levels / 4; left > 0; left-- {
+			if !fresh {
+				r = k.Uint64(word)
+				word++
 			}
-			left -= min(left, 4)
+			row, col := g.four.draw(uint32(r))
+			u, v = u<<4|row, v<<4|col
+			r, fresh = r>>32, !fresh
 		}
 		if tries++; u < g.n && v < g.n {
 			return u, v, tries
 		}
 	}
-}
-
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // scramble is a bijection of 0..n-1: multiply by an odd number and fold the upper
@@ -86,12 +114,11 @@ func (g *rmat) scramble(x uint64) uint32 {
 	}
 }
 
-// chance is that of one draw hitting the cell (u,v), before the outside is rejected.
-func (g *rmat) chance(u, v uint64) float64 {
-	quad := [4]float64{float64(g.a), float64(g.ab - g.a), float64(g.abc - g.ab), float64(65536 - g.abc)}
+// chance is that of one draw hitting the cell (u,v) of 2^levels squared.
+func (g *rmat) chance(u, v uint64, levels int) float64 {
 	p := 1.0
-	for range g.levels {
-		p *= quad[u&1<<1|v&1] / 65536
+	for range levels {
+		p *= g.quad[u&1<<1|v&1]
 		u, v = u>>1, v>>1
 	}
 	return p
@@ -105,9 +132,9 @@ func (g *rmat) pilot(p Params) []float64 {
 	for i := range rates {
 		u, v, t := g.edge(k.Fold(uint64(i)))
 		tries += t
-		rates[i] = g.chance(u, v)
+		rates[i] = g.chance(u, v, g.levels)
 		if !p.Directed {
-			rates[i] += g.chance(v, u)
+			rates[i] += g.chance(v, u, g.levels)
 		}
 		if u == v {
 			rates[i] = selfLoop

@@ -166,34 +166,11 @@ func (b *blockModel) sortByCommunity() {
 	}
 }
 
-// alias builds Walker's table (Vose's way) in place and returns the sum of θ.
-func (b *blockModel) alias(s []slot) (sum float64) {
-	for _, x := range s {
-		sum += float64(b.theta[x.own])
-	}
-	share := make([]float32, len(s)) // θ in units of the mean
-	small, large := make([]uint32, 0, len(s)), []uint32{}
-	for i, x := range s {
-		share[i] = float32(float64(b.theta[x.own]) * float64(len(s)) / sum)
-		if share[i] < 1 {
-			small = append(small, uint32(i))
-		} else {
-			large = append(large, uint32(i))
-		}
-	}
-	for i := range s {
-		s[i].keep, s[i].other = math.MaxUint32, s[i].own
-	}
-	for len(small) > 0 && len(large) > 0 {
-		i, j := small[len(small)-1], large[len(large)-1]
-		small = small[:len(small)-1]
-		s[i].keep, s[i].other = uint32(share[i]*(1<<32-1<<8)), s[j].own
-		if share[j] -= 1 - share[i]; share[j] < 1 {
-			large = large[:len(large)-1]
-			small = append(small, j)
-		}
-	}
-	return sum
+// alias builds the table of one community in place and returns the sum of θ.
+func (b *blockModel) alias(s []slot) float64 {
+	return aliasTable(len(s), func(i int) float64 { return float64(b.theta[s[i].own]) }, func(i int, keep float64, other int) {
+		s[i].keep, s[i].other = uint32(keep*math.MaxUint32), s[other].own
+	})
 }
 
 // member draws a slot of a community, and the chance that decides in it.
