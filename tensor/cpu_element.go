@@ -367,8 +367,10 @@ func (c *CPU) sumSteps(ms []Matrix, dst [][]float32, body func(ms []Matrix, lo, 
 
 // folded adds up the sums of rows that were seen as one: each n of them.
 func folded(sums []float64, n int) []float64 {
-	for j := n; j < len(sums); j++ {
-		sums[j%n] += sums[j]
+	for lo := n; lo < len(sums); lo += n {
+		for j := range n {
+			sums[j] += sums[lo+j]
+		}
 	}
 	return sums[:n]
 }

@@ -22,6 +22,40 @@ DATA elementTail<>+56(SB)/4, $0x00000000
 DATA elementTail<>+60(SB)/4, $0x00000000
 GLOBL elementTail<>(SB), RODATA|NOPTR, $64
 
+DATA elementUpper<>+0(SB)/2, $0x0001
+DATA elementUpper<>+2(SB)/2, $0x0003
+DATA elementUpper<>+4(SB)/2, $0x0005
+DATA elementUpper<>+6(SB)/2, $0x0007
+DATA elementUpper<>+8(SB)/2, $0x0009
+DATA elementUpper<>+10(SB)/2, $0x000b
+DATA elementUpper<>+12(SB)/2, $0x000d
+DATA elementUpper<>+14(SB)/2, $0x000f
+DATA elementUpper<>+16(SB)/2, $0x0011
+DATA elementUpper<>+18(SB)/2, $0x0013
+DATA elementUpper<>+20(SB)/2, $0x0015
+DATA elementUpper<>+22(SB)/2, $0x0017
+DATA elementUpper<>+24(SB)/2, $0x0019
+DATA elementUpper<>+26(SB)/2, $0x001b
+DATA elementUpper<>+28(SB)/2, $0x001d
+DATA elementUpper<>+30(SB)/2, $0x001f
+DATA elementUpper<>+32(SB)/2, $0x0021
+DATA elementUpper<>+34(SB)/2, $0x0023
+DATA elementUpper<>+36(SB)/2, $0x0025
+DATA elementUpper<>+38(SB)/2, $0x0027
+DATA elementUpper<>+40(SB)/2, $0x0029
+DATA elementUpper<>+42(SB)/2, $0x002b
+DATA elementUpper<>+44(SB)/2, $0x002d
+DATA elementUpper<>+46(SB)/2, $0x002f
+DATA elementUpper<>+48(SB)/2, $0x0031
+DATA elementUpper<>+50(SB)/2, $0x0033
+DATA elementUpper<>+52(SB)/2, $0x0035
+DATA elementUpper<>+54(SB)/2, $0x0037
+DATA elementUpper<>+56(SB)/2, $0x0039
+DATA elementUpper<>+58(SB)/2, $0x003b
+DATA elementUpper<>+60(SB)/2, $0x003d
+DATA elementUpper<>+62(SB)/2, $0x003f
+GLOBL elementUpper<>(SB), RODATA|NOPTR, $64
+
 DATA elementNumbers<>+0(SB)/4, $0x00000000
 DATA elementNumbers<>+4(SB)/4, $0x00000001
 DATA elementNumbers<>+8(SB)/4, $0x00000002
@@ -110,7 +144,7 @@ DATA elementColumns<>+60(SB)/4, $0x4540215f
 GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·mapAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  80(AX), DX
@@ -168,23 +202,29 @@ skip2:
 	JGT  cols5
 
 cols4:
-	CMPB    40(AX), $0x00
-	JNE     half6
-	VMOVUPS (SI)(CX*4), Z2
-	VMOVUPS 64(SI)(CX*4), Z3
-	VMOVUPS 128(SI)(CX*4), Z4
-	VMOVUPS 192(SI)(CX*4), Z5
-	JMP     both7
+	CMPB       40(AX), $0x00
+	JNE        half6
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	PREFETCHT0 1664(SI)(CX*4)
+	PREFETCHT0 1728(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	VMOVUPS    128(SI)(CX*4), Z4
+	VMOVUPS    192(SI)(CX*4), Z5
+	JMP        both7
 
 half6:
-	VPMOVZXWD (SI)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
-	VPMOVZXWD 32(SI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 64(SI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-	VPMOVZXWD 96(SI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
+	PREFETCHT0 1536(SI)(CX*2)
+	PREFETCHT0 1600(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VPMOVZXWD  32(SI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VPMOVZXWD  64(SI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPMOVZXWD  96(SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
 both7:
 	CMPB         176(AX), $0x00
@@ -200,6 +240,10 @@ both7:
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
 	JNE          half10
+	PREFETCHT0   1536(DI)(CX*4)
+	PREFETCHT0   1600(DI)(CX*4)
+	PREFETCHT0   1664(DI)(CX*4)
+	PREFETCHT0   1728(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
 	VMOVUPS      64(DI)(CX*4), Z8
 	VMOVUPS      128(DI)(CX*4), Z9
@@ -207,14 +251,16 @@ both7:
 	JMP          both11
 
 half10:
-	VPMOVZXWD (DI)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-	VPMOVZXWD 32(DI)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-	VPMOVZXWD 64(DI)(CX*2), Z9
-	VPSLLD    $0x10, Z9, Z9
-	VPMOVZXWD 96(DI)(CX*2), Z10
-	VPSLLD    $0x10, Z10, Z10
+	PREFETCHT0 1536(DI)(CX*2)
+	PREFETCHT0 1600(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  32(DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	VPMOVZXWD  64(DI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD  96(DI)(CX*2), Z10
+	VPSLLD     $0x10, Z10, Z10
 
 both11:
 	VFMADD231PS Z6, Z7, Z2
@@ -471,6 +517,34 @@ skip20:
 	JMP     both22
 
 half21:
+	VCMPPS       $0x03, Z2, Z3, K2
+	VCMPPS       $0x03, Z4, Z5, K3
+	KORW         K3, K2, K2
+	KORTESTW     K2, K2
+	JNE          nan23
+	VBROADCASTSS element00010000<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00008000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z9
+	VPTESTMD     Z6, Z2, K2
+	VPADDD       Z7, Z2, Z10
+	VPADDD       Z8, Z2, K2, Z10
+	VPTESTMD     Z6, Z3, K2
+	VPADDD       Z7, Z3, Z2
+	VPADDD       Z8, Z3, K2, Z2
+	VPERMT2W     Z2, Z9, Z10
+	VMOVDQU32    Z10, (BX)(CX*2)
+	VPTESTMD     Z6, Z4, K2
+	VPADDD       Z7, Z4, Z2
+	VPADDD       Z8, Z4, K2, Z2
+	VPTESTMD     Z6, Z5, K2
+	VPADDD       Z7, Z5, Z3
+	VPADDD       Z8, Z5, K2, Z3
+	VPERMT2W     Z3, Z9, Z2
+	VMOVDQU32    Z2, 64(BX)(CX*2)
+	JMP          stored24
+
+nan23:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -507,6 +581,7 @@ half21:
 	VPMOVDW      Z3, 64(BX)(CX*2)
 	VPMOVDW      Z4, 96(BX)(CX*2)
 
+stored24:
 both22:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
@@ -516,90 +591,94 @@ both22:
 cols5:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols24
+	JGT  cols26
 
-cols23:
-	CMPB    40(AX), $0x00
-	JNE     half25
-	VMOVUPS (SI)(CX*4), Z2
-	JMP     both26
+cols25:
+	CMPB       40(AX), $0x00
+	JNE        half27
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	JMP        both28
 
-half25:
-	VPMOVZXWD (SI)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
+half27:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
 
-both26:
+both28:
 	CMPB         176(AX), $0x00
-	JEQ          skip27
+	JEQ          skip29
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip28
+	JZ           skip30
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half29
+	JNE          half31
+	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z4
-	JMP          both30
+	JMP          both32
 
-half29:
-	VPMOVZXWD (DI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
+half31:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
 
-both30:
+both32:
 	VFMADD231PS Z3, Z4, Z2
 
-skip28:
-skip27:
+skip30:
+skip29:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip31
+	JZ           skip33
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip31:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip32
-	VMOVUPS (R12)(CX*4), Z3
-	VSUBPS  Z3, Z2, Z2
-
-skip32:
-	MOVQ    112(AX), R12
-	TESTQ   R12, R12
-	JZ      skip33
-	VMOVUPS (R12)(CX*4), Z3
-	VMULPS  Z3, Z2, Z2
-
 skip33:
-	MOVQ    120(AX), R12
+	MOVQ    104(AX), R12
 	TESTQ   R12, R12
 	JZ      skip34
 	VMOVUPS (R12)(CX*4), Z3
-	VADDPS  Z3, Z2, Z2
+	VSUBPS  Z3, Z2, Z2
 
 skip34:
+	MOVQ    112(AX), R12
+	TESTQ   R12, R12
+	JZ      skip35
+	VMOVUPS (R12)(CX*4), Z3
+	VMULPS  Z3, Z2, Z2
+
+skip35:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip36
+	VMOVUPS (R12)(CX*4), Z3
+	VADDPS  Z3, Z2, Z2
+
+skip36:
 	CMPB         177(AX), $0x00
-	JEQ          none35
+	JEQ          none37
 	CMPB         177(AX), $0x01
-	JNE          act36
+	JNE          act38
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act36:
+act38:
 	CMPB         177(AX), $0x03
-	JNE          act37
+	JNE          act39
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act37:
+act39:
 	CMPB         177(AX), $0x02
-	JNE          act38
+	JNE          act40
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
@@ -635,10 +714,10 @@ act37:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z7, K2, Z2
 
-act38:
-none35:
+act40:
+none37:
 	CMPB         160(AX), $0x00
-	JEQ          skip39
+	JEQ          skip41
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -656,13 +735,13 @@ none35:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip39:
+skip41:
 	CMPB    16(AX), $0x00
-	JNE     half40
+	JNE     half42
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both41
+	JMP     both43
 
-half40:
+half42:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -675,96 +754,100 @@ half40:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both41:
+both43:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols23
+	JLE  cols25
 
-cols24:
-	CMPQ      CX, DX
-	JGE       row42
-	CMPB      40(AX), $0x00
-	JNE       half43
-	VMOVUPS.Z (SI)(CX*4), K1, Z2
-	JMP       both44
+cols26:
+	CMPQ       CX, DX
+	JGE        row46
+	CMPB       40(AX), $0x00
+	JNE        half47
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z2
+	JMP        both48
 
-half43:
+half47:
+	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both44:
+both48:
 	CMPB         176(AX), $0x00
-	JEQ          skip45
+	JEQ          skip49
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip46
+	JZ           skip50
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half47
+	JNE          half51
+	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K1, Z4
-	JMP          both48
+	JMP          both52
 
-half47:
+half51:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both48:
+both52:
 	VFMADD231PS Z3, Z4, Z2
 
-skip46:
-skip45:
+skip50:
+skip49:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip49
+	JZ           skip53
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip49:
+skip53:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip50
+	JZ        skip54
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VSUBPS    Z3, Z2, Z2
 
-skip50:
+skip54:
 	MOVQ      112(AX), R12
 	TESTQ     R12, R12
-	JZ        skip51
+	JZ        skip55
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VMULPS    Z3, Z2, Z2
 
-skip51:
+skip55:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip52
+	JZ        skip56
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VADDPS    Z3, Z2, Z2
 
-skip52:
+skip56:
 	CMPB         177(AX), $0x00
-	JEQ          none53
+	JEQ          none57
 	CMPB         177(AX), $0x01
-	JNE          act54
+	JNE          act58
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act54:
+act58:
 	CMPB         177(AX), $0x03
-	JNE          act55
+	JNE          act59
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act55:
+act59:
 	CMPB         177(AX), $0x02
-	JNE          act56
+	JNE          act60
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
@@ -800,10 +883,10 @@ act55:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z7, K2, Z2
 
-act56:
-none53:
+act60:
+none57:
 	CMPB         160(AX), $0x00
-	JEQ          skip57
+	JEQ          skip61
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -821,13 +904,13 @@ none53:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip57:
+skip61:
 	CMPB    16(AX), $0x00
-	JNE     half58
+	JNE     half62
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both59
+	JMP     both63
 
-half58:
+half62:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -840,8 +923,8 @@ half58:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both59:
-row42:
+both63:
+row46:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
@@ -902,17 +985,23 @@ GLOBL element846ca68b<>(SB), RODATA|NOPTR, $4
 DATA elemente3779b10<>+0(SB)/4, $0xe3779b10
 GLOBL elemente3779b10<>(SB), RODATA|NOPTR, $4
 
-DATA element00000001<>+0(SB)/4, $0x00000001
-GLOBL element00000001<>(SB), RODATA|NOPTR, $4
+DATA element00010000<>+0(SB)/4, $0x00010000
+GLOBL element00010000<>(SB), RODATA|NOPTR, $4
 
 DATA element00007fff<>+0(SB)/4, $0x00007fff
 GLOBL element00007fff<>(SB), RODATA|NOPTR, $4
+
+DATA element00008000<>+0(SB)/4, $0x00008000
+GLOBL element00008000<>(SB), RODATA|NOPTR, $4
+
+DATA element00000001<>+0(SB)/4, $0x00000001
+GLOBL element00000001<>(SB), RODATA|NOPTR, $4
 
 DATA element00400000<>+0(SB)/4, $0x00400000
 GLOBL element00400000<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·actGradAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  80(AX), DX
@@ -928,16 +1017,16 @@ TEXT ·actGradAVX512(SB), $16-8
 	MOVL  112(AX), R9
 	MOVQ  72(AX), R10
 
-rows60:
+rows66:
 	CMPB  128(AX), $0x00
-	JEQ   skip61
+	JEQ   skip67
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id62
+	JZ    id68
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id62:
+id68:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -962,56 +1051,68 @@ id62:
 	VPSRLQ       $0x20, X1, X1
 	VPBROADCASTD X1, Z1
 
-skip61:
+skip67:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols64
+	JGT  cols70
 
-cols63:
-	CMPB    40(AX), $0x00
-	JNE     half65
-	VMOVUPS (SI)(CX*4), Z2
-	VMOVUPS 64(SI)(CX*4), Z3
-	VMOVUPS 128(SI)(CX*4), Z4
-	VMOVUPS 192(SI)(CX*4), Z5
-	JMP     both66
+cols69:
+	CMPB       40(AX), $0x00
+	JNE        half71
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	PREFETCHT0 1664(SI)(CX*4)
+	PREFETCHT0 1728(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	VMOVUPS    128(SI)(CX*4), Z4
+	VMOVUPS    192(SI)(CX*4), Z5
+	JMP        both72
 
-half65:
-	VPMOVZXWD (SI)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
-	VPMOVZXWD 32(SI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 64(SI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-	VPMOVZXWD 96(SI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
+half71:
+	PREFETCHT0 1536(SI)(CX*2)
+	PREFETCHT0 1600(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VPMOVZXWD  32(SI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VPMOVZXWD  64(SI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPMOVZXWD  96(SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
-both66:
-	CMPB    136(AX), $0x00
-	JEQ     skip67
-	CMPB    64(AX), $0x00
-	JNE     half68
-	VMOVUPS (DI)(CX*4), Z6
-	VMOVUPS 64(DI)(CX*4), Z7
-	VMOVUPS 128(DI)(CX*4), Z8
-	VMOVUPS 192(DI)(CX*4), Z9
-	JMP     both69
+both72:
+	CMPB       136(AX), $0x00
+	JEQ        skip73
+	CMPB       64(AX), $0x00
+	JNE        half74
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	PREFETCHT0 1664(DI)(CX*4)
+	PREFETCHT0 1728(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z6
+	VMOVUPS    64(DI)(CX*4), Z7
+	VMOVUPS    128(DI)(CX*4), Z8
+	VMOVUPS    192(DI)(CX*4), Z9
+	JMP        both75
 
-half68:
-	VPMOVZXWD (DI)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
-	VPMOVZXWD 32(DI)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-	VPMOVZXWD 64(DI)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-	VPMOVZXWD 96(DI)(CX*2), Z9
-	VPSLLD    $0x10, Z9, Z9
+half74:
+	PREFETCHT0 1536(DI)(CX*2)
+	PREFETCHT0 1600(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  32(DI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  64(DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	VPMOVZXWD  96(DI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
 
-both69:
+both75:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	CMPB         136(AX), $0x01
-	JNE          act70
+	JNE          act76
 	VCMPPS       $0x1e, Z10, Z6, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z10, Z7, K2
@@ -1021,9 +1122,9 @@ both69:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VMOVAPS.Z    Z5, K2, Z5
 
-act70:
+act76:
 	CMPB         136(AX), $0x03
-	JNE          act71
+	JNE          act77
 	VBROADCASTSS element3c23d70a<>+0(SB), Z11
 	VMULPS       Z11, Z2, Z12
 	VCMPPS       $0x1e, Z10, Z6, K2
@@ -1038,16 +1139,16 @@ act70:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VBLENDMPS    Z5, Z12, K2, Z5
 
-act71:
+act77:
 	CMPB         136(AX), $0x02
-	JNE          act72
+	JNE          act78
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	CMPB         128(AX), $0x00
-	JEQ          skip73
+	JEQ          skip79
 	VBROADCASTSS 124(AX), Z11
 
-skip73:
+skip79:
 	VMINPS      Z6, Z10, Z6
 	VFMADD213PS Z12, Z11, Z6
 	VMULPS      Z6, Z2, Z2
@@ -1061,20 +1162,20 @@ skip73:
 	VFMADD213PS Z12, Z11, Z9
 	VMULPS      Z9, Z5, Z5
 
-act72:
-skip67:
+act78:
+skip73:
 	CMPB         128(AX), $0x00
-	JEQ          skip74
+	JEQ          skip80
 	CMPB         136(AX), $0x01
-	JNE          draws75
+	JNE          draws81
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z2, Z2
 	VMULPS       Z6, Z3, Z3
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn76
+	JMP          drawn82
 
-draws75:
+draws81:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -1125,17 +1226,45 @@ draws75:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-drawn76:
-skip74:
+drawn82:
+skip80:
 	CMPB    16(AX), $0x00
-	JNE     half77
+	JNE     half83
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both78
+	JMP     both84
 
-half77:
+half83:
+	VCMPPS       $0x03, Z2, Z3, K2
+	VCMPPS       $0x03, Z4, Z5, K3
+	KORW         K3, K2, K2
+	KORTESTW     K2, K2
+	JNE          nan85
+	VBROADCASTSS element00010000<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00008000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z9
+	VPTESTMD     Z6, Z2, K2
+	VPADDD       Z7, Z2, Z10
+	VPADDD       Z8, Z2, K2, Z10
+	VPTESTMD     Z6, Z3, K2
+	VPADDD       Z7, Z3, Z11
+	VPADDD       Z8, Z3, K2, Z11
+	VPERMT2W     Z11, Z9, Z10
+	VMOVDQU32    Z10, (BX)(CX*2)
+	VPTESTMD     Z6, Z4, K2
+	VPADDD       Z7, Z4, Z10
+	VPADDD       Z8, Z4, K2, Z10
+	VPTESTMD     Z6, Z5, K2
+	VPADDD       Z7, Z5, Z6
+	VPADDD       Z8, Z5, K2, Z6
+	VPERMT2W     Z6, Z9, Z10
+	VMOVDQU32    Z10, 64(BX)(CX*2)
+	JMP          stored86
+
+nan85:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -1172,10 +1301,11 @@ half77:
 	VPMOVDW      Z11, 64(BX)(CX*2)
 	VPMOVDW      Z12, 96(BX)(CX*2)
 
-both78:
+stored86:
+both84:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip79
+	JZ      skip87
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
@@ -1185,79 +1315,83 @@ both78:
 	VADDPS  192(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 192(R11)(CX*4)
 
-skip79:
+skip87:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols63
+	JLE  cols69
 
-cols64:
+cols70:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols81
+	JGT  cols89
 
-cols80:
-	CMPB    40(AX), $0x00
-	JNE     half82
-	VMOVUPS (SI)(CX*4), Z2
-	JMP     both83
+cols88:
+	CMPB       40(AX), $0x00
+	JNE        half90
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	JMP        both91
 
-half82:
-	VPMOVZXWD (SI)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
+half90:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
 
-both83:
-	CMPB    136(AX), $0x00
-	JEQ     skip84
-	CMPB    64(AX), $0x00
-	JNE     half85
-	VMOVUPS (DI)(CX*4), Z3
-	JMP     both86
+both91:
+	CMPB       136(AX), $0x00
+	JEQ        skip92
+	CMPB       64(AX), $0x00
+	JNE        half93
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both94
 
-half85:
-	VPMOVZXWD (DI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
+half93:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both86:
+both94:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act87
+	JNE          act95
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act87:
+act95:
 	CMPB         136(AX), $0x03
-	JNE          act88
+	JNE          act96
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act88:
+act96:
 	CMPB         136(AX), $0x02
-	JNE          act89
+	JNE          act97
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip90
+	JEQ          skip98
 	VBROADCASTSS 124(AX), Z5
 
-skip90:
+skip98:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act89:
-skip84:
+act97:
+skip92:
 	CMPB         128(AX), $0x00
-	JEQ          skip91
+	JEQ          skip99
 	CMPB         136(AX), $0x01
-	JNE          draws92
+	JNE          draws100
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn93
+	JMP          drawn101
 
-draws92:
+draws100:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1275,14 +1409,14 @@ draws92:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn93:
-skip91:
+drawn101:
+skip99:
 	CMPB    16(AX), $0x00
-	JNE     half94
+	JNE     half102
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both95
+	JMP     both103
 
-half94:
+half102:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1295,83 +1429,87 @@ half94:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both95:
+both103:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip96
+	JZ      skip106
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip96:
+skip106:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols80
+	JLE  cols88
 
-cols81:
-	CMPQ      CX, DX
-	JGE       row97
-	CMPB      40(AX), $0x00
-	JNE       half98
-	VMOVUPS.Z (SI)(CX*4), K1, Z2
-	JMP       both99
+cols89:
+	CMPQ       CX, DX
+	JGE        row107
+	CMPB       40(AX), $0x00
+	JNE        half108
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z2
+	JMP        both109
 
-half98:
+half108:
+	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both99:
-	CMPB      136(AX), $0x00
-	JEQ       skip100
-	CMPB      64(AX), $0x00
-	JNE       half101
-	VMOVUPS.Z (DI)(CX*4), K1, Z3
-	JMP       both102
+both109:
+	CMPB       136(AX), $0x00
+	JEQ        skip110
+	CMPB       64(AX), $0x00
+	JNE        half111
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z3
+	JMP        both112
 
-half101:
+half111:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both102:
+both112:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act103
+	JNE          act113
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act103:
+act113:
 	CMPB         136(AX), $0x03
-	JNE          act104
+	JNE          act114
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act104:
+act114:
 	CMPB         136(AX), $0x02
-	JNE          act105
+	JNE          act115
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip106
+	JEQ          skip116
 	VBROADCASTSS 124(AX), Z5
 
-skip106:
+skip116:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act105:
-skip100:
+act115:
+skip110:
 	CMPB         128(AX), $0x00
-	JEQ          skip107
+	JEQ          skip117
 	CMPB         136(AX), $0x01
-	JNE          draws108
+	JNE          draws118
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn109
+	JMP          drawn119
 
-draws108:
+draws118:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1389,14 +1527,14 @@ draws108:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn109:
-skip107:
+drawn119:
+skip117:
 	CMPB    16(AX), $0x00
-	JNE     half110
+	JNE     half120
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both111
+	JMP     both121
 
-half110:
+half120:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1409,20 +1547,20 @@ half110:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both111:
+both121:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip112
+	JZ      skip124
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip112:
-row97:
+skip124:
+row107:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows60
+	JNZ  rows66
 	VZEROUPPER
 	RET
 
@@ -1444,176 +1582,176 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows113:
+rows125:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols115
+	JGT  cols127
 
-cols114:
+cols126:
 	CMPB      16(AX), $0x00
-	JNE       half116
+	JNE       half128
 	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both117
-
-half116:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both117:
-	CMPB      40(AX), $0x00
-	JNE       half118
-	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both119
-
-half118:
-	VPMOVZXWD (SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both119:
-	VFMADD231PD Z4, Z5, Z0
-	CMPB        16(AX), $0x00
-	JNE         half120
-	VCVTPS2PD   32(BX)(CX*4), Z4
-	JMP         both121
-
-half120:
-	VPMOVZXWD 16(BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both121:
-	CMPB      40(AX), $0x00
-	JNE       half122
-	VCVTPS2PD 32(SI)(CX*4), Z5
-	JMP       both123
-
-half122:
-	VPMOVZXWD 16(SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both123:
-	VFMADD231PD Z4, Z5, Z1
-	CMPB        16(AX), $0x00
-	JNE         half124
-	VCVTPS2PD   64(BX)(CX*4), Z4
-	JMP         both125
-
-half124:
-	VPMOVZXWD 32(BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both125:
-	CMPB      40(AX), $0x00
-	JNE       half126
-	VCVTPS2PD 64(SI)(CX*4), Z5
-	JMP       both127
-
-half126:
-	VPMOVZXWD 32(SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both127:
-	VFMADD231PD Z4, Z5, Z2
-	CMPB        16(AX), $0x00
-	JNE         half128
-	VCVTPS2PD   96(BX)(CX*4), Z4
-	JMP         both129
+	JMP       both129
 
 half128:
-	VPMOVZXWD 48(BX)(CX*2), Y4
+	VPMOVZXWD (BX)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
 both129:
 	CMPB      40(AX), $0x00
 	JNE       half130
-	VCVTPS2PD 96(SI)(CX*4), Z5
+	VCVTPS2PD (SI)(CX*4), Z5
 	JMP       both131
 
 half130:
-	VPMOVZXWD 48(SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both131:
-	VFMADD231PD Z4, Z5, Z3
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R8
-	CMPQ        R8, DX
-	JLE         cols114
-
-cols115:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols133
-
-cols132:
-	CMPB      16(AX), $0x00
-	JNE       half134
-	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both135
-
-half134:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both135:
-	CMPB      40(AX), $0x00
-	JNE       half136
-	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both137
-
-half136:
 	VPMOVZXWD (SI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
+both131:
+	VFMADD231PD Z4, Z5, Z0
+	CMPB        16(AX), $0x00
+	JNE         half132
+	VCVTPS2PD   32(BX)(CX*4), Z4
+	JMP         both133
+
+half132:
+	VPMOVZXWD 16(BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both133:
+	CMPB      40(AX), $0x00
+	JNE       half134
+	VCVTPS2PD 32(SI)(CX*4), Z5
+	JMP       both135
+
+half134:
+	VPMOVZXWD 16(SI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both135:
+	VFMADD231PD Z4, Z5, Z1
+	CMPB        16(AX), $0x00
+	JNE         half136
+	VCVTPS2PD   64(BX)(CX*4), Z4
+	JMP         both137
+
+half136:
+	VPMOVZXWD 32(BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
 both137:
+	CMPB      40(AX), $0x00
+	JNE       half138
+	VCVTPS2PD 64(SI)(CX*4), Z5
+	JMP       both139
+
+half138:
+	VPMOVZXWD 32(SI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both139:
+	VFMADD231PD Z4, Z5, Z2
+	CMPB        16(AX), $0x00
+	JNE         half140
+	VCVTPS2PD   96(BX)(CX*4), Z4
+	JMP         both141
+
+half140:
+	VPMOVZXWD 48(BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both141:
+	CMPB      40(AX), $0x00
+	JNE       half142
+	VCVTPS2PD 96(SI)(CX*4), Z5
+	JMP       both143
+
+half142:
+	VPMOVZXWD 48(SI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both143:
+	VFMADD231PD Z4, Z5, Z3
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R8
+	CMPQ        R8, DX
+	JLE         cols126
+
+cols127:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols145
+
+cols144:
+	CMPB      16(AX), $0x00
+	JNE       half146
+	VCVTPS2PD (BX)(CX*4), Z4
+	JMP       both147
+
+half146:
+	VPMOVZXWD (BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VCVTPS2PD Y4, Z4
+
+both147:
+	CMPB      40(AX), $0x00
+	JNE       half148
+	VCVTPS2PD (SI)(CX*4), Z5
+	JMP       both149
+
+half148:
+	VPMOVZXWD (SI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
+	VCVTPS2PD Y5, Z5
+
+both149:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols132
+	JLE         cols144
 
-cols133:
+cols145:
 	CMPQ        CX, DX
-	JGE         row138
+	JGE         row150
 	CMPB        16(AX), $0x00
-	JNE         half139
+	JNE         half151
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both140
+	JMP         both152
 
-half139:
+half151:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both140:
+both152:
 	CMPB        40(AX), $0x00
-	JNE         half141
+	JNE         half153
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both142
+	JMP         both154
 
-half141:
+half153:
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both142:
+both154:
 	VFMADD231PD Z4, Z5, Z0
 
-row138:
+row150:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows113
+	JNZ           rows125
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -1629,7 +1767,7 @@ row138:
 	RET
 
 // func finiteAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·finiteAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         32(AX), DX
@@ -1641,84 +1779,100 @@ TEXT ·finiteAVX512(SB), $16-8
 	MOVQ         (AX), BX
 	VBROADCASTSS element00000000<>+0(SB), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
 	MOVQ         24(AX), SI
 
-rows143:
+rows155:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols145
+	JGT  cols157
 
-cols144:
-	CMPB    16(AX), $0x00
-	JNE     half146
-	VMOVUPS (BX)(CX*4), Z2
-	VMOVUPS 64(BX)(CX*4), Z3
-	VMOVUPS 128(BX)(CX*4), Z4
-	VMOVUPS 192(BX)(CX*4), Z5
-	JMP     both147
+cols156:
+	CMPB       16(AX), $0x00
+	JNE        half158
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	PREFETCHT0 1664(BX)(CX*4)
+	PREFETCHT0 1728(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	VMOVUPS    64(BX)(CX*4), Z6
+	VMOVUPS    128(BX)(CX*4), Z7
+	VMOVUPS    192(BX)(CX*4), Z8
+	JMP        both159
 
-half146:
-	VPMOVZXWD (BX)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
-	VPMOVZXWD 32(BX)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 64(BX)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-	VPMOVZXWD 96(BX)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
+half158:
+	PREFETCHT0 1536(BX)(CX*2)
+	PREFETCHT0 1600(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  64(BX)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  96(BX)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
 
-both147:
-	VFMADD231PS Z2, Z0, Z1
-	VFMADD231PS Z3, Z0, Z1
-	VFMADD231PS Z4, Z0, Z1
+both159:
 	VFMADD231PS Z5, Z0, Z1
+	VFMADD231PS Z6, Z0, Z2
+	VFMADD231PS Z7, Z0, Z3
+	VFMADD231PS Z8, Z0, Z4
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols144
+	JLE         cols156
 
-cols145:
+cols157:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols149
+	JGT  cols161
 
-cols148:
-	CMPB    16(AX), $0x00
-	JNE     half150
-	VMOVUPS (BX)(CX*4), Z2
-	JMP     both151
+cols160:
+	CMPB       16(AX), $0x00
+	JNE        half162
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	JMP        both163
 
-half150:
-	VPMOVZXWD (BX)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
+half162:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
-both151:
-	VFMADD231PS Z2, Z0, Z1
+both163:
+	VFMADD231PS Z5, Z0, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols148
+	JLE         cols160
 
-cols149:
-	CMPQ      CX, DX
-	JGE       row152
-	CMPB      16(AX), $0x00
-	JNE       half153
-	VMOVUPS.Z (BX)(CX*4), K1, Z2
-	JMP       both154
+cols161:
+	CMPQ       CX, DX
+	JGE        row164
+	CMPB       16(AX), $0x00
+	JNE        half165
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z5
+	JMP        both166
 
-half153:
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z2
-	VPSLLD      $0x10, Z2, Z2
+half165:
+	PREFETCHT0  1536(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
 
-both154:
-	VFMADD231PS Z2, Z0, Z1
+both166:
+	VFMADD231PS Z5, Z0, Z1
 
-row152:
+row164:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows143
+	JNZ           rows155
+	VADDPS        Z2, Z1, Z1
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z4, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
 	VEXTRACTF128  $0x01, Y0, X1
@@ -1733,7 +1887,7 @@ row152:
 	RET
 
 // func columnSumsAVX512(a *byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  56(AX), DX
@@ -1746,89 +1900,107 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 
-group155:
+group167:
 	CMPQ DI, $0x04
-	JLT  group156
+	JLT  group168
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols158
+	JGT  cols170
 
-cols157:
-	MOVQ      80(AX), R8
-	VMOVUPD   (R8)(CX*8), Z0
-	MOVQ      88(AX), R8
-	VMOVUPD   (R8)(CX*8), Z1
-	MOVQ      64(AX), R8
-	TESTQ     R8, R8
-	JZ        plain159
-	VMOVUPD   (R8)(CX*8), Z2
-	MOVQ      72(AX), R8
-	VMOVUPD   (R8)(CX*8), Z3
-	MOVQ      SI, R8
-	CMPB      40(AX), $0x00
-	JNE       half161
-	VCVTPS2PD (R8)(CX*4), Z4
-	ADDQ      32(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z5
-	ADDQ      32(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z6
-	ADDQ      32(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z7
-	ADDQ      32(AX), R8
-	JMP       both162
+cols169:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Z0
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Z1
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain171
+	VMOVUPD    (R8)(CX*8), Z2
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Z3
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half173
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	PREFETCHT0 64(R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Z4
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z5
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z6
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z7
+	ADDQ       32(AX), R8
+	JMP        both174
 
-half161:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	ADDQ      32(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-	ADDQ      32(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VCVTPS2PD Y6, Z6
-	ADDQ      32(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
-	VCVTPS2PD Y7, Z7
-	ADDQ      32(AX), R8
+half173:
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VCVTPS2PD  Y6, Z6
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VCVTPS2PD  Y7, Z7
+	ADDQ       32(AX), R8
 
-both162:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half163
-	VCVTPS2PD (R8)(CX*4), Z8
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z9
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z10
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z11
-	ADDQ      8(AX), R8
-	JMP       both164
+both174:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half175
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	PREFETCHT0 64(R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Z8
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z9
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z10
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z11
+	ADDQ       8(AX), R8
+	JMP        both176
 
-half163:
-	VPMOVZXWD (R8)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VCVTPS2PD Y8, Z8
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
-	VCVTPS2PD Y9, Z9
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y10
-	VPSLLD    $0x10, Y10, Y10
-	VCVTPS2PD Y10, Z10
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y11
-	VPSLLD    $0x10, Y11, Y11
-	VCVTPS2PD Y11, Z11
-	ADDQ      8(AX), R8
+half175:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+	VCVTPS2PD  Y8, Z8
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y9
+	VPSLLD     $0x10, Y9, Y9
+	VCVTPS2PD  Y9, Z9
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y10
+	VPSLLD     $0x10, Y10, Y10
+	VCVTPS2PD  Y10, Z10
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y11
+	VPSLLD     $0x10, Y11, Y11
+	VCVTPS2PD  Y11, Z11
+	ADDQ       8(AX), R8
 
-both164:
+both176:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -1845,41 +2017,50 @@ both164:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed160
+	JMP         summed172
 
-plain159:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half165
-	VCVTPS2PD (R8)(CX*4), Z2
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z3
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z4
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Z5
-	ADDQ      8(AX), R8
-	JMP       both166
+plain171:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half177
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	PREFETCHT0 64(R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Z2
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z3
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z4
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z5
+	ADDQ       8(AX), R8
+	JMP        both178
 
-half165:
-	VPMOVZXWD (R8)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VCVTPS2PD Y2, Z2
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VCVTPS2PD Y3, Z3
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-	ADDQ      8(AX), R8
+half177:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VCVTPS2PD  Y2, Z2
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VCVTPS2PD  Y3, Z3
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+	ADDQ       8(AX), R8
 
-both166:
+both178:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -1889,7 +2070,7 @@ both166:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed160:
+summed172:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -1897,24 +2078,29 @@ summed160:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols157
+	JLE     cols169
 
-cols158:
+cols170:
 	CMPQ        CX, DX
-	JGE         row167
+	JGE         row179
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain168
+	JZ          plain180
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half170
+	JNE         half182
+	MOVQ        32(AX), R9
+	LEAQ        (SI)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
@@ -1923,9 +2109,13 @@ cols158:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both171
+	JMP         both183
 
-half170:
+half182:
+	MOVQ        32(AX), R9
+	LEAQ        (SI)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
@@ -1943,10 +2133,15 @@ half170:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both171:
+both183:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half172
+	JNE         half184
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z8
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z9
@@ -1955,9 +2150,13 @@ both171:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both173
+	JMP         both185
 
-half172:
+half184:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y8
 	VPSLLD      $0x10, Y8, Y8
 	VCVTPS2PD   Y8, Z8
@@ -1975,7 +2174,7 @@ half172:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both173:
+both185:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -1992,12 +2191,17 @@ both173:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed169
+	JMP         summed181
 
-plain168:
+plain180:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half174
+	JNE         half186
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z3
@@ -2006,9 +2210,13 @@ plain168:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both175
+	JMP         both187
 
-half174:
+half186:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
@@ -2026,7 +2234,7 @@ half174:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both175:
+both187:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -2036,13 +2244,13 @@ both175:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed169:
+summed181:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row167:
+row179:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -2052,75 +2260,75 @@ row167:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group155
+	JMP  group167
 
-group156:
-group176:
+group168:
+group188:
 	CMPQ DI, $0x01
-	JLT  group177
+	JLT  group189
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols179
+	JGT  cols191
 
-cols178:
+cols190:
 	MOVQ      80(AX), R8
 	VMOVUPD   (R8)(CX*8), Z0
 	MOVQ      88(AX), R8
 	VMOVUPD   (R8)(CX*8), Z1
 	MOVQ      64(AX), R8
 	TESTQ     R8, R8
-	JZ        plain180
+	JZ        plain192
 	VMOVUPD   (R8)(CX*8), Z2
 	MOVQ      72(AX), R8
 	VMOVUPD   (R8)(CX*8), Z3
 	MOVQ      SI, R8
 	CMPB      40(AX), $0x00
-	JNE       half182
+	JNE       half194
 	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both183
+	JMP       both195
 
-half182:
+half194:
 	VPMOVZXWD (R8)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VCVTPS2PD Y4, Z4
 
-both183:
+both195:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half184
+	JNE       half196
 	VCVTPS2PD (R8)(CX*4), Z5
-	JMP       both185
+	JMP       both197
 
-half184:
+half196:
 	VPMOVZXWD (R8)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 	VCVTPS2PD Y5, Z5
 
-both185:
+both197:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed181
+	JMP         summed193
 
-plain180:
+plain192:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half186
+	JNE       half198
 	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both187
+	JMP       both199
 
-half186:
+half198:
 	VPMOVZXWD (R8)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 	VCVTPS2PD Y2, Z2
 
-both187:
+both199:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed181:
+summed193:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -2128,85 +2336,85 @@ summed181:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols178
+	JLE     cols190
 
-cols179:
+cols191:
 	CMPQ        CX, DX
-	JGE         row188
+	JGE         row200
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain189
+	JZ          plain201
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half191
+	JNE         half203
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both192
+	JMP         both204
 
-half191:
+half203:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both192:
+both204:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half193
+	JNE         half205
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both194
+	JMP         both206
 
-half193:
+half205:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both194:
+both206:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed190
+	JMP         summed202
 
-plain189:
+plain201:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half195
+	JNE         half207
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both196
+	JMP         both208
 
-half195:
+half207:
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both196:
+both208:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed190:
+summed202:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row188:
+row200:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group176
+	JMP  group188
 
-group177:
+group189:
 	VZEROUPPER
 	RET
 
 // func normGradAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  80(AX), DX
@@ -2224,39 +2432,45 @@ TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  112(AX), R11
 	MOVQ  72(AX), R12
 
-rows197:
+rows209:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols199
+	JGT  cols211
 
-cols198:
-	CMPB    40(AX), $0x00
-	JNE     half200
-	VMOVUPS (SI)(CX*4), Z0
-	VMOVUPS 64(SI)(CX*4), Z1
-	JMP     both201
+cols210:
+	CMPB       40(AX), $0x00
+	JNE        half212
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z0
+	VMOVUPS    64(SI)(CX*4), Z1
+	JMP        both213
 
-half200:
-	VPMOVZXWD (SI)(CX*2), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VPMOVZXWD 32(SI)(CX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
+half212:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z0
+	VPSLLD     $0x10, Z0, Z0
+	VPMOVZXWD  32(SI)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
 
-both201:
-	CMPB    64(AX), $0x00
-	JNE     half202
-	VMOVUPS (DI)(CX*4), Z2
-	VMOVUPS 64(DI)(CX*4), Z3
-	JMP     both203
+both213:
+	CMPB       64(AX), $0x00
+	JNE        half214
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z2
+	VMOVUPS    64(DI)(CX*4), Z3
+	JMP        both215
 
-half202:
-	VPMOVZXWD (DI)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
-	VPMOVZXWD 32(DI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
+half214:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VPMOVZXWD  32(DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both203:
+both215:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z2, Z2
 	VMOVUPS      (R9)(CX*4), Z4
@@ -2272,12 +2486,30 @@ both203:
 	VMOVUPS      64(R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z3, Z1
 	CMPB         16(AX), $0x00
-	JNE          half204
+	JNE          half216
 	VMOVUPS      Z0, (BX)(CX*4)
 	VMOVUPS      Z1, 64(BX)(CX*4)
-	JMP          both205
+	JMP          both217
 
-half204:
+half216:
+	VCMPPS       $0x03, Z0, Z1, K2
+	KORTESTW     K2, K2
+	JNE          nan218
+	VBROADCASTSS element00010000<>+0(SB), Z2
+	VBROADCASTSS element00007fff<>+0(SB), Z3
+	VBROADCASTSS element00008000<>+0(SB), Z4
+	VMOVDQU32    elementUpper<>+0(SB), Z5
+	VPTESTMD     Z2, Z0, K2
+	VPADDD       Z3, Z0, Z6
+	VPADDD       Z4, Z0, K2, Z6
+	VPTESTMD     Z2, Z1, K2
+	VPADDD       Z3, Z1, Z0
+	VPADDD       Z4, Z1, K2, Z0
+	VPERMT2W     Z0, Z5, Z6
+	VMOVDQU32    Z6, (BX)(CX*2)
+	JMP          stored219
+
+nan218:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -2298,38 +2530,43 @@ half204:
 	VPMOVDW      Z5, (BX)(CX*2)
 	VPMOVDW      Z0, 32(BX)(CX*2)
 
-both205:
+stored219:
+both217:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols198
+	JLE  cols210
 
-cols199:
+cols211:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols207
+	JGT  cols221
 
-cols206:
-	CMPB    40(AX), $0x00
-	JNE     half208
-	VMOVUPS (SI)(CX*4), Z0
-	JMP     both209
+cols220:
+	CMPB       40(AX), $0x00
+	JNE        half222
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z0
+	JMP        both223
 
-half208:
-	VPMOVZXWD (SI)(CX*2), Z0
-	VPSLLD    $0x10, Z0, Z0
+half222:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z0
+	VPSLLD     $0x10, Z0, Z0
 
-both209:
-	CMPB    64(AX), $0x00
-	JNE     half210
-	VMOVUPS (DI)(CX*4), Z1
-	JMP     both211
+both223:
+	CMPB       64(AX), $0x00
+	JNE        half224
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z1
+	JMP        both225
 
-half210:
-	VPMOVZXWD (DI)(CX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
+half224:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
 
-both211:
+both225:
 	VMOVUPS      (R8)(CX*4), Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS      (R9)(CX*4), Z2
@@ -2338,11 +2575,11 @@ both211:
 	VMOVUPS      (R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half212
+	JNE          half226
 	VMOVUPS      Z0, (BX)(CX*4)
-	JMP          both213
+	JMP          both227
 
-half212:
+half226:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -2355,35 +2592,39 @@ half212:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (BX)(CX*2)
 
-both213:
+both227:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols206
+	JLE  cols220
 
-cols207:
-	CMPQ      CX, DX
-	JGE       row214
-	CMPB      40(AX), $0x00
-	JNE       half215
-	VMOVUPS.Z (SI)(CX*4), K1, Z0
-	JMP       both216
+cols221:
+	CMPQ       CX, DX
+	JGE        row230
+	CMPB       40(AX), $0x00
+	JNE        half231
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z0
+	JMP        both232
 
-half215:
+half231:
+	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both216:
-	CMPB      64(AX), $0x00
-	JNE       half217
-	VMOVUPS.Z (DI)(CX*4), K1, Z1
-	JMP       both218
+both232:
+	CMPB       64(AX), $0x00
+	JNE        half233
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z1
+	JMP        both234
 
-half217:
+half233:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both218:
+both234:
 	VMOVUPS.Z    (R8)(CX*4), K1, Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS.Z    (R9)(CX*4), K1, Z2
@@ -2392,11 +2633,11 @@ both218:
 	VMOVUPS.Z    (R11)(CX*4), K1, Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half219
+	JNE          half235
 	VMOVUPS      Z0, K1, (BX)(CX*4)
-	JMP          both220
+	JMP          both236
 
-half219:
+half235:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -2409,18 +2650,18 @@ half219:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both220:
-row214:
+both236:
+row230:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows197
+	JNZ  rows209
 	VZEROUPPER
 	RET
 
 // func rowMomentsAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·rowMomentsAVX512(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       32(AX), DX
@@ -2437,7 +2678,7 @@ TEXT ·rowMomentsAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       24(AX), DI
 
-rows221:
+rows239:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -2445,28 +2686,34 @@ rows221:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols223
+	JGT          cols241
 
-cols222:
-	CMPB    16(AX), $0x00
-	JNE     half224
-	VMOVUPS (BX)(CX*4), Z5
-	VMOVUPS 64(BX)(CX*4), Z6
-	VMOVUPS 128(BX)(CX*4), Z7
-	VMOVUPS 192(BX)(CX*4), Z8
-	JMP     both225
+cols240:
+	CMPB       16(AX), $0x00
+	JNE        half242
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	PREFETCHT0 1664(BX)(CX*4)
+	PREFETCHT0 1728(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	VMOVUPS    64(BX)(CX*4), Z6
+	VMOVUPS    128(BX)(CX*4), Z7
+	VMOVUPS    192(BX)(CX*4), Z8
+	JMP        both243
 
-half224:
-	VPMOVZXWD (BX)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
-	VPMOVZXWD 32(BX)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
-	VPMOVZXWD 64(BX)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-	VPMOVZXWD 96(BX)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
+half242:
+	PREFETCHT0 1536(BX)(CX*2)
+	PREFETCHT0 1600(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  64(BX)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  96(BX)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
 
-both225:
+both243:
 	VADDPS Z5, Z1, Z1
 	VADDPS Z6, Z2, Z2
 	VADDPS Z7, Z3, Z3
@@ -2474,46 +2721,50 @@ both225:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R8
 	CMPQ   R8, DX
-	JLE    cols222
+	JLE    cols240
 
-cols223:
+cols241:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols227
+	JGT  cols245
 
-cols226:
-	CMPB    16(AX), $0x00
-	JNE     half228
-	VMOVUPS (BX)(CX*4), Z5
-	JMP     both229
+cols244:
+	CMPB       16(AX), $0x00
+	JNE        half246
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	JMP        both247
 
-half228:
-	VPMOVZXWD (BX)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
+half246:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
-both229:
+both247:
 	VADDPS Z5, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols226
+	JLE    cols244
 
-cols227:
-	CMPQ      CX, DX
-	JGE       row230
-	CMPB      16(AX), $0x00
-	JNE       half231
-	VMOVUPS.Z (BX)(CX*4), K1, Z5
-	JMP       both232
+cols245:
+	CMPQ       CX, DX
+	JGE        row248
+	CMPB       16(AX), $0x00
+	JNE        half249
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z5
+	JMP        both250
 
-half231:
+half249:
+	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both232:
+both250:
 	VADDPS Z5, Z1, Z1
 
-row230:
+row248:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
@@ -2535,28 +2786,34 @@ row230:
 	XORQ          CX, CX
 	LEAQ          64(CX), R8
 	CMPQ          R8, DX
-	JGT           cols234
+	JGT           cols252
 
-cols233:
-	CMPB    16(AX), $0x00
-	JNE     half235
-	VMOVUPS (BX)(CX*4), Z6
-	VMOVUPS 64(BX)(CX*4), Z7
-	VMOVUPS 128(BX)(CX*4), Z8
-	VMOVUPS 192(BX)(CX*4), Z9
-	JMP     both236
+cols251:
+	CMPB       16(AX), $0x00
+	JNE        half253
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	PREFETCHT0 1664(BX)(CX*4)
+	PREFETCHT0 1728(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z6
+	VMOVUPS    64(BX)(CX*4), Z7
+	VMOVUPS    128(BX)(CX*4), Z8
+	VMOVUPS    192(BX)(CX*4), Z9
+	JMP        both254
 
-half235:
-	VPMOVZXWD (BX)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
-	VPMOVZXWD 32(BX)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-	VPMOVZXWD 64(BX)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-	VPMOVZXWD 96(BX)(CX*2), Z9
-	VPSLLD    $0x10, Z9, Z9
+half253:
+	PREFETCHT0 1536(BX)(CX*2)
+	PREFETCHT0 1600(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  32(BX)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  64(BX)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	VPMOVZXWD  96(BX)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
 
-both236:
+both254:
 	VSUBPS Z5, Z6, Z6
 	VMULPS Z6, Z6, Z6
 	VADDPS Z6, Z1, Z1
@@ -2572,51 +2829,55 @@ both236:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R8
 	CMPQ   R8, DX
-	JLE    cols233
+	JLE    cols251
 
-cols234:
+cols252:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols238
+	JGT  cols256
 
-cols237:
-	CMPB    16(AX), $0x00
-	JNE     half239
-	VMOVUPS (BX)(CX*4), Z6
-	JMP     both240
+cols255:
+	CMPB       16(AX), $0x00
+	JNE        half257
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z6
+	JMP        both258
 
-half239:
-	VPMOVZXWD (BX)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
+half257:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
-both240:
+both258:
 	VSUBPS Z5, Z6, Z6
 	VMULPS Z6, Z6, Z6
 	VADDPS Z6, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols237
+	JLE    cols255
 
-cols238:
-	CMPQ      CX, DX
-	JGE       row241
-	CMPB      16(AX), $0x00
-	JNE       half242
-	VMOVUPS.Z (BX)(CX*4), K1, Z6
-	JMP       both243
+cols256:
+	CMPQ       CX, DX
+	JGE        row259
+	CMPB       16(AX), $0x00
+	JNE        half260
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z6
+	JMP        both261
 
-half242:
+half260:
+	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both243:
+both261:
 	VSUBPS    Z5, Z6, Z6
 	VMOVAPS.Z Z6, K1, Z6
 	VMULPS    Z6, Z6, Z6
 	VADDPS    Z6, Z1, Z1
 
-row241:
+row259:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
@@ -2637,12 +2898,12 @@ row241:
 	ADDQ          48(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          DI
-	JNZ           rows221
+	JNZ           rows239
 	VZEROUPPER
 	RET
 
 // func layerGradAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·layerGradAVX512(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       80(AX), DX
@@ -2663,7 +2924,7 @@ TEXT ·layerGradAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       72(AX), R11
 
-rows244:
+rows262:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS (R8), Z3
@@ -2671,35 +2932,41 @@ rows244:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols246
+	JGT          cols264
 
-cols245:
-	CMPB    40(AX), $0x00
-	JNE     half247
-	VMOVUPS (SI)(CX*4), Z5
-	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both248
+cols263:
+	CMPB       40(AX), $0x00
+	JNE        half265
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	VMOVUPS    64(SI)(CX*4), Z6
+	JMP        both266
 
-half247:
-	VPMOVZXWD (SI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
-	VPMOVZXWD 32(SI)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
+half265:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(SI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
-both248:
-	CMPB    64(AX), $0x00
-	JNE     half249
-	VMOVUPS (DI)(CX*4), Z7
-	VMOVUPS 64(DI)(CX*4), Z8
-	JMP     both250
+both266:
+	CMPB       64(AX), $0x00
+	JNE        half267
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z7
+	VMOVUPS    64(DI)(CX*4), Z8
+	JMP        both268
 
-half249:
-	VPMOVZXWD (DI)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-	VPMOVZXWD 32(DI)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
+half267:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  32(DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
 
-both250:
+both268:
 	VSUBPS      Z3, Z7, Z7
 	VMULPS      Z4, Z7, Z7
 	VMOVUPS     (R10)(CX*4), Z9
@@ -2727,34 +2994,38 @@ both250:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols245
+	JLE         cols263
 
-cols246:
+cols264:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols252
+	JGT  cols270
 
-cols251:
-	CMPB    40(AX), $0x00
-	JNE     half253
-	VMOVUPS (SI)(CX*4), Z5
-	JMP     both254
+cols269:
+	CMPB       40(AX), $0x00
+	JNE        half271
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	JMP        both272
 
-half253:
-	VPMOVZXWD (SI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
+half271:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
-both254:
-	CMPB    64(AX), $0x00
-	JNE     half255
-	VMOVUPS (DI)(CX*4), Z6
-	JMP     both256
+both272:
+	CMPB       64(AX), $0x00
+	JNE        half273
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z6
+	JMP        both274
 
-half255:
-	VPMOVZXWD (DI)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
+half273:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
-both256:
+both274:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -2770,31 +3041,35 @@ both256:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols251
+	JLE         cols269
 
-cols252:
-	CMPQ      CX, DX
-	JGE       row257
-	CMPB      40(AX), $0x00
-	JNE       half258
-	VMOVUPS.Z (SI)(CX*4), K1, Z5
-	JMP       both259
+cols270:
+	CMPQ       CX, DX
+	JGE        row275
+	CMPB       40(AX), $0x00
+	JNE        half276
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z5
+	JMP        both277
 
-half258:
+half276:
+	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both259:
-	CMPB      64(AX), $0x00
-	JNE       half260
-	VMOVUPS.Z (DI)(CX*4), K1, Z6
-	JMP       both261
+both277:
+	CMPB       64(AX), $0x00
+	JNE        half278
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z6
+	JMP        both279
 
-half260:
+half278:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both261:
+both279:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -2808,7 +3083,7 @@ both261:
 	VADDPS      Z5, Z1, Z1
 	VFMADD231PS Z5, Z6, Z2
 
-row257:
+row275:
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPS        Y5, Y1, Y5
 	VEXTRACTF128  $0x01, Y5, X1
@@ -2832,35 +3107,41 @@ row257:
 	XORQ          CX, CX
 	LEAQ          32(CX), R12
 	CMPQ          R12, DX
-	JGT           cols263
+	JGT           cols281
 
-cols262:
-	CMPB    40(AX), $0x00
-	JNE     half264
-	VMOVUPS (SI)(CX*4), Z5
-	VMOVUPS 64(SI)(CX*4), Z6
-	JMP     both265
+cols280:
+	CMPB       40(AX), $0x00
+	JNE        half282
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	VMOVUPS    64(SI)(CX*4), Z6
+	JMP        both283
 
-half264:
-	VPMOVZXWD (SI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
-	VPMOVZXWD 32(SI)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
+half282:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(SI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
-both265:
-	CMPB    64(AX), $0x00
-	JNE     half266
-	VMOVUPS (DI)(CX*4), Z7
-	VMOVUPS 64(DI)(CX*4), Z8
-	JMP     both267
+both283:
+	CMPB       64(AX), $0x00
+	JNE        half284
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z7
+	VMOVUPS    64(DI)(CX*4), Z8
+	JMP        both285
 
-half266:
-	VPMOVZXWD (DI)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-	VPMOVZXWD 32(DI)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
+half284:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  32(DI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
 
-both267:
+both285:
 	VSUBPS       Z3, Z7, Z7
 	VMULPS       Z4, Z7, Z7
 	VMOVUPS      (R9)(CX*4), Z9
@@ -2876,12 +3157,30 @@ both267:
 	VFNMADD231PS Z2, Z8, Z6
 	VMULPS       Z4, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half268
+	JNE          half286
 	VMOVUPS      Z5, (BX)(CX*4)
 	VMOVUPS      Z6, 64(BX)(CX*4)
-	JMP          both269
+	JMP          both287
 
-half268:
+half286:
+	VCMPPS       $0x03, Z5, Z6, K2
+	KORTESTW     K2, K2
+	JNE          nan288
+	VBROADCASTSS element00010000<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00008000<>+0(SB), Z9
+	VMOVDQU32    elementUpper<>+0(SB), Z10
+	VPTESTMD     Z7, Z5, K2
+	VPADDD       Z8, Z5, Z11
+	VPADDD       Z9, Z5, K2, Z11
+	VPTESTMD     Z7, Z6, K2
+	VPADDD       Z8, Z6, Z5
+	VPADDD       Z9, Z6, K2, Z5
+	VPERMT2W     Z5, Z10, Z11
+	VMOVDQU32    Z11, (BX)(CX*2)
+	JMP          stored289
+
+nan288:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -2902,38 +3201,43 @@ half268:
 	VPMOVDW      Z10, (BX)(CX*2)
 	VPMOVDW      Z5, 32(BX)(CX*2)
 
-both269:
+stored289:
+both287:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols262
+	JLE  cols280
 
-cols263:
+cols281:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols271
+	JGT  cols291
 
-cols270:
-	CMPB    40(AX), $0x00
-	JNE     half272
-	VMOVUPS (SI)(CX*4), Z5
-	JMP     both273
+cols290:
+	CMPB       40(AX), $0x00
+	JNE        half292
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	JMP        both293
 
-half272:
-	VPMOVZXWD (SI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
+half292:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
-both273:
-	CMPB    64(AX), $0x00
-	JNE     half274
-	VMOVUPS (DI)(CX*4), Z6
-	JMP     both275
+both293:
+	CMPB       64(AX), $0x00
+	JNE        half294
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z6
+	JMP        both295
 
-half274:
-	VPMOVZXWD (DI)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
+half294:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
-both275:
+both295:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS      (R9)(CX*4), Z7
@@ -2942,11 +3246,11 @@ both275:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half276
+	JNE          half296
 	VMOVUPS      Z5, (BX)(CX*4)
-	JMP          both277
+	JMP          both297
 
-half276:
+half296:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2959,35 +3263,39 @@ half276:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, (BX)(CX*2)
 
-both277:
+both297:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols270
+	JLE  cols290
 
-cols271:
-	CMPQ      CX, DX
-	JGE       row278
-	CMPB      40(AX), $0x00
-	JNE       half279
-	VMOVUPS.Z (SI)(CX*4), K1, Z5
-	JMP       both280
+cols291:
+	CMPQ       CX, DX
+	JGE        row300
+	CMPB       40(AX), $0x00
+	JNE        half301
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z5
+	JMP        both302
 
-half279:
+half301:
+	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both280:
-	CMPB      64(AX), $0x00
-	JNE       half281
-	VMOVUPS.Z (DI)(CX*4), K1, Z6
-	JMP       both282
+both302:
+	CMPB       64(AX), $0x00
+	JNE        half303
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z6
+	JMP        both304
 
-half281:
+half303:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both282:
+both304:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS.Z    (R9)(CX*4), K1, Z3
@@ -2996,11 +3304,11 @@ both282:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half283
+	JNE          half305
 	VMOVUPS      Z5, K1, (BX)(CX*4)
-	JMP          both284
+	JMP          both306
 
-half283:
+half305:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3013,19 +3321,19 @@ half283:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both284:
-row278:
+both306:
+row300:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows244
+	JNZ  rows262
 	VZEROUPPER
 	RET
 
 // func softmaxAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·softmaxAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  56(AX), DX
@@ -3035,27 +3343,27 @@ TEXT ·softmaxAVX512(SB), $16-8
 	BZHIQ CX, BX, BX
 	KMOVW BX, K1
 	CMPQ  DX, $0x10
-	JGT   wider286
+	JGT   wider310
 	XORQ  BX, BX
 
-rows287:
+rows311:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have288
+	JZ    have312
 	MOVL  (CX)(BX*4), SI
 
-have288:
+have312:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip289
+	JZ    skip313
 	MOVL  (CX)(SI*4), R8
 
-skip289:
+skip313:
 	XORQ      CX, CX
 	MOVQ      DX, R9
 	SUBQ      $0x00, R9
@@ -3063,15 +3371,15 @@ skip289:
 	BZHIQ     R9, R10, R10
 	KMOVW     R10, K1
 	CMPB      16(AX), $0x00
-	JNE       half290
+	JNE       half314
 	VMOVUPS.Z (DI)(CX*4), K1, Z0
-	JMP       both291
+	JMP       both315
 
-half290:
+half314:
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both291:
+both315:
 	VBROADCASTSS  elementff800000<>+0(SB), Z1
 	VBLENDMPS     Z0, Z1, K1, Z0
 	VMOVAPS       Z0, Z1
@@ -3129,32 +3437,32 @@ both291:
 	MOVQ          80(AX), R10
 	VMOVSS        X0, (R10)(BX*4)
 	TESTQ         R8, R8
-	JS            unlabelled292
+	JS            unlabelled316
 	CMPB          16(AX), $0x00
-	JNE           half293
+	JNE           half317
 	VMOVSS        (DI)(R8*4), X2
-	JMP           both294
+	JMP           both318
 
-half293:
+half317:
 	MOVWLZX (DI)(R8*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X2
 
-both294:
+both318:
 	VSUBSS   X2, X1, X4
 	MOVQ     88(AX), DI
 	VMOVSS   X4, (DI)(BX*4)
 	VUCOMISS X2, X1
-	JNE      unlabelled292
+	JNE      unlabelled316
 	BSFQ     R9, CX
 	CMPQ     CX, R8
-	JNE      unlabelled292
+	JNE      unlabelled316
 	INCQ     112(AX)
 
-unlabelled292:
+unlabelled316:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip295
+	JZ           skip319
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -3167,11 +3475,11 @@ unlabelled292:
 	VSUBPS       Z2, Z3, K2, Z3
 	VMULPS       Z1, Z3, Z3
 	CMPB         40(AX), $0x00
-	JNE          half296
+	JNE          half320
 	VMOVUPS      Z3, K1, (DI)(CX*4)
-	JMP          both297
+	JMP          both321
 
-half296:
+half320:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z2
@@ -3184,36 +3492,36 @@ half296:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (DI)(CX*2)
 
-both297:
-skip295:
+both321:
+skip319:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows287
-	JMP  done285
+	JLT  rows311
+	JMP  done309
 
-wider286:
+wider310:
 	CMPQ DX, $0x20
-	JGT  wider298
+	JGT  wider322
 	XORQ BX, BX
 
-rows299:
+rows323:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have300
+	JZ    have324
 	MOVL  (CX)(BX*4), SI
 
-have300:
+have324:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip301
+	JZ    skip325
 	MOVL  (CX)(SI*4), R8
 
-skip301:
+skip325:
 	XORQ      CX, CX
 	MOVQ      DX, R9
 	SUBQ      $0x10, R9
@@ -3221,18 +3529,18 @@ skip301:
 	BZHIQ     R9, R10, R10
 	KMOVW     R10, K1
 	CMPB      16(AX), $0x00
-	JNE       half302
+	JNE       half326
 	VMOVUPS   (DI)(CX*4), Z0
 	VMOVUPS.Z 64(DI)(CX*4), K1, Z1
-	JMP       both303
+	JMP       both327
 
-half302:
+half326:
 	VPMOVZXWD   (DI)(CX*2), Z0
 	VPSLLD      $0x10, Z0, Z0
 	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both303:
+both327:
 	VBROADCASTSS  elementff800000<>+0(SB), Z2
 	VBLENDMPS     Z1, Z2, K1, Z1
 	VMOVAPS       Z0, Z2
@@ -3316,32 +3624,32 @@ both303:
 	MOVQ          80(AX), R10
 	VMOVSS        X0, (R10)(BX*4)
 	TESTQ         R8, R8
-	JS            unlabelled304
+	JS            unlabelled328
 	CMPB          16(AX), $0x00
-	JNE           half305
+	JNE           half329
 	VMOVSS        (DI)(R8*4), X1
-	JMP           both306
+	JMP           both330
 
-half305:
+half329:
 	MOVWLZX (DI)(R8*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both306:
+both330:
 	VSUBSS   X1, X2, X3
 	MOVQ     88(AX), DI
 	VMOVSS   X3, (DI)(BX*4)
 	VUCOMISS X1, X2
-	JNE      unlabelled304
+	JNE      unlabelled328
 	BSFQ     R9, CX
 	CMPQ     CX, R8
-	JNE      unlabelled304
+	JNE      unlabelled328
 	INCQ     112(AX)
 
-unlabelled304:
+unlabelled328:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip307
+	JZ           skip331
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -3357,12 +3665,12 @@ unlabelled304:
 	VSUBPS       Z2, Z6, K2, Z6
 	VMULPS       Z1, Z6, Z6
 	CMPB         40(AX), $0x00
-	JNE          half308
+	JNE          half332
 	VMOVUPS      Z5, (DI)(CX*4)
 	VMOVUPS      Z6, K1, 64(DI)(CX*4)
-	JMP          both309
+	JMP          both333
 
-half308:
+half332:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z2
@@ -3383,36 +3691,36 @@ half308:
 	VPMOVDW      Z3, (DI)(CX*2)
 	VPMOVDW      Z4, K1, 32(DI)(CX*2)
 
-both309:
-skip307:
+both333:
+skip331:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows299
-	JMP  done285
+	JLT  rows323
+	JMP  done309
 
-wider298:
+wider322:
 	CMPQ DX, $0x30
-	JGT  wider310
+	JGT  wider334
 	XORQ BX, BX
 
-rows311:
+rows335:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have312
+	JZ    have336
 	MOVL  (CX)(BX*4), SI
 
-have312:
+have336:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip313
+	JZ    skip337
 	MOVL  (CX)(SI*4), R8
 
-skip313:
+skip337:
 	XORQ      CX, CX
 	MOVQ      DX, R9
 	SUBQ      $0x20, R9
@@ -3420,13 +3728,13 @@ skip313:
 	BZHIQ     R9, R10, R10
 	KMOVW     R10, K1
 	CMPB      16(AX), $0x00
-	JNE       half314
+	JNE       half338
 	VMOVUPS   (DI)(CX*4), Z0
 	VMOVUPS   64(DI)(CX*4), Z1
 	VMOVUPS.Z 128(DI)(CX*4), K1, Z2
-	JMP       both315
+	JMP       both339
 
-half314:
+half338:
 	VPMOVZXWD   (DI)(CX*2), Z0
 	VPSLLD      $0x10, Z0, Z0
 	VPMOVZXWD   32(DI)(CX*2), Z1
@@ -3434,7 +3742,7 @@ half314:
 	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both315:
+both339:
 	VBROADCASTSS  elementff800000<>+0(SB), Z3
 	VBLENDMPS     Z2, Z3, K1, Z2
 	VMOVAPS       Z0, Z3
@@ -3544,32 +3852,32 @@ both315:
 	MOVQ          80(AX), R10
 	VMOVSS        X0, (R10)(BX*4)
 	TESTQ         R8, R8
-	JS            unlabelled316
+	JS            unlabelled340
 	CMPB          16(AX), $0x00
-	JNE           half317
+	JNE           half341
 	VMOVSS        (DI)(R8*4), X1
-	JMP           both318
+	JMP           both342
 
-half317:
+half341:
 	MOVWLZX (DI)(R8*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both318:
+both342:
 	VSUBSS   X1, X3, X2
 	MOVQ     88(AX), DI
 	VMOVSS   X2, (DI)(BX*4)
 	VUCOMISS X1, X3
-	JNE      unlabelled316
+	JNE      unlabelled340
 	BSFQ     R9, CX
 	CMPQ     CX, R8
-	JNE      unlabelled316
+	JNE      unlabelled340
 	INCQ     112(AX)
 
-unlabelled316:
+unlabelled340:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip319
+	JZ           skip343
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -3588,13 +3896,13 @@ unlabelled316:
 	VSUBPS       Z2, Z9, K2, Z9
 	VMULPS       Z1, Z9, Z9
 	CMPB         40(AX), $0x00
-	JNE          half320
+	JNE          half344
 	VMOVUPS      Z7, (DI)(CX*4)
 	VMOVUPS      Z8, 64(DI)(CX*4)
 	VMOVUPS      Z9, K1, 128(DI)(CX*4)
-	JMP          both321
+	JMP          both345
 
-half320:
+half344:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z2
@@ -3623,36 +3931,36 @@ half320:
 	VPMOVDW      Z4, 32(DI)(CX*2)
 	VPMOVDW      Z5, K1, 64(DI)(CX*2)
 
-both321:
-skip319:
+both345:
+skip343:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows311
-	JMP  done285
+	JLT  rows335
+	JMP  done309
 
-wider310:
+wider334:
 	CMPQ DX, $0x40
-	JGT  wider322
+	JGT  wider346
 	XORQ BX, BX
 
-rows323:
+rows347:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have324
+	JZ    have348
 	MOVL  (CX)(BX*4), SI
 
-have324:
+have348:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip325
+	JZ    skip349
 	MOVL  (CX)(SI*4), R8
 
-skip325:
+skip349:
 	XORQ      CX, CX
 	MOVQ      DX, R9
 	SUBQ      $0x30, R9
@@ -3660,14 +3968,14 @@ skip325:
 	BZHIQ     R9, R10, R10
 	KMOVW     R10, K1
 	CMPB      16(AX), $0x00
-	JNE       half326
+	JNE       half350
 	VMOVUPS   (DI)(CX*4), Z0
 	VMOVUPS   64(DI)(CX*4), Z1
 	VMOVUPS   128(DI)(CX*4), Z2
 	VMOVUPS.Z 192(DI)(CX*4), K1, Z3
-	JMP       both327
+	JMP       both351
 
-half326:
+half350:
 	VPMOVZXWD   (DI)(CX*2), Z0
 	VPSLLD      $0x10, Z0, Z0
 	VPMOVZXWD   32(DI)(CX*2), Z1
@@ -3677,7 +3985,7 @@ half326:
 	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both327:
+both351:
 	VBROADCASTSS  elementff800000<>+0(SB), Z4
 	VBLENDMPS     Z3, Z4, K1, Z3
 	VMOVAPS       Z0, Z4
@@ -3813,32 +4121,32 @@ both327:
 	MOVQ          80(AX), R10
 	VMOVSS        X0, (R10)(BX*4)
 	TESTQ         R8, R8
-	JS            unlabelled328
+	JS            unlabelled352
 	CMPB          16(AX), $0x00
-	JNE           half329
+	JNE           half353
 	VMOVSS        (DI)(R8*4), X1
-	JMP           both330
+	JMP           both354
 
-half329:
+half353:
 	MOVWLZX (DI)(R8*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both330:
+both354:
 	VSUBSS   X1, X4, X2
 	MOVQ     88(AX), DI
 	VMOVSS   X2, (DI)(BX*4)
 	VUCOMISS X1, X4
-	JNE      unlabelled328
+	JNE      unlabelled352
 	BSFQ     R9, CX
 	CMPQ     CX, R8
-	JNE      unlabelled328
+	JNE      unlabelled352
 	INCQ     112(AX)
 
-unlabelled328:
+unlabelled352:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip331
+	JZ           skip355
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -3860,14 +4168,14 @@ unlabelled328:
 	VSUBPS       Z2, Z12, K2, Z12
 	VMULPS       Z1, Z12, Z12
 	CMPB         40(AX), $0x00
-	JNE          half332
+	JNE          half356
 	VMOVUPS      Z9, (DI)(CX*4)
 	VMOVUPS      Z10, 64(DI)(CX*4)
 	VMOVUPS      Z11, 128(DI)(CX*4)
 	VMOVUPS      Z12, K1, 192(DI)(CX*4)
-	JMP          both333
+	JMP          both357
 
-half332:
+half356:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z2
@@ -3904,34 +4212,34 @@ half332:
 	VPMOVDW      Z5, 64(DI)(CX*2)
 	VPMOVDW      Z6, K1, 96(DI)(CX*2)
 
-both333:
-skip331:
+both357:
+skip355:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows323
-	JMP  done285
+	JLT  rows347
+	JMP  done309
 
-wider322:
+wider346:
 	XORQ BX, BX
 
-rows334:
+rows358:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have335
+	JZ    have359
 	MOVL  (CX)(BX*4), SI
 
-have335:
+have359:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip336
+	JZ    skip360
 	MOVL  (CX)(SI*4), R8
 
-skip336:
+skip360:
 	MOVQ         96(AX), R9
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VMOVAPS      Z0, Z1
@@ -3939,68 +4247,75 @@ skip336:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols338
+	JGT          cols362
 
-cols337:
-	CMPB    16(AX), $0x00
-	JNE     half339
-	VMOVUPS (DI)(CX*4), Z3
-	VMOVUPS 64(DI)(CX*4), Z4
-	JMP     both340
+cols361:
+	CMPB       16(AX), $0x00
+	JNE        half363
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	VMOVUPS    64(DI)(CX*4), Z4
+	JMP        both364
 
-half339:
-	VPMOVZXWD (DI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 32(DI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
+half363:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VPMOVZXWD  32(DI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
 
-both340:
+both364:
 	VMAXPS Z3, Z1, Z1
 	VMAXPS Z4, Z2, Z2
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R10
 	CMPQ   R10, DX
-	JLE    cols337
+	JLE    cols361
 
-cols338:
+cols362:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols342
+	JGT  cols366
 
-cols341:
-	CMPB    16(AX), $0x00
-	JNE     half343
-	VMOVUPS (DI)(CX*4), Z3
-	JMP     both344
+cols365:
+	CMPB       16(AX), $0x00
+	JNE        half367
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both368
 
-half343:
-	VPMOVZXWD (DI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
+half367:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both344:
+both368:
 	VMAXPS Z3, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R10
 	CMPQ   R10, DX
-	JLE    cols341
+	JLE    cols365
 
-cols342:
-	CMPQ      CX, DX
-	JGE       row345
-	CMPB      16(AX), $0x00
-	JNE       half346
-	VMOVUPS.Z (DI)(CX*4), K1, Z3
-	JMP       both347
+cols366:
+	CMPQ       CX, DX
+	JGE        row369
+	CMPB       16(AX), $0x00
+	JNE        half370
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z3
+	JMP        both371
 
-half346:
+half370:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both347:
+both371:
 	VBLENDMPS Z3, Z0, K1, Z3
 	VMAXPS    Z3, Z1, Z1
 
-row345:
+row369:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y0
@@ -4015,28 +4330,34 @@ row345:
 	XORQ          CX, CX
 	LEAQ          64(CX), R10
 	CMPQ          R10, DX
-	JGT           cols349
+	JGT           cols373
 
-cols348:
-	CMPB    16(AX), $0x00
-	JNE     half350
-	VMOVUPS (DI)(CX*4), Z3
-	VMOVUPS 64(DI)(CX*4), Z4
-	VMOVUPS 128(DI)(CX*4), Z5
-	VMOVUPS 192(DI)(CX*4), Z6
-	JMP     both351
+cols372:
+	CMPB       16(AX), $0x00
+	JNE        half374
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	PREFETCHT0 1664(DI)(CX*4)
+	PREFETCHT0 1728(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	VMOVUPS    64(DI)(CX*4), Z4
+	VMOVUPS    128(DI)(CX*4), Z5
+	VMOVUPS    192(DI)(CX*4), Z6
+	JMP        both375
 
-half350:
-	VPMOVZXWD (DI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 32(DI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-	VPMOVZXWD 64(DI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
-	VPMOVZXWD 96(DI)(CX*2), Z6
-	VPSLLD    $0x10, Z6, Z6
+half374:
+	PREFETCHT0 1536(DI)(CX*2)
+	PREFETCHT0 1600(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VPMOVZXWD  32(DI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPMOVZXWD  64(DI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  96(DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
-both351:
+both375:
 	VSUBPS       Z0, Z3, Z3
 	VSUBPS       Z0, Z4, Z4
 	VSUBPS       Z0, Z5, Z5
@@ -4139,24 +4460,26 @@ both351:
 	ADDQ         $0x40, CX
 	LEAQ         64(CX), R10
 	CMPQ         R10, DX
-	JLE          cols348
+	JLE          cols372
 
-cols349:
+cols373:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols353
+	JGT  cols377
 
-cols352:
-	CMPB    16(AX), $0x00
-	JNE     half354
-	VMOVUPS (DI)(CX*4), Z3
-	JMP     both355
+cols376:
+	CMPB       16(AX), $0x00
+	JNE        half378
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both379
 
-half354:
-	VPMOVZXWD (DI)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
+half378:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both355:
+both379:
 	VSUBPS       Z0, Z3, Z3
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z4
 	VCMPPS       $0x05, Z4, Z3, K2
@@ -4193,21 +4516,23 @@ both355:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JLE          cols352
+	JLE          cols376
 
-cols353:
-	CMPQ      CX, DX
-	JGE       row356
-	CMPB      16(AX), $0x00
-	JNE       half357
-	VMOVUPS.Z (DI)(CX*4), K1, Z3
-	JMP       both358
+cols377:
+	CMPQ       CX, DX
+	JGE        row380
+	CMPB       16(AX), $0x00
+	JNE        half381
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z3
+	JMP        both382
 
-half357:
+half381:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both358:
+both382:
 	VSUBPS       Z0, Z3, Z3
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z4
 	VCMPPS       $0x05, Z4, Z3, K2
@@ -4243,7 +4568,7 @@ both358:
 	VMOVUPS      Z5, (R9)(CX*4)
 	VADDPS       Z5, Z2, Z2
 
-row356:
+row380:
 	VEXTRACTF64X4 $0x01, Z2, Y3
 	VADDPS        Y3, Y2, Y3
 	VEXTRACTF128  $0x01, Y3, X2
@@ -4255,107 +4580,129 @@ row356:
 	MOVQ          80(AX), CX
 	VMOVSS        X2, (CX)(BX*4)
 	TESTQ         R8, R8
-	JS            unlabelled359
+	JS            unlabelled383
 	CMPB          16(AX), $0x00
-	JNE           half360
+	JNE           half384
 	VMOVSS        (DI)(R8*4), X3
-	JMP           both361
+	JMP           both385
 
-half360:
+half384:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both361:
+both385:
 	VSUBSS   X3, X1, X4
 	MOVQ     88(AX), CX
 	VMOVSS   X4, (CX)(BX*4)
 	VUCOMISS X3, X1
-	JNE      unlabelled359
+	JNE      unlabelled383
 	XORQ     CX, CX
 
-next363:
-	LEAQ    16(CX), R10
-	CMPQ    R10, DX
-	JGT     last365
-	CMPB    16(AX), $0x00
-	JNE     half366
-	VMOVUPS (DI)(CX*4), Z1
-	JMP     both367
+next387:
+	LEAQ       16(CX), R10
+	CMPQ       R10, DX
+	JGT        last389
+	CMPB       16(AX), $0x00
+	JNE        half390
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z1
+	JMP        both391
 
-half366:
-	VPMOVZXWD (DI)(CX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
+half390:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
 
-both367:
+both391:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R10
 	TESTL  R10, R10
-	JNZ    found362
+	JNZ    found386
 	ADDQ   $0x10, CX
-	JMP    next363
+	JMP    next387
 
-last365:
-	CMPQ      CX, DX
-	JGE       end364
-	CMPB      16(AX), $0x00
-	JNE       half368
-	VMOVUPS.Z (DI)(CX*4), K1, Z1
-	JMP       both369
+last389:
+	CMPQ       CX, DX
+	JGE        end388
+	CMPB       16(AX), $0x00
+	JNE        half392
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z1
+	JMP        both393
 
-half368:
+half392:
+	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both369:
+both393:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R10
 	TESTL  R10, R10
-	JNZ    found362
+	JNZ    found386
 	MOVQ   DX, CX
-	JMP    end364
+	JMP    end388
 
-found362:
+found386:
 	BSFL R10, R10
 	ADDQ R10, CX
 
-end364:
+end388:
 	CMPQ CX, R8
-	JNE  unlabelled359
+	JNE  unlabelled383
 	INCQ 112(AX)
 
-unlabelled359:
+unlabelled383:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip370
+	JZ           skip394
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X0
 	VDIVSS       X2, X0, X0
 	VBROADCASTSS X0, Z0
 	TESTQ        R8, R8
-	JS           unlabelled371
+	JS           unlabelled395
 	VMOVSS       (R9)(R8*4), X1
 	VSUBSS       X2, X1, X1
 	VMOVSS       X1, (R9)(R8*4)
 
-unlabelled371:
+unlabelled395:
 	XORQ CX, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols373
+	JGT  cols397
 
-cols372:
+cols396:
 	VMULPS  (R9)(CX*4), Z0, Z1
 	VMULPS  64(R9)(CX*4), Z0, Z2
 	CMPB    40(AX), $0x00
-	JNE     half374
+	JNE     half398
 	VMOVUPS Z1, (DI)(CX*4)
 	VMOVUPS Z2, 64(DI)(CX*4)
-	JMP     both375
+	JMP     both399
 
-half374:
+half398:
+	VCMPPS       $0x03, Z1, Z2, K2
+	KORTESTW     K2, K2
+	JNE          nan400
+	VBROADCASTSS element00010000<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VMOVDQU32    elementUpper<>+0(SB), Z6
+	VPTESTMD     Z3, Z1, K2
+	VPADDD       Z4, Z1, Z7
+	VPADDD       Z5, Z1, K2, Z7
+	VPTESTMD     Z3, Z2, K2
+	VPADDD       Z4, Z2, Z1
+	VPADDD       Z5, Z2, K2, Z1
+	VPERMT2W     Z1, Z6, Z7
+	VMOVDQU32    Z7, (DI)(CX*2)
+	JMP          stored401
+
+nan400:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -4376,25 +4723,26 @@ half374:
 	VPMOVDW      Z6, (DI)(CX*2)
 	VPMOVDW      Z1, 32(DI)(CX*2)
 
-both375:
+stored401:
+both399:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols372
+	JLE  cols396
 
-cols373:
+cols397:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols377
+	JGT  cols403
 
-cols376:
+cols402:
 	VMULPS  (R9)(CX*4), Z0, Z1
 	CMPB    40(AX), $0x00
-	JNE     half378
+	JNE     half404
 	VMOVUPS Z1, (DI)(CX*4)
-	JMP     both379
+	JMP     both405
 
-half378:
+half404:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -4407,22 +4755,22 @@ half378:
 	VPSRLD       $0x10, Z5, Z5
 	VPMOVDW      Z5, (DI)(CX*2)
 
-both379:
+both405:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols376
+	JLE  cols402
 
-cols377:
+cols403:
 	CMPQ    CX, DX
-	JGE     row380
+	JGE     row408
 	VMULPS  (R9)(CX*4), Z0, Z0
 	CMPB    40(AX), $0x00
-	JNE     half381
+	JNE     half409
 	VMOVUPS Z0, K1, (DI)(CX*4)
-	JMP     both382
+	JMP     both410
 
-half381:
+half409:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -4435,14 +4783,14 @@ half381:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (DI)(CX*2)
 
-both382:
-row380:
-skip370:
+both410:
+row408:
+skip394:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows334
+	JLT  rows358
 
-done285:
+done309:
 	VZEROUPPER
 	RET
 
@@ -4450,7 +4798,7 @@ DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
 
 // func argmaxAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  32(AX), DX
@@ -4463,75 +4811,82 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  40(AX), SI
 	MOVQ  24(AX), DI
 
-rows383:
+rows413:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VMOVAPS      Z0, Z1
 	VMOVAPS      Z0, Z2
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols385
+	JGT          cols415
 
-cols384:
-	CMPB    16(AX), $0x00
-	JNE     half386
-	VMOVUPS (BX)(CX*4), Z3
-	VMOVUPS 64(BX)(CX*4), Z4
-	JMP     both387
+cols414:
+	CMPB       16(AX), $0x00
+	JNE        half416
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z3
+	VMOVUPS    64(BX)(CX*4), Z4
+	JMP        both417
 
-half386:
-	VPMOVZXWD (BX)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 32(BX)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
+half416:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+	VPMOVZXWD  32(BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
 
-both387:
+both417:
 	VMAXPS Z3, Z1, Z1
 	VMAXPS Z4, Z2, Z2
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R8
 	CMPQ   R8, DX
-	JLE    cols384
+	JLE    cols414
 
-cols385:
+cols415:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols389
+	JGT  cols419
 
-cols388:
-	CMPB    16(AX), $0x00
-	JNE     half390
-	VMOVUPS (BX)(CX*4), Z3
-	JMP     both391
+cols418:
+	CMPB       16(AX), $0x00
+	JNE        half420
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z3
+	JMP        both421
 
-half390:
-	VPMOVZXWD (BX)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
+half420:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both391:
+both421:
 	VMAXPS Z3, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols388
+	JLE    cols418
 
-cols389:
-	CMPQ      CX, DX
-	JGE       row392
-	CMPB      16(AX), $0x00
-	JNE       half393
-	VMOVUPS.Z (BX)(CX*4), K1, Z3
-	JMP       both394
+cols419:
+	CMPQ       CX, DX
+	JGE        row422
+	CMPB       16(AX), $0x00
+	JNE        half423
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z3
+	JMP        both424
 
-half393:
+half423:
+	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both394:
+both424:
 	VBLENDMPS Z3, Z0, K1, Z3
 	VMAXPS    Z3, Z1, Z1
 
-row392:
+row422:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y0
@@ -4544,53 +4899,57 @@ row392:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next396:
-	LEAQ    16(CX), R8
-	CMPQ    R8, DX
-	JGT     last398
-	CMPB    16(AX), $0x00
-	JNE     half399
-	VMOVUPS (BX)(CX*4), Z1
-	JMP     both400
+next426:
+	LEAQ       16(CX), R8
+	CMPQ       R8, DX
+	JGT        last428
+	CMPB       16(AX), $0x00
+	JNE        half429
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z1
+	JMP        both430
 
-half399:
-	VPMOVZXWD (BX)(CX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
+half429:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
 
-both400:
+both430:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found395
+	JNZ    found425
 	ADDQ   $0x10, CX
-	JMP    next396
+	JMP    next426
 
-last398:
-	CMPQ      CX, DX
-	JGE       end397
-	CMPB      16(AX), $0x00
-	JNE       half401
-	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both402
+last428:
+	CMPQ       CX, DX
+	JGE        end427
+	CMPB       16(AX), $0x00
+	JNE        half431
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z1
+	JMP        both432
 
-half401:
+half431:
+	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both402:
+both432:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found395
+	JNZ    found425
 	MOVQ   DX, CX
-	JMP    end397
+	JMP    end427
 
-found395:
+found425:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end397:
+end427:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -4598,12 +4957,12 @@ end397:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows383
+	JNZ     rows413
 	VZEROUPPER
 	RET
 
 // func bceAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·bceAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
@@ -4615,241 +4974,251 @@ TEXT ·bceAVX512(SB), $16-8
 	MOVQ         (AX), BX
 	MOVQ         24(AX), SI
 	MOVQ         48(AX), DI
-	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVUPD      88(AX), Z0
+	VMOVUPD      152(AX), Z1
 	MOVQ         72(AX), R8
 
-rows403:
+rows433:
 	XORQ CX, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols405
+	JGT  cols435
 
-cols404:
-	CMPB    16(AX), $0x00
-	JNE     half406
-	VMOVUPS (BX)(CX*4), Z1
-	JMP     both407
+cols434:
+	CMPB       16(AX), $0x00
+	JNE        half436
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z4
+	JMP        both437
 
-half406:
-	VPMOVZXWD (BX)(CX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
+half436:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
 
-both407:
-	CMPB    40(AX), $0x00
-	JNE     half408
-	VMOVUPS (SI)(CX*4), Z2
-	JMP     both409
+both437:
+	CMPB       40(AX), $0x00
+	JNE        half438
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	JMP        both439
 
-half408:
-	VPMOVZXWD (SI)(CX*2), Z2
-	VPSLLD    $0x10, Z2, Z2
+half438:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
-both409:
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z4
-	VMAXPS        Z1, Z3, Z5
-	VFNMADD231PS  Z1, Z2, Z5
-	VBROADCASTSS  element80000000<>+0(SB), Z6
-	VPORD         Z6, Z1, Z6
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z7
-	VCMPPS        $0x05, Z7, Z6, K2
-	VMAXPS        Z6, Z7, Z6
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z7
-	VMULPS        Z7, Z6, Z7
-	VRNDSCALEPS   $0x08, Z7, Z7
-	VBROADCASTSS  element3f318000<>+0(SB), Z10
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z11
-	VFNMADD231PS  Z10, Z7, Z6
-	VFNMADD231PS  Z11, Z7, Z6
-	VBROADCASTSS  element39500d01<>+0(SB), Z10
-	VMOVAPS       Z10, Z10
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3c088889<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3f000000<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VMULPS        Z6, Z10, Z10
-	VFMADD213PS   Z6, Z6, Z10
-	VBROADCASTSS  element0000007f<>+0(SB), Z6
-	VCVTPS2DQ     Z7, Z7
-	VPADDD        Z6, Z7, Z7
-	VPSLLD        $0x17, Z7, Z7
-	VFMADD213PS   Z7, Z7, Z10
-	VMOVAPS.Z     Z10, K2, Z10
-	VCVTPS2PD     Y5, Z6
-	VADDPD        Z6, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z5, Y5
-	VCVTPS2PD     Y5, Z5
-	VADDPD        Z5, Z0, Z0
-	VBROADCASTSD  elementOne<>+0(SB), Z5
-	VCVTPS2PD     Y10, Z6
-	VADDPD        Z5, Z6, Z6
-	VMULPD        88(AX), Z6, Z6
-	VMOVUPD       Z6, 88(AX)
-	VEXTRACTF64X4 $0x01, Z10, Y6
-	VCVTPS2PD     Y6, Z6
-	VADDPD        Z5, Z6, Z6
-	VMULPD        152(AX), Z6, Z6
-	VMOVUPD       Z6, 152(AX)
+both439:
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VMAXPS        Z4, Z6, Z8
+	VFNMADD231PS  Z4, Z5, Z8
+	VBROADCASTSS  element80000000<>+0(SB), Z9
+	VPORD         Z9, Z4, Z9
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z10
+	VCMPPS        $0x05, Z10, Z9, K2
+	VMAXPS        Z9, Z10, Z9
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z10
+	VMULPS        Z10, Z9, Z10
+	VRNDSCALEPS   $0x08, Z10, Z10
+	VBROADCASTSS  element3f318000<>+0(SB), Z13
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z14
+	VFNMADD231PS  Z13, Z10, Z9
+	VFNMADD231PS  Z14, Z10, Z9
+	VBROADCASTSS  element39500d01<>+0(SB), Z13
+	VMOVAPS       Z13, Z13
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3c088889<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3f000000<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VMULPS        Z9, Z13, Z13
+	VFMADD213PS   Z9, Z9, Z13
+	VBROADCASTSS  element0000007f<>+0(SB), Z9
+	VCVTPS2DQ     Z10, Z10
+	VPADDD        Z9, Z10, Z10
+	VPSLLD        $0x17, Z10, Z10
+	VFMADD213PS   Z10, Z10, Z13
+	VMOVAPS.Z     Z13, K2, Z13
+	VCVTPS2PD     Y8, Z9
+	VADDPD        Z9, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z8, Y8
+	VCVTPS2PD     Y8, Z8
+	VADDPD        Z8, Z3, Z3
+	VBROADCASTSD  elementOne<>+0(SB), Z8
+	VCVTPS2PD     Y13, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z13, Y9
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip410
-	VCMPPS        $0x01, Z3, Z1, K2
-	VBLENDMPS     Z10, Z4, K2, Z8
-	VADDPS        Z4, Z10, Z1
-	VDIVPS        Z1, Z8, Z8
-	VSUBPS        Z2, Z8, Z8
-	VBROADCASTSS  224(AX), Z1
-	VMULPS        Z1, Z8, Z8
+	JZ            skip440
+	VCMPPS        $0x01, Z6, Z4, K2
+	VBLENDMPS     Z13, Z7, K2, Z11
+	VADDPS        Z7, Z13, Z4
+	VDIVPS        Z4, Z11, Z11
+	VSUBPS        Z5, Z11, Z11
+	VBROADCASTSS  224(AX), Z4
+	VMULPS        Z4, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half411
-	VMOVUPS       Z8, (DI)(CX*4)
-	JMP           both412
+	JNE           half441
+	VMOVUPS       Z11, (DI)(CX*4)
+	JMP           both442
 
-half411:
-	VBROADCASTSS element00000001<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z2
-	VBROADCASTSS element00400000<>+0(SB), Z3
-	VPSRLD       $0x10, Z8, Z4
-	VPANDD       Z1, Z4, Z4
-	VPADDD       Z2, Z4, Z4
-	VPADDD       Z8, Z4, Z4
-	VCMPPS       $0x03, Z8, Z8, K2
-	VPORD        Z3, Z8, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z4, (DI)(CX*2)
+half441:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z11, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z11, Z7, Z7
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z6, Z11, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, (DI)(CX*2)
 
-both412:
-skip410:
+both442:
+skip440:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols404
+	JLE  cols434
 
-cols405:
-	CMPQ      CX, DX
-	JGE       row413
-	CMPB      16(AX), $0x00
-	JNE       half414
-	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both415
+cols435:
+	CMPQ       CX, DX
+	JGE        row445
+	CMPB       16(AX), $0x00
+	JNE        half446
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z4
+	JMP        both447
 
-half414:
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
+half446:
+	PREFETCHT0  1536(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z4
+	VPSLLD      $0x10, Z4, Z4
 
-both415:
-	CMPB      40(AX), $0x00
-	JNE       half416
-	VMOVUPS.Z (SI)(CX*4), K1, Z2
-	JMP       both417
+both447:
+	CMPB       40(AX), $0x00
+	JNE        half448
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z5
+	JMP        both449
 
-half416:
-	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
-	VPSLLD      $0x10, Z2, Z2
+half448:
+	PREFETCHT0  1536(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
 
-both417:
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z4
-	VMAXPS        Z1, Z3, Z5
-	VFNMADD231PS  Z1, Z2, Z5
-	VBROADCASTSS  element80000000<>+0(SB), Z6
-	VPORD         Z6, Z1, Z6
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z7
-	VCMPPS        $0x05, Z7, Z6, K2
-	VMAXPS        Z6, Z7, Z6
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z7
-	VMULPS        Z7, Z6, Z7
-	VRNDSCALEPS   $0x08, Z7, Z7
-	VBROADCASTSS  element3f318000<>+0(SB), Z10
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z11
-	VFNMADD231PS  Z10, Z7, Z6
-	VFNMADD231PS  Z11, Z7, Z6
-	VBROADCASTSS  element39500d01<>+0(SB), Z10
-	VMOVAPS       Z10, Z10
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3c088889<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VBROADCASTSS  element3f000000<>+0(SB), Z11
-	VFMADD213PS   Z11, Z6, Z10
-	VMULPS        Z6, Z10, Z10
-	VFMADD213PS   Z6, Z6, Z10
-	VBROADCASTSS  element0000007f<>+0(SB), Z6
-	VCVTPS2DQ     Z7, Z7
-	VPADDD        Z6, Z7, Z7
-	VPSLLD        $0x17, Z7, Z7
-	VFMADD213PS   Z7, Z7, Z10
-	VMOVAPS.Z     Z10, K2, Z10
-	VMOVAPS.Z     Z10, K1, Z10
-	VCVTPS2PD     Y5, Z6
-	VADDPD        Z6, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z5, Y5
-	VCVTPS2PD     Y5, Z5
-	VADDPD        Z5, Z0, Z0
-	VBROADCASTSD  elementOne<>+0(SB), Z5
-	VCVTPS2PD     Y10, Z6
-	VADDPD        Z5, Z6, Z6
-	VMULPD        88(AX), Z6, Z6
-	VMOVUPD       Z6, 88(AX)
-	VEXTRACTF64X4 $0x01, Z10, Y6
-	VCVTPS2PD     Y6, Z6
-	VADDPD        Z5, Z6, Z6
-	VMULPD        152(AX), Z6, Z6
-	VMOVUPD       Z6, 152(AX)
+both449:
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VMAXPS        Z4, Z6, Z8
+	VFNMADD231PS  Z4, Z5, Z8
+	VBROADCASTSS  element80000000<>+0(SB), Z9
+	VPORD         Z9, Z4, Z9
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z10
+	VCMPPS        $0x05, Z10, Z9, K2
+	VMAXPS        Z9, Z10, Z9
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z10
+	VMULPS        Z10, Z9, Z10
+	VRNDSCALEPS   $0x08, Z10, Z10
+	VBROADCASTSS  element3f318000<>+0(SB), Z13
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z14
+	VFNMADD231PS  Z13, Z10, Z9
+	VFNMADD231PS  Z14, Z10, Z9
+	VBROADCASTSS  element39500d01<>+0(SB), Z13
+	VMOVAPS       Z13, Z13
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3c088889<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VBROADCASTSS  element3f000000<>+0(SB), Z14
+	VFMADD213PS   Z14, Z9, Z13
+	VMULPS        Z9, Z13, Z13
+	VFMADD213PS   Z9, Z9, Z13
+	VBROADCASTSS  element0000007f<>+0(SB), Z9
+	VCVTPS2DQ     Z10, Z10
+	VPADDD        Z9, Z10, Z10
+	VPSLLD        $0x17, Z10, Z10
+	VFMADD213PS   Z10, Z10, Z13
+	VMOVAPS.Z     Z13, K2, Z13
+	VMOVAPS.Z     Z13, K1, Z13
+	VCVTPS2PD     Y8, Z9
+	VADDPD        Z9, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z8, Y8
+	VCVTPS2PD     Y8, Z8
+	VADDPD        Z8, Z3, Z3
+	VBROADCASTSD  elementOne<>+0(SB), Z8
+	VCVTPS2PD     Y13, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z13, Y9
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip418
-	VCMPPS        $0x01, Z3, Z1, K2
-	VBLENDMPS     Z10, Z4, K2, Z9
-	VADDPS        Z4, Z10, Z1
-	VDIVPS        Z1, Z9, Z9
-	VSUBPS        Z2, Z9, Z9
-	VBROADCASTSS  224(AX), Z1
-	VMULPS        Z1, Z9, Z9
+	JZ            skip450
+	VCMPPS        $0x01, Z6, Z4, K2
+	VBLENDMPS     Z13, Z7, K2, Z12
+	VADDPS        Z7, Z13, Z4
+	VDIVPS        Z4, Z12, Z12
+	VSUBPS        Z5, Z12, Z12
+	VBROADCASTSS  224(AX), Z4
+	VMULPS        Z4, Z12, Z12
 	CMPB          64(AX), $0x00
-	JNE           half419
-	VMOVUPS       Z9, K1, (DI)(CX*4)
-	JMP           both420
+	JNE           half451
+	VMOVUPS       Z12, K1, (DI)(CX*4)
+	JMP           both452
 
-half419:
-	VBROADCASTSS element00000001<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z2
-	VBROADCASTSS element00400000<>+0(SB), Z3
-	VPSRLD       $0x10, Z9, Z4
-	VPANDD       Z1, Z4, Z4
-	VPADDD       Z2, Z4, Z4
-	VPADDD       Z9, Z4, Z4
-	VCMPPS       $0x03, Z9, Z9, K2
-	VPORD        Z3, Z9, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z4, K1, (DI)(CX*2)
+half451:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z12, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z12, Z7, Z7
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z6, Z12, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, K1, (DI)(CX*2)
 
-both420:
-skip418:
-row413:
+both452:
+skip450:
+row445:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows403
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPD        X0, X1, X0
-	VPERMILPD     $0x01, X0, X1
-	VADDSD        X0, X1, X0
-	VADDSD        216(AX), X0, X0
-	VMOVSD        X0, 216(AX)
+	JNZ           rows433
+	VMOVUPD       Z0, 88(AX)
+	VMOVUPD       Z1, 152(AX)
+	VADDPD        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPD        Y0, Y2, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X1
+	VPERMILPD     $0x01, X1, X0
+	VADDSD        X1, X0, X1
+	VADDSD        216(AX), X1, X1
+	VMOVSD        X1, 216(AX)
 	VZEROUPPER
 	RET
 
@@ -4873,9 +5242,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), R9
 	CMPQ  R9, DX
-	JGT   cols422
+	JGT   cols456
 
-cols421:
+cols455:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -4905,11 +5274,11 @@ cols421:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols421
+	JLE          cols455
 
-cols422:
+cols456:
 	CMPQ         CX, DX
-	JGE          row423
+	JGE          row457
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -4937,7 +5306,7 @@ cols422:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row423:
+row457:
 	VZEROUPPER
 	RET
 
@@ -4956,82 +5325,82 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), DI
 	CMPQ  DI, DX
-	JGT   cols425
+	JGT   cols459
 
-cols424:
+cols458:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip426
+	JZ           skip460
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first427
+	JNE          first461
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first427:
+first461:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain428
+	JEQ         plain462
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved429
+	JMP         moved463
 
-plain428:
+plain462:
 	VMOVAPS Z3, Z1
 
-moved429:
-skip426:
+moved463:
+skip460:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols424
+	JLE          cols458
 
-cols425:
+cols459:
 	CMPQ         CX, DX
-	JGE          row430
+	JGE          row464
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip431
+	JZ           skip465
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first432
+	JNE          first466
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first432:
+first466:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain433
+	JEQ         plain467
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved434
+	JMP         moved468
 
-plain433:
+plain467:
 	VMOVAPS Z3, Z1
 
-moved434:
-skip431:
+moved468:
+skip465:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row430:
+row464:
 	VZEROUPPER
 	RET
 
 // func mapAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·mapAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
@@ -5048,16 +5417,16 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVL    144(AX), R10
 	MOVQ    72(AX), R11
 
-rows435:
+rows469:
 	CMPB  160(AX), $0x00
-	JEQ   skip436
+	JEQ   skip470
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id437
+	JZ    id471
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id437:
+id471:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -5082,56 +5451,60 @@ id437:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip436:
+skip470:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols439
+	JGT  cols473
 
-cols438:
-	CMPB    40(AX), $0x00
-	JNE     half440
-	VMOVUPS (SI)(CX*4), Y3
-	VMOVUPS 32(SI)(CX*4), Y4
-	JMP     both441
+cols472:
+	CMPB       40(AX), $0x00
+	JNE        half474
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y3
+	VMOVUPS    32(SI)(CX*4), Y4
+	JMP        both475
 
-half440:
-	VPMOVZXWD (SI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPMOVZXWD 16(SI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half474:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPMOVZXWD  16(SI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both441:
+both475:
 	CMPB         176(AX), $0x00
-	JEQ          skip442
+	JEQ          skip476
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip443
+	JZ           skip477
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half444
+	JNE          half478
+	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both445
+	JMP          both479
 
-half444:
-	VPMOVZXWD (DI)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(DI)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
+half478:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(DI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
-both445:
+both479:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip443:
-skip442:
+skip477:
+skip476:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip446
+	JZ           skip480
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -5139,45 +5512,45 @@ skip442:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip446:
+skip480:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip447
+	JZ      skip481
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip447:
+skip481:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip448
+	JZ      skip482
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip448:
+skip482:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip449
+	JZ      skip483
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip449:
+skip483:
 	CMPB         177(AX), $0x00
-	JEQ          none450
+	JEQ          none484
 	CMPB         177(AX), $0x01
-	JNE          act451
+	JNE          act485
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act451:
+act485:
 	CMPB         177(AX), $0x03
-	JNE          act452
+	JNE          act486
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -5187,9 +5560,9 @@ act451:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act452:
+act486:
 	CMPB         177(AX), $0x02
-	JNE          act453
+	JNE          act487
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
@@ -5246,10 +5619,10 @@ act452:
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y12, Y4
 
-act453:
-none450:
+act487:
+none484:
 	CMPB         160(AX), $0x00
-	JEQ          skip454
+	JEQ          skip488
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -5284,14 +5657,14 @@ none450:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip454:
+skip488:
 	CMPB    16(AX), $0x00
-	JNE     half455
+	JNE     half489
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both456
+	JMP     both490
 
-half455:
+half489:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -5318,99 +5691,103 @@ half455:
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both456:
+both490:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols438
+	JLE  cols472
 
-cols439:
+cols473:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols458
+	JGT  cols494
 
-cols457:
-	CMPB    40(AX), $0x00
-	JNE     half459
-	VMOVUPS (SI)(CX*4), Y3
-	JMP     both460
+cols493:
+	CMPB       40(AX), $0x00
+	JNE        half495
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y3
+	JMP        both496
 
-half459:
-	VPMOVZXWD (SI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
+half495:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
 
-both460:
+both496:
 	CMPB         176(AX), $0x00
-	JEQ          skip461
+	JEQ          skip497
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip462
+	JZ           skip498
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half463
+	JNE          half499
+	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both464
+	JMP          both500
 
-half463:
-	VPMOVZXWD (DI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half499:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both464:
+both500:
 	VFMADD231PS Y4, Y5, Y3
 
-skip462:
-skip461:
+skip498:
+skip497:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip465
+	JZ           skip501
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip465:
+skip501:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip466
+	JZ      skip502
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip466:
+skip502:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip467
+	JZ      skip503
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip467:
+skip503:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip468
+	JZ      skip504
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip468:
+skip504:
 	CMPB         177(AX), $0x00
-	JEQ          none469
+	JEQ          none505
 	CMPB         177(AX), $0x01
-	JNE          act470
+	JNE          act506
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act470:
+act506:
 	CMPB         177(AX), $0x03
-	JNE          act471
+	JNE          act507
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act471:
+act507:
 	CMPB         177(AX), $0x02
-	JNE          act472
+	JNE          act508
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -5446,10 +5823,10 @@ act471:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act472:
-none469:
+act508:
+none505:
 	CMPB         160(AX), $0x00
-	JEQ          skip473
+	JEQ          skip509
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -5470,13 +5847,13 @@ none469:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip473:
+skip509:
 	CMPB    16(AX), $0x00
-	JNE     half474
+	JNE     half510
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both475
+	JMP     both511
 
-half474:
+half510:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -5492,118 +5869,122 @@ half474:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both475:
+both511:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols457
+	JLE  cols493
 
-cols458:
+cols494:
 	CMPQ       CX, DX
-	JGE        row476
+	JGE        row514
 	CMPB       40(AX), $0x00
-	JNE        half477
+	JNE        half515
+	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both478
+	JMP        both516
 
-half477:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R12
-	SUBQ    CX, R12
-	LEAQ    (SI)(CX*2), R14
+half515:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (SI)(CX*2), R14
 
-copy479:
+copy517:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy479
+	JNZ       copy517
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both478:
+both516:
 	CMPB         176(AX), $0x00
-	JEQ          skip480
+	JEQ          skip518
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip481
+	JZ           skip519
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half482
+	JNE          half520
+	PREFETCHT0   1536(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both483
+	JMP          both521
 
-half482:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R12
-	SUBQ    CX, R12
-	LEAQ    (DI)(CX*2), R14
+half520:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (DI)(CX*2), R14
 
-copy484:
+copy522:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy484
+	JNZ       copy522
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both483:
+both521:
 	VFMADD231PS Y4, Y5, Y3
 
-skip481:
-skip480:
+skip519:
+skip518:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip485
+	JZ           skip523
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip485:
+skip523:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip486
+	JZ         skip524
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip486:
+skip524:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip487
+	JZ         skip525
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip487:
+skip525:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip488
+	JZ         skip526
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip488:
+skip526:
 	CMPB         177(AX), $0x00
-	JEQ          none489
+	JEQ          none527
 	CMPB         177(AX), $0x01
-	JNE          act490
+	JNE          act528
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act490:
+act528:
 	CMPB         177(AX), $0x03
-	JNE          act491
+	JNE          act529
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act491:
+act529:
 	CMPB         177(AX), $0x02
-	JNE          act492
+	JNE          act530
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -5639,10 +6020,10 @@ act491:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act492:
-none489:
+act530:
+none527:
 	CMPB         160(AX), $0x00
-	JEQ          skip493
+	JEQ          skip531
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -5663,13 +6044,13 @@ none489:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip493:
+skip531:
 	CMPB       16(AX), $0x00
-	JNE        half494
+	JNE        half532
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both495
+	JMP        both533
 
-half494:
+half532:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -5688,20 +6069,20 @@ half494:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy496:
+copy536:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy496
+	JNZ  copy536
 
-both495:
-row476:
+both533:
+row514:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows435
+	JNZ  rows469
 	VZEROUPPER
 	RET
 
@@ -5709,7 +6090,7 @@ DATA elementf1bbcd88<>+0(SB)/4, $0xf1bbcd88
 GLOBL elementf1bbcd88<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·actGradAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
@@ -5725,16 +6106,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows497:
+rows537:
 	CMPB  128(AX), $0x00
-	JEQ   skip498
+	JEQ   skip538
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id499
+	JZ    id539
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id499:
+id539:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -5759,52 +6140,56 @@ id499:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip498:
+skip538:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols501
+	JGT  cols541
 
-cols500:
-	CMPB    40(AX), $0x00
-	JNE     half502
-	VMOVUPS (SI)(CX*4), Y3
-	VMOVUPS 32(SI)(CX*4), Y4
-	JMP     both503
+cols540:
+	CMPB       40(AX), $0x00
+	JNE        half542
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y3
+	VMOVUPS    32(SI)(CX*4), Y4
+	JMP        both543
 
-half502:
-	VPMOVZXWD (SI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPMOVZXWD 16(SI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half542:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPMOVZXWD  16(SI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both503:
-	CMPB    136(AX), $0x00
-	JEQ     skip504
-	CMPB    64(AX), $0x00
-	JNE     half505
-	VMOVUPS (DI)(CX*4), Y5
-	VMOVUPS 32(DI)(CX*4), Y6
-	JMP     both506
+both543:
+	CMPB       136(AX), $0x00
+	JEQ        skip544
+	CMPB       64(AX), $0x00
+	JNE        half545
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y5
+	VMOVUPS    32(DI)(CX*4), Y6
+	JMP        both546
 
-half505:
-	VPMOVZXWD (DI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPMOVZXWD 16(DI)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
+half545:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPMOVZXWD  16(DI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
 
-both506:
+both546:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act507
+	JNE          act547
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act507:
+act547:
 	CMPB         136(AX), $0x03
-	JNE          act508
+	JNE          act548
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -5813,16 +6198,16 @@ act507:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act508:
+act548:
 	CMPB         136(AX), $0x02
-	JNE          act509
+	JNE          act549
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip510
+	JEQ          skip550
 	VBROADCASTSS 124(AX), Y8
 
-skip510:
+skip550:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -5830,18 +6215,18 @@ skip510:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act509:
-skip504:
+act549:
+skip544:
 	CMPB         128(AX), $0x00
-	JEQ          skip511
+	JEQ          skip551
 	CMPB         136(AX), $0x01
-	JNE          draws512
+	JNE          draws552
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn513
+	JMP          drawn553
 
-draws512:
+draws552:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -5876,15 +6261,15 @@ draws512:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn513:
-skip511:
+drawn553:
+skip551:
 	CMPB    16(AX), $0x00
-	JNE     half514
+	JNE     half554
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both515
+	JMP     both555
 
-half514:
+half554:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -5911,88 +6296,92 @@ half514:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both515:
+both555:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip516
+	JZ      skip558
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip516:
+skip558:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols500
+	JLE  cols540
 
-cols501:
+cols541:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols518
+	JGT  cols560
 
-cols517:
-	CMPB    40(AX), $0x00
-	JNE     half519
-	VMOVUPS (SI)(CX*4), Y3
-	JMP     both520
+cols559:
+	CMPB       40(AX), $0x00
+	JNE        half561
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y3
+	JMP        both562
 
-half519:
-	VPMOVZXWD (SI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
+half561:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
 
-both520:
-	CMPB    136(AX), $0x00
-	JEQ     skip521
-	CMPB    64(AX), $0x00
-	JNE     half522
-	VMOVUPS (DI)(CX*4), Y4
-	JMP     both523
+both562:
+	CMPB       136(AX), $0x00
+	JEQ        skip563
+	CMPB       64(AX), $0x00
+	JNE        half564
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y4
+	JMP        both565
 
-half522:
-	VPMOVZXWD (DI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half564:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both523:
+both565:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act524
+	JNE          act566
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act524:
+act566:
 	CMPB         136(AX), $0x03
-	JNE          act525
+	JNE          act567
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act525:
+act567:
 	CMPB         136(AX), $0x02
-	JNE          act526
+	JNE          act568
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip527
+	JEQ          skip569
 	VBROADCASTSS 124(AX), Y6
 
-skip527:
+skip569:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act526:
-skip521:
+act568:
+skip563:
 	CMPB         128(AX), $0x00
-	JEQ          skip528
+	JEQ          skip570
 	CMPB         136(AX), $0x01
-	JNE          draws529
+	JNE          draws571
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn530
+	JMP          drawn572
 
-draws529:
+draws571:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6013,14 +6402,14 @@ draws529:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn530:
-skip528:
+drawn572:
+skip570:
 	CMPB    16(AX), $0x00
-	JNE     half531
+	JNE     half573
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both532
+	JMP     both574
 
-half531:
+half573:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6036,105 +6425,109 @@ half531:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both532:
+both574:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip533
+	JZ      skip577
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip533:
+skip577:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols517
+	JLE  cols559
 
-cols518:
+cols560:
 	CMPQ       CX, DX
-	JGE        row534
+	JGE        row578
 	CMPB       40(AX), $0x00
-	JNE        half535
+	JNE        half579
+	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both536
+	JMP        both580
 
-half535:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (SI)(CX*2), R13
+half579:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R11
+	SUBQ       CX, R11
+	LEAQ       (SI)(CX*2), R13
 
-copy537:
+copy581:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy537
+	JNZ       copy581
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both536:
+both580:
 	CMPB       136(AX), $0x00
-	JEQ        skip538
+	JEQ        skip582
 	CMPB       64(AX), $0x00
-	JNE        half539
+	JNE        half583
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both540
+	JMP        both584
 
-half539:
-	VPXOR   X4, X4, X4
-	VMOVDQU X4, (SP)
-	MOVQ    DX, R11
-	SUBQ    CX, R11
-	LEAQ    (DI)(CX*2), R13
+half583:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R11
+	SUBQ       CX, R11
+	LEAQ       (DI)(CX*2), R13
 
-copy541:
+copy585:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy541
+	JNZ       copy585
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both540:
+both584:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act542
+	JNE          act586
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act542:
+act586:
 	CMPB         136(AX), $0x03
-	JNE          act543
+	JNE          act587
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act543:
+act587:
 	CMPB         136(AX), $0x02
-	JNE          act544
+	JNE          act588
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip545
+	JEQ          skip589
 	VBROADCASTSS 124(AX), Y6
 
-skip545:
+skip589:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act544:
-skip538:
+act588:
+skip582:
 	CMPB         128(AX), $0x00
-	JEQ          skip546
+	JEQ          skip590
 	CMPB         136(AX), $0x01
-	JNE          draws547
+	JNE          draws591
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn548
+	JMP          drawn592
 
-draws547:
+draws591:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6155,14 +6548,14 @@ draws547:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn548:
-skip546:
+drawn592:
+skip590:
 	CMPB       16(AX), $0x00
-	JNE        half549
+	JNE        half593
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both550
+	JMP        both594
 
-half549:
+half593:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6181,26 +6574,26 @@ half549:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy551:
+copy597:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy551
+	JNZ  copy597
 
-both550:
+both594:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip552
+	JZ      skip598
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip552:
-row534:
+skip598:
+row578:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows497
+	JNZ  rows537
 	VZEROUPPER
 	RET
 
@@ -6222,200 +6615,200 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows553:
+rows599:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols555
+	JGT  cols601
 
-cols554:
+cols600:
 	CMPB      16(AX), $0x00
-	JNE       half556
+	JNE       half602
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both557
+	JMP       both603
 
-half556:
+half602:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both557:
+both603:
 	CMPB      40(AX), $0x00
-	JNE       half558
+	JNE       half604
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both559
+	JMP       both605
 
-half558:
+half604:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both559:
+both605:
 	VFMADD231PD Y5, Y6, Y1
 	CMPB        16(AX), $0x00
-	JNE         half560
+	JNE         half606
 	VCVTPS2PD   16(BX)(CX*4), Y5
-	JMP         both561
+	JMP         both607
 
-half560:
+half606:
 	VPMOVZXWD 8(BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both561:
+both607:
 	CMPB      40(AX), $0x00
-	JNE       half562
+	JNE       half608
 	VCVTPS2PD 16(SI)(CX*4), Y6
-	JMP       both563
+	JMP       both609
 
-half562:
+half608:
 	VPMOVZXWD 8(SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both563:
+both609:
 	VFMADD231PD Y5, Y6, Y2
 	CMPB        16(AX), $0x00
-	JNE         half564
+	JNE         half610
 	VCVTPS2PD   32(BX)(CX*4), Y5
-	JMP         both565
+	JMP         both611
 
-half564:
+half610:
 	VPMOVZXWD 16(BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both565:
+both611:
 	CMPB      40(AX), $0x00
-	JNE       half566
+	JNE       half612
 	VCVTPS2PD 32(SI)(CX*4), Y6
-	JMP       both567
+	JMP       both613
 
-half566:
+half612:
 	VPMOVZXWD 16(SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both567:
+both613:
 	VFMADD231PD Y5, Y6, Y3
 	CMPB        16(AX), $0x00
-	JNE         half568
+	JNE         half614
 	VCVTPS2PD   48(BX)(CX*4), Y5
-	JMP         both569
+	JMP         both615
 
-half568:
+half614:
 	VPMOVZXWD 24(BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both569:
+both615:
 	CMPB      40(AX), $0x00
-	JNE       half570
+	JNE       half616
 	VCVTPS2PD 48(SI)(CX*4), Y6
-	JMP       both571
+	JMP       both617
 
-half570:
+half616:
 	VPMOVZXWD 24(SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both571:
+both617:
 	VFMADD231PD Y5, Y6, Y4
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols554
+	JLE         cols600
 
-cols555:
+cols601:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols573
+	JGT  cols619
 
-cols572:
+cols618:
 	CMPB      16(AX), $0x00
-	JNE       half574
+	JNE       half620
 	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both575
+	JMP       both621
 
-half574:
+half620:
 	VPMOVZXWD (BX)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both575:
+both621:
 	CMPB      40(AX), $0x00
-	JNE       half576
+	JNE       half622
 	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both577
+	JMP       both623
 
-half576:
+half622:
 	VPMOVZXWD (SI)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both577:
+both623:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols572
+	JLE         cols618
 
-cols573:
+cols619:
 	CMPQ       CX, DX
-	JGE        row578
+	JGE        row624
 	CMPB       16(AX), $0x00
-	JNE        half579
+	JNE        half625
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both580
+	JMP        both626
 
-half579:
+half625:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy581:
+copy627:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy581
+	JNZ       copy627
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both580:
+both626:
 	CMPB       40(AX), $0x00
-	JNE        half582
+	JNE        half628
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both583
+	JMP        both629
 
-half582:
+half628:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (SI)(CX*2), R9
 
-copy584:
+copy630:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy584
+	JNZ       copy630
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both583:
+both629:
 	VFMADD231PD Y5, Y6, Y1
 
-row578:
+row624:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows553
+	JNZ          rows599
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -6429,7 +6822,7 @@ row578:
 	RET
 
 // func finiteAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·finiteAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         32(AX), DX
@@ -6441,87 +6834,99 @@ TEXT ·finiteAVX2(SB), $16-8
 	MOVQ         (AX), BX
 	VBROADCASTSS element00000000<>+0(SB), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
+	VBROADCASTSS element00000000<>+0(SB), Y3
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows585:
+rows631:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols587
+	JGT  cols633
 
-cols586:
-	CMPB    16(AX), $0x00
-	JNE     half588
-	VMOVUPS (BX)(CX*4), Y3
-	VMOVUPS 32(BX)(CX*4), Y4
-	JMP     both589
+cols632:
+	CMPB       16(AX), $0x00
+	JNE        half634
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y6
+	VMOVUPS    32(BX)(CX*4), Y7
+	JMP        both635
 
-half588:
-	VPMOVZXWD (BX)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPMOVZXWD 16(BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half634:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(BX)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
-both589:
-	VFMADD231PS Y3, Y1, Y2
-	VFMADD231PS Y4, Y1, Y2
+both635:
+	VFMADD231PS Y6, Y1, Y2
+	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols586
+	JLE         cols632
 
-cols587:
+cols633:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols591
+	JGT  cols637
 
-cols590:
-	CMPB    16(AX), $0x00
-	JNE     half592
-	VMOVUPS (BX)(CX*4), Y3
-	JMP     both593
+cols636:
+	CMPB       16(AX), $0x00
+	JNE        half638
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y6
+	JMP        both639
 
-half592:
-	VPMOVZXWD (BX)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
+half638:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
 
-both593:
-	VFMADD231PS Y3, Y1, Y2
+both639:
+	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols590
+	JLE         cols636
 
-cols591:
+cols637:
 	CMPQ       CX, DX
-	JGE        row594
+	JGE        row640
 	CMPB       16(AX), $0x00
-	JNE        half595
-	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both596
+	JNE        half641
+	PREFETCHT0 1536(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y6
+	JMP        both642
 
-half595:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, DI
-	SUBQ    CX, DI
-	LEAQ    (BX)(CX*2), R8
+half641:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, DI
+	SUBQ       CX, DI
+	LEAQ       (BX)(CX*2), R8
 
-copy597:
+copy643:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy597
-	VPMOVZXWD (SP), Y3
-	VPSLLD    $0x10, Y3, Y3
+	JNZ       copy643
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
 
-both596:
-	VFMADD231PS Y3, Y1, Y2
+both642:
+	VFMADD231PS Y6, Y1, Y2
 
-row594:
+row640:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows585
+	JNZ          rows631
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X0
 	VADDPS       X0, X2, X0
 	VPERMILPS    $0x4e, X0, X1
@@ -6534,7 +6939,7 @@ row594:
 	RET
 
 // func columnSumsAVX2(a *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
@@ -6547,89 +6952,105 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group598:
+group644:
 	CMPQ DI, $0x04
-	JLT  group599
+	JLT  group645
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols601
+	JGT  cols647
 
-cols600:
-	MOVQ      80(AX), R8
-	VMOVUPD   (R8)(CX*8), Y1
-	MOVQ      88(AX), R8
-	VMOVUPD   (R8)(CX*8), Y2
-	MOVQ      64(AX), R8
-	TESTQ     R8, R8
-	JZ        plain602
-	VMOVUPD   (R8)(CX*8), Y3
-	MOVQ      72(AX), R8
-	VMOVUPD   (R8)(CX*8), Y4
-	MOVQ      SI, R8
-	CMPB      40(AX), $0x00
-	JNE       half604
-	VCVTPS2PD (R8)(CX*4), Y5
-	ADDQ      32(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y6
-	ADDQ      32(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y7
-	ADDQ      32(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y8
-	ADDQ      32(AX), R8
-	JMP       both605
+cols646:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Y1
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Y2
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain648
+	VMOVUPD    (R8)(CX*8), Y3
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Y4
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half650
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Y5
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y6
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y7
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y8
+	ADDQ       32(AX), R8
+	JMP        both651
 
-half604:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	ADDQ      32(AX), R8
-	VPMOVZXWD (R8)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-	ADDQ      32(AX), R8
-	VPMOVZXWD (R8)(CX*2), X7
-	VPSLLD    $0x10, X7, X7
-	VCVTPS2PD X7, Y7
-	ADDQ      32(AX), R8
-	VPMOVZXWD (R8)(CX*2), X8
-	VPSLLD    $0x10, X8, X8
-	VCVTPS2PD X8, Y8
-	ADDQ      32(AX), R8
+half650:
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X7
+	VPSLLD     $0x10, X7, X7
+	VCVTPS2PD  X7, Y7
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X8
+	VPSLLD     $0x10, X8, X8
+	VCVTPS2PD  X8, Y8
+	ADDQ       32(AX), R8
 
-both605:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half606
-	VCVTPS2PD (R8)(CX*4), Y9
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y10
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y11
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y12
-	ADDQ      8(AX), R8
-	JMP       both607
+both651:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half652
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Y9
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y10
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y11
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y12
+	ADDQ       8(AX), R8
+	JMP        both653
 
-half606:
-	VPMOVZXWD (R8)(CX*2), X9
-	VPSLLD    $0x10, X9, X9
-	VCVTPS2PD X9, Y9
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), X10
-	VPSLLD    $0x10, X10, X10
-	VCVTPS2PD X10, Y10
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), X11
-	VPSLLD    $0x10, X11, X11
-	VCVTPS2PD X11, Y11
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), X12
-	VPSLLD    $0x10, X12, X12
-	VCVTPS2PD X12, Y12
-	ADDQ      8(AX), R8
+half652:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), X9
+	VPSLLD     $0x10, X9, X9
+	VCVTPS2PD  X9, Y9
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X10
+	VPSLLD     $0x10, X10, X10
+	VCVTPS2PD  X10, Y10
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X11
+	VPSLLD     $0x10, X11, X11
+	VCVTPS2PD  X11, Y11
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X12
+	VPSLLD     $0x10, X12, X12
+	VCVTPS2PD  X12, Y12
+	ADDQ       8(AX), R8
 
-both607:
+both653:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -6646,41 +7067,49 @@ both607:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed603
+	JMP         summed649
 
-plain602:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half608
-	VCVTPS2PD (R8)(CX*4), Y3
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y4
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y5
-	ADDQ      8(AX), R8
-	VCVTPS2PD (R8)(CX*4), Y6
-	ADDQ      8(AX), R8
-	JMP       both609
+plain648:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half654
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Y3
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y4
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y5
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y6
+	ADDQ       8(AX), R8
+	JMP        both655
 
-half608:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), X4
-	VPSLLD    $0x10, X4, X4
-	VCVTPS2PD X4, Y4
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	ADDQ      8(AX), R8
-	VPMOVZXWD (R8)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-	ADDQ      8(AX), R8
+half654:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), X3
+	VPSLLD     $0x10, X3, X3
+	VCVTPS2PD  X3, Y3
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X4
+	VPSLLD     $0x10, X4, X4
+	VCVTPS2PD  X4, Y4
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+	ADDQ       8(AX), R8
 
-both609:
+both655:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -6690,7 +7119,7 @@ both609:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed603:
+summed649:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -6698,24 +7127,28 @@ summed603:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols600
+	JLE     cols646
 
-cols601:
+cols647:
 	CMPQ       CX, DX
-	JGE        row610
+	JGE        row656
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain611
+	JZ         plain657
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half613
+	JNE        half659
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
 	ADDQ       32(AX), R8
@@ -6728,20 +7161,24 @@ cols601:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both614
+	JMP        both660
 
-half613:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R11
+half659:
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R11
 
-copy615:
+copy661:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy615
+	JNZ       copy661
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -6752,11 +7189,11 @@ copy615:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy616:
+copy662:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy616
+	JNZ       copy662
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -6767,11 +7204,11 @@ copy616:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy617:
+copy663:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy617
+	JNZ       copy663
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -6782,20 +7219,24 @@ copy617:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy618:
+copy664:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy618
+	JNZ       copy664
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both614:
+both660:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half619
+	JNE        half665
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
 	VMASKMOVPS (R8)(CX*4), X0, X9
 	VCVTPS2PD  X9, Y9
 	ADDQ       8(AX), R8
@@ -6808,20 +7249,24 @@ both614:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both620
+	JMP        both666
 
-half619:
-	VPXOR   X9, X9, X9
-	VMOVDQU X9, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R11
+half665:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPXOR      X9, X9, X9
+	VMOVDQU    X9, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R11
 
-copy621:
+copy667:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy621
+	JNZ       copy667
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -6832,11 +7277,11 @@ copy621:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy622:
+copy668:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy622
+	JNZ       copy668
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -6847,11 +7292,11 @@ copy622:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy623:
+copy669:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy623
+	JNZ       copy669
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -6862,17 +7307,17 @@ copy623:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy624:
+copy670:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy624
+	JNZ       copy670
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both620:
+both666:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -6889,12 +7334,16 @@ both620:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed612
+	JMP         summed658
 
-plain611:
+plain657:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half625
+	JNE        half671
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
 	ADDQ       8(AX), R8
@@ -6907,20 +7356,24 @@ plain611:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both626
+	JMP        both672
 
-half625:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R11
+half671:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R11
 
-copy627:
+copy673:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy627
+	JNZ       copy673
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -6931,11 +7384,11 @@ copy627:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy628:
+copy674:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy628
+	JNZ       copy674
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -6946,11 +7399,11 @@ copy628:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy629:
+copy675:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy629
+	JNZ       copy675
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -6961,17 +7414,17 @@ copy629:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy630:
+copy676:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy630
+	JNZ       copy676
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both626:
+both672:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -6981,13 +7434,13 @@ both626:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed612:
+summed658:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row610:
+row656:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -6997,75 +7450,75 @@ row610:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group598
+	JMP  group644
 
-group599:
-group631:
+group645:
+group677:
 	CMPQ DI, $0x01
-	JLT  group632
+	JLT  group678
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols634
+	JGT  cols680
 
-cols633:
+cols679:
 	MOVQ      80(AX), R8
 	VMOVUPD   (R8)(CX*8), Y1
 	MOVQ      88(AX), R8
 	VMOVUPD   (R8)(CX*8), Y2
 	MOVQ      64(AX), R8
 	TESTQ     R8, R8
-	JZ        plain635
+	JZ        plain681
 	VMOVUPD   (R8)(CX*8), Y3
 	MOVQ      72(AX), R8
 	VMOVUPD   (R8)(CX*8), Y4
 	MOVQ      SI, R8
 	CMPB      40(AX), $0x00
-	JNE       half637
+	JNE       half683
 	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both638
+	JMP       both684
 
-half637:
+half683:
 	VPMOVZXWD (R8)(CX*2), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both638:
+both684:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half639
+	JNE       half685
 	VCVTPS2PD (R8)(CX*4), Y6
-	JMP       both640
+	JMP       both686
 
-half639:
+half685:
 	VPMOVZXWD (R8)(CX*2), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both640:
+both686:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed636
+	JMP         summed682
 
-plain635:
+plain681:
 	MOVQ      BX, R8
 	CMPB      16(AX), $0x00
-	JNE       half641
+	JNE       half687
 	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both642
+	JMP       both688
 
-half641:
+half687:
 	VPMOVZXWD (R8)(CX*2), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both642:
+both688:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed636:
+summed682:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -7073,121 +7526,121 @@ summed636:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols633
+	JLE     cols679
 
-cols634:
+cols680:
 	CMPQ       CX, DX
-	JGE        row643
+	JGE        row689
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain644
+	JZ         plain690
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half646
+	JNE        half692
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both647
+	JMP        both693
 
-half646:
+half692:
 	VPXOR   X5, X5, X5
 	VMOVDQU X5, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R10
 
-copy648:
+copy694:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy648
+	JNZ       copy694
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both647:
+both693:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half649
+	JNE        half695
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both650
+	JMP        both696
 
-half649:
+half695:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R10
 
-copy651:
+copy697:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy651
+	JNZ       copy697
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both650:
+both696:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed645
+	JMP         summed691
 
-plain644:
+plain690:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half652
+	JNE        half698
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both653
+	JMP        both699
 
-half652:
+half698:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R9
 	SUBQ    CX, R9
 	LEAQ    (R8)(CX*2), R10
 
-copy654:
+copy700:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy654
+	JNZ       copy700
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both653:
+both699:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed645:
+summed691:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row643:
+row689:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group631
+	JMP  group677
 
-group632:
+group678:
 	VZEROUPPER
 	RET
 
 // func normGradAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
@@ -7205,39 +7658,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows655:
+rows701:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols657
+	JGT  cols703
 
-cols656:
-	CMPB    40(AX), $0x00
-	JNE     half658
-	VMOVUPS (SI)(CX*4), Y1
-	VMOVUPS 32(SI)(CX*4), Y2
-	JMP     both659
+cols702:
+	CMPB       40(AX), $0x00
+	JNE        half704
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y1
+	VMOVUPS    32(SI)(CX*4), Y2
+	JMP        both705
 
-half658:
-	VPMOVZXWD (SI)(CX*2), Y1
-	VPSLLD    $0x10, Y1, Y1
-	VPMOVZXWD 16(SI)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
+half704:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y1
+	VPSLLD     $0x10, Y1, Y1
+	VPMOVZXWD  16(SI)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
 
-both659:
-	CMPB    64(AX), $0x00
-	JNE     half660
-	VMOVUPS (DI)(CX*4), Y3
-	VMOVUPS 32(DI)(CX*4), Y4
-	JMP     both661
+both705:
+	CMPB       64(AX), $0x00
+	JNE        half706
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y3
+	VMOVUPS    32(DI)(CX*4), Y4
+	JMP        both707
 
-half660:
-	VPMOVZXWD (DI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
-	VPMOVZXWD 16(DI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half706:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VPMOVZXWD  16(DI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both661:
+both707:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -7253,12 +7710,12 @@ both661:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half662
+	JNE          half708
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both663
+	JMP          both709
 
-half662:
+half708:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -7285,38 +7742,42 @@ half662:
 	VPACKUSDW    X2, X1, X2
 	VMOVDQU      X2, 16(BX)(CX*2)
 
-both663:
+both709:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols656
+	JLE  cols702
 
-cols657:
+cols703:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols665
+	JGT  cols713
 
-cols664:
-	CMPB    40(AX), $0x00
-	JNE     half666
-	VMOVUPS (SI)(CX*4), Y1
-	JMP     both667
+cols712:
+	CMPB       40(AX), $0x00
+	JNE        half714
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y1
+	JMP        both715
 
-half666:
-	VPMOVZXWD (SI)(CX*2), Y1
-	VPSLLD    $0x10, Y1, Y1
+half714:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y1
+	VPSLLD     $0x10, Y1, Y1
 
-both667:
-	CMPB    64(AX), $0x00
-	JNE     half668
-	VMOVUPS (DI)(CX*4), Y2
-	JMP     both669
+both715:
+	CMPB       64(AX), $0x00
+	JNE        half716
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y2
+	JMP        both717
 
-half668:
-	VPMOVZXWD (DI)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
+half716:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
 
-both669:
+both717:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -7325,11 +7786,11 @@ both669:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half670
+	JNE          half718
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both671
+	JMP          both719
 
-half670:
+half718:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -7345,57 +7806,61 @@ half670:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both671:
+both719:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols664
+	JLE  cols712
 
-cols665:
+cols713:
 	CMPQ       CX, DX
-	JGE        row672
+	JGE        row722
 	CMPB       40(AX), $0x00
-	JNE        half673
+	JNE        half723
+	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both674
+	JMP        both724
 
-half673:
-	VPXOR   X1, X1, X1
-	VMOVDQU X1, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (SI)(CX*2), R15
+half723:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X1, X1, X1
+	VMOVDQU    X1, (SP)
+	MOVQ       DX, R13
+	SUBQ       CX, R13
+	LEAQ       (SI)(CX*2), R15
 
-copy675:
+copy725:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy675
+	JNZ       copy725
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both674:
+both724:
 	CMPB       64(AX), $0x00
-	JNE        half676
+	JNE        half726
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both677
+	JMP        both727
 
-half676:
-	VPXOR   X2, X2, X2
-	VMOVDQU X2, (SP)
-	MOVQ    DX, R13
-	SUBQ    CX, R13
-	LEAQ    (DI)(CX*2), R15
+half726:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, R13
+	SUBQ       CX, R13
+	LEAQ       (DI)(CX*2), R15
 
-copy678:
+copy728:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy678
+	JNZ       copy728
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both677:
+both727:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -7404,11 +7869,11 @@ both677:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half679
+	JNE          half729
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both680
+	JMP          both730
 
-half679:
+half729:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -7427,24 +7892,24 @@ half679:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy681:
+copy733:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy681
+	JNZ  copy733
 
-both680:
-row672:
+both730:
+row722:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows655
+	JNZ  rows701
 	VZEROUPPER
 	RET
 
 // func rowMomentsAVX2(a *byte)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·rowMomentsAVX2(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       32(AX), DX
@@ -7461,84 +7926,90 @@ TEXT ·rowMomentsAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       24(AX), DI
 
-rows682:
+rows734:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols684
+	JGT          cols736
 
-cols683:
-	CMPB    16(AX), $0x00
-	JNE     half685
-	VMOVUPS (BX)(CX*4), Y4
-	VMOVUPS 32(BX)(CX*4), Y5
-	JMP     both686
+cols735:
+	CMPB       16(AX), $0x00
+	JNE        half737
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y4
+	VMOVUPS    32(BX)(CX*4), Y5
+	JMP        both738
 
-half685:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(BX)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half737:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VPMOVZXWD  16(BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both686:
+both738:
 	VADDPS Y4, Y2, Y2
 	VADDPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols683
+	JLE    cols735
 
-cols684:
+cols736:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols688
+	JGT  cols740
 
-cols687:
-	CMPB    16(AX), $0x00
-	JNE     half689
-	VMOVUPS (BX)(CX*4), Y4
-	JMP     both690
+cols739:
+	CMPB       16(AX), $0x00
+	JNE        half741
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y4
+	JMP        both742
 
-half689:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half741:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both690:
+both742:
 	VADDPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols687
+	JLE    cols739
 
-cols688:
+cols740:
 	CMPQ       CX, DX
-	JGE        row691
+	JGE        row743
 	CMPB       16(AX), $0x00
-	JNE        half692
+	JNE        half744
+	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both693
+	JMP        both745
 
-half692:
-	VPXOR   X4, X4, X4
-	VMOVDQU X4, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R9
+half744:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R9
 
-copy694:
+copy746:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy694
+	JNZ       copy746
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both693:
+both745:
 	VADDPS Y4, Y2, Y2
 
-row691:
+row743:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
@@ -7554,22 +8025,24 @@ row691:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols696
+	JGT          cols748
 
-cols695:
-	CMPB    16(AX), $0x00
-	JNE     half697
-	VMOVUPS (BX)(CX*4), Y5
-	VMOVUPS 32(BX)(CX*4), Y6
-	JMP     both698
+cols747:
+	CMPB       16(AX), $0x00
+	JNE        half749
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y5
+	VMOVUPS    32(BX)(CX*4), Y6
+	JMP        both750
 
-half697:
-	VPMOVZXWD (BX)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VPMOVZXWD 16(BX)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
+half749:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VPMOVZXWD  16(BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
 
-both698:
+both750:
 	VSUBPS Y4, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
@@ -7579,62 +8052,66 @@ both698:
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols695
+	JLE    cols747
 
-cols696:
+cols748:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols700
+	JGT  cols752
 
-cols699:
-	CMPB    16(AX), $0x00
-	JNE     half701
-	VMOVUPS (BX)(CX*4), Y5
-	JMP     both702
+cols751:
+	CMPB       16(AX), $0x00
+	JNE        half753
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y5
+	JMP        both754
 
-half701:
-	VPMOVZXWD (BX)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half753:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both702:
+both754:
 	VSUBPS Y4, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols699
+	JLE    cols751
 
-cols700:
+cols752:
 	CMPQ       CX, DX
-	JGE        row703
+	JGE        row755
 	CMPB       16(AX), $0x00
-	JNE        half704
+	JNE        half756
+	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both705
+	JMP        both757
 
-half704:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R9
+half756:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R9
 
-copy706:
+copy758:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy706
+	JNZ       copy758
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both705:
+both757:
 	VSUBPS Y4, Y5, Y5
 	VPAND  Y0, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
 
-row703:
+row755:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
@@ -7651,12 +8128,12 @@ row703:
 	ADDQ         48(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         DI
-	JNZ          rows682
+	JNZ          rows734
 	VZEROUPPER
 	RET
 
 // func layerGradAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·layerGradAVX2(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       80(AX), DX
@@ -7677,7 +8154,7 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R11
 
-rows707:
+rows759:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	VBROADCASTSS (R8), Y4
@@ -7685,35 +8162,39 @@ rows707:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols709
+	JGT          cols761
 
-cols708:
-	CMPB    40(AX), $0x00
-	JNE     half710
-	VMOVUPS (SI)(CX*4), Y6
-	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both711
+cols760:
+	CMPB       40(AX), $0x00
+	JNE        half762
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	VMOVUPS    32(SI)(CX*4), Y7
+	JMP        both763
 
-half710:
-	VPMOVZXWD (SI)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(SI)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
+half762:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
-both711:
-	CMPB    64(AX), $0x00
-	JNE     half712
-	VMOVUPS (DI)(CX*4), Y8
-	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both713
+both763:
+	CMPB       64(AX), $0x00
+	JNE        half764
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y8
+	VMOVUPS    32(DI)(CX*4), Y9
+	JMP        both765
 
-half712:
-	VPMOVZXWD (DI)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VPMOVZXWD 16(DI)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
+half764:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+	VPMOVZXWD  16(DI)(CX*2), Y9
+	VPSLLD     $0x10, Y9, Y9
 
-both713:
+both765:
 	VSUBPS      Y4, Y8, Y8
 	VMULPS      Y5, Y8, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -7741,34 +8222,38 @@ both713:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols708
+	JLE         cols760
 
-cols709:
+cols761:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols715
+	JGT  cols767
 
-cols714:
-	CMPB    40(AX), $0x00
-	JNE     half716
-	VMOVUPS (SI)(CX*4), Y6
-	JMP     both717
+cols766:
+	CMPB       40(AX), $0x00
+	JNE        half768
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	JMP        both769
 
-half716:
-	VPMOVZXWD (SI)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
+half768:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
 
-both717:
-	CMPB    64(AX), $0x00
-	JNE     half718
-	VMOVUPS (DI)(CX*4), Y7
-	JMP     both719
+both769:
+	CMPB       64(AX), $0x00
+	JNE        half770
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y7
+	JMP        both771
 
-half718:
-	VPMOVZXWD (DI)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
+half770:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
-both719:
+both771:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -7784,53 +8269,57 @@ both719:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R12
 	CMPQ        R12, DX
-	JLE         cols714
+	JLE         cols766
 
-cols715:
+cols767:
 	CMPQ       CX, DX
-	JGE        row720
+	JGE        row772
 	CMPB       40(AX), $0x00
-	JNE        half721
+	JNE        half773
+	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both722
+	JMP        both774
 
-half721:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R12
-	SUBQ    CX, R12
-	LEAQ    (SI)(CX*2), R14
+half773:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (SI)(CX*2), R14
 
-copy723:
+copy775:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy723
+	JNZ       copy775
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both722:
+both774:
 	CMPB       64(AX), $0x00
-	JNE        half724
+	JNE        half776
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both725
+	JMP        both777
 
-half724:
-	VPXOR   X7, X7, X7
-	VMOVDQU X7, (SP)
-	MOVQ    DX, R12
-	SUBQ    CX, R12
-	LEAQ    (DI)(CX*2), R14
+half776:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X7, X7, X7
+	VMOVDQU    X7, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (DI)(CX*2), R14
 
-copy726:
+copy778:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy726
+	JNZ       copy778
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both725:
+both777:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -7844,7 +8333,7 @@ both725:
 	VADDPS      Y6, Y2, Y2
 	VFMADD231PS Y6, Y7, Y3
 
-row720:
+row772:
 	VEXTRACTF128 $0x01, Y2, X6
 	VADDPS       X6, X2, X6
 	VPERMILPS    $0x4e, X6, X2
@@ -7864,35 +8353,39 @@ row720:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols728
+	JGT          cols780
 
-cols727:
-	CMPB    40(AX), $0x00
-	JNE     half729
-	VMOVUPS (SI)(CX*4), Y6
-	VMOVUPS 32(SI)(CX*4), Y7
-	JMP     both730
+cols779:
+	CMPB       40(AX), $0x00
+	JNE        half781
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	VMOVUPS    32(SI)(CX*4), Y7
+	JMP        both782
 
-half729:
-	VPMOVZXWD (SI)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
-	VPMOVZXWD 16(SI)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
+half781:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
-both730:
-	CMPB    64(AX), $0x00
-	JNE     half731
-	VMOVUPS (DI)(CX*4), Y8
-	VMOVUPS 32(DI)(CX*4), Y9
-	JMP     both732
+both782:
+	CMPB       64(AX), $0x00
+	JNE        half783
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y8
+	VMOVUPS    32(DI)(CX*4), Y9
+	JMP        both784
 
-half731:
-	VPMOVZXWD (DI)(CX*2), Y8
-	VPSLLD    $0x10, Y8, Y8
-	VPMOVZXWD 16(DI)(CX*2), Y9
-	VPSLLD    $0x10, Y9, Y9
+half783:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+	VPMOVZXWD  16(DI)(CX*2), Y9
+	VPSLLD     $0x10, Y9, Y9
 
-both732:
+both784:
 	VSUBPS       Y4, Y8, Y8
 	VMULPS       Y5, Y8, Y8
 	VMOVUPS      (R9)(CX*4), Y10
@@ -7908,12 +8401,12 @@ both732:
 	VFNMADD231PS Y2, Y9, Y7
 	VMULPS       Y5, Y7, Y7
 	CMPB         16(AX), $0x00
-	JNE          half733
+	JNE          half785
 	VMOVUPS      Y6, (BX)(CX*4)
 	VMOVUPS      Y7, 32(BX)(CX*4)
-	JMP          both734
+	JMP          both786
 
-half733:
+half785:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -7940,38 +8433,42 @@ half733:
 	VPACKUSDW    X7, X6, X7
 	VMOVDQU      X7, 16(BX)(CX*2)
 
-both734:
+both786:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols727
+	JLE  cols779
 
-cols728:
+cols780:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols736
+	JGT  cols790
 
-cols735:
-	CMPB    40(AX), $0x00
-	JNE     half737
-	VMOVUPS (SI)(CX*4), Y6
-	JMP     both738
+cols789:
+	CMPB       40(AX), $0x00
+	JNE        half791
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	JMP        both792
 
-half737:
-	VPMOVZXWD (SI)(CX*2), Y6
-	VPSLLD    $0x10, Y6, Y6
+half791:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
 
-both738:
-	CMPB    64(AX), $0x00
-	JNE     half739
-	VMOVUPS (DI)(CX*4), Y7
-	JMP     both740
+both792:
+	CMPB       64(AX), $0x00
+	JNE        half793
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y7
+	JMP        both794
 
-half739:
-	VPMOVZXWD (DI)(CX*2), Y7
-	VPSLLD    $0x10, Y7, Y7
+half793:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
 
-both740:
+both794:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMOVUPS      (R9)(CX*4), Y8
@@ -7980,11 +8477,11 @@ both740:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half741
+	JNE          half795
 	VMOVUPS      Y6, (BX)(CX*4)
-	JMP          both742
+	JMP          both796
 
-half741:
+half795:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -8000,57 +8497,61 @@ half741:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both742:
+both796:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols735
+	JLE  cols789
 
-cols736:
+cols790:
 	CMPQ       CX, DX
-	JGE        row743
+	JGE        row799
 	CMPB       40(AX), $0x00
-	JNE        half744
+	JNE        half800
+	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both745
+	JMP        both801
 
-half744:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R12
-	SUBQ    CX, R12
-	LEAQ    (SI)(CX*2), R14
+half800:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (SI)(CX*2), R14
 
-copy746:
+copy802:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy746
+	JNZ       copy802
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both745:
+both801:
 	CMPB       64(AX), $0x00
-	JNE        half747
+	JNE        half803
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both748
+	JMP        both804
 
-half747:
-	VPXOR   X7, X7, X7
-	VMOVDQU X7, (SP)
-	MOVQ    DX, R12
-	SUBQ    CX, R12
-	LEAQ    (DI)(CX*2), R14
+half803:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X7, X7, X7
+	VMOVDQU    X7, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (DI)(CX*2), R14
 
-copy749:
+copy805:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy749
+	JNZ       copy805
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both748:
+both804:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMASKMOVPS   (R9)(CX*4), Y0, Y4
@@ -8059,11 +8560,11 @@ both748:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half750
+	JNE          half806
 	VMASKMOVPS   Y6, Y0, (BX)(CX*4)
-	JMP          both751
+	JMP          both807
 
-half750:
+half806:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8082,25 +8583,25 @@ half750:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy752:
+copy810:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy752
+	JNZ  copy810
 
-both751:
-row743:
+both807:
+row799:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows707
+	JNZ  rows759
 	VZEROUPPER
 	RET
 
 // func softmaxAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·softmaxAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
@@ -8111,24 +8612,24 @@ TEXT ·softmaxAVX2(SB), $16-8
 	VMOVDQU 32(BX)(CX*4), Y0
 	XORQ    BX, BX
 
-rows754:
+rows812:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have755
+	JZ    have813
 	MOVL  (CX)(BX*4), SI
 
-have755:
+have813:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip756
+	JZ    skip814
 	MOVL  (CX)(SI*4), R8
 
-skip756:
+skip814:
 	MOVQ         96(AX), R9
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
@@ -8136,79 +8637,85 @@ skip756:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols758
+	JGT          cols816
 
-cols757:
-	CMPB    16(AX), $0x00
-	JNE     half759
-	VMOVUPS (DI)(CX*4), Y4
-	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both760
+cols815:
+	CMPB       16(AX), $0x00
+	JNE        half817
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y4
+	VMOVUPS    32(DI)(CX*4), Y5
+	JMP        both818
 
-half759:
-	VPMOVZXWD (DI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(DI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half817:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VPMOVZXWD  16(DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both760:
+both818:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R10
 	CMPQ   R10, DX
-	JLE    cols757
+	JLE    cols815
 
-cols758:
+cols816:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols762
+	JGT  cols820
 
-cols761:
-	CMPB    16(AX), $0x00
-	JNE     half763
-	VMOVUPS (DI)(CX*4), Y4
-	JMP     both764
+cols819:
+	CMPB       16(AX), $0x00
+	JNE        half821
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y4
+	JMP        both822
 
-half763:
-	VPMOVZXWD (DI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half821:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both764:
+both822:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R10
 	CMPQ   R10, DX
-	JLE    cols761
+	JLE    cols819
 
-cols762:
+cols820:
 	CMPQ       CX, DX
-	JGE        row765
+	JGE        row823
 	CMPB       16(AX), $0x00
-	JNE        half766
+	JNE        half824
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both767
+	JMP        both825
 
-half766:
-	VPXOR   X4, X4, X4
-	VMOVDQU X4, (SP)
-	MOVQ    DX, R10
-	SUBQ    CX, R10
-	LEAQ    (DI)(CX*2), R11
+half824:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (DI)(CX*2), R11
 
-copy768:
+copy826:
 	MOVW      -2(R11)(R10*2), CX
 	MOVW      CX, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy768
+	JNZ       copy826
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both767:
+both825:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row765:
+row823:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -8221,22 +8728,24 @@ row765:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols770
+	JGT          cols828
 
-cols769:
-	CMPB    16(AX), $0x00
-	JNE     half771
-	VMOVUPS (DI)(CX*4), Y4
-	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both772
+cols827:
+	CMPB       16(AX), $0x00
+	JNE        half829
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y4
+	VMOVUPS    32(DI)(CX*4), Y5
+	JMP        both830
 
-half771:
-	VPMOVZXWD (DI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(DI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half829:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VPMOVZXWD  16(DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both772:
+both830:
 	VSUBPS       Y2, Y4, Y4
 	VSUBPS       Y2, Y5, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -8295,24 +8804,26 @@ both772:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JLE          cols769
+	JLE          cols827
 
-cols770:
+cols828:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols774
+	JGT  cols832
 
-cols773:
-	CMPB    16(AX), $0x00
-	JNE     half775
-	VMOVUPS (DI)(CX*4), Y4
-	JMP     both776
+cols831:
+	CMPB       16(AX), $0x00
+	JNE        half833
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y4
+	JMP        both834
 
-half775:
-	VPMOVZXWD (DI)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half833:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both776:
+both834:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -8349,32 +8860,34 @@ both776:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R10
 	CMPQ         R10, DX
-	JLE          cols773
+	JLE          cols831
 
-cols774:
+cols832:
 	CMPQ       CX, DX
-	JGE        row777
+	JGE        row835
 	CMPB       16(AX), $0x00
-	JNE        half778
+	JNE        half836
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both779
+	JMP        both837
 
-half778:
-	VPXOR   X4, X4, X4
-	VMOVDQU X4, (SP)
-	MOVQ    DX, R10
-	SUBQ    CX, R10
-	LEAQ    (DI)(CX*2), R12
+half836:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (DI)(CX*2), R12
 
-copy780:
+copy838:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy780
+	JNZ       copy838
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both779:
+both837:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -8410,7 +8923,7 @@ both779:
 	VMOVUPS      Y7, (R9)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-row777:
+row835:
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X4
 	VPERMILPS    $0x4e, X4, X3
@@ -8420,118 +8933,122 @@ row777:
 	MOVQ         80(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	TESTQ        R8, R8
-	JS           unlabelled781
+	JS           unlabelled839
 	CMPB         16(AX), $0x00
-	JNE          half782
+	JNE          half840
 	VMOVSS       (DI)(R8*4), X3
-	JMP          both783
+	JMP          both841
 
-half782:
+half840:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both783:
+both841:
 	VSUBSS   X3, X1, X5
 	MOVQ     88(AX), CX
 	VMOVSS   X5, (CX)(BX*4)
 	VUCOMISS X3, X1
-	JNE      unlabelled781
+	JNE      unlabelled839
 	XORQ     CX, CX
 
-next785:
-	LEAQ    8(CX), R10
-	CMPQ    R10, DX
-	JGT     last787
-	CMPB    16(AX), $0x00
-	JNE     half788
-	VMOVUPS (DI)(CX*4), Y1
-	JMP     both789
+next843:
+	LEAQ       8(CX), R10
+	CMPQ       R10, DX
+	JGT        last845
+	CMPB       16(AX), $0x00
+	JNE        half846
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y1
+	JMP        both847
 
-half788:
-	VPMOVZXWD (DI)(CX*2), Y1
-	VPSLLD    $0x10, Y1, Y1
+half846:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y1
+	VPSLLD     $0x10, Y1, Y1
 
-both789:
+both847:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VMOVMSKPS Y1, R10
 	TESTL     R10, R10
-	JNZ       found784
+	JNZ       found842
 	ADDQ      $0x08, CX
-	JMP       next785
+	JMP       next843
 
-last787:
+last845:
 	CMPQ       CX, DX
-	JGE        end786
+	JGE        end844
 	CMPB       16(AX), $0x00
-	JNE        half790
+	JNE        half848
+	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y1
-	JMP        both791
+	JMP        both849
 
-half790:
-	VPXOR   X1, X1, X1
-	VMOVDQU X1, (SP)
-	MOVQ    DX, R10
-	SUBQ    CX, R10
-	LEAQ    (DI)(CX*2), R11
+half848:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPXOR      X1, X1, X1
+	VMOVDQU    X1, (SP)
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (DI)(CX*2), R11
 
-copy792:
+copy850:
 	MOVW      -2(R11)(R10*2), DI
 	MOVW      DI, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy792
+	JNZ       copy850
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both791:
+both849:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R10
 	TESTL     R10, R10
-	JNZ       found784
+	JNZ       found842
 	MOVQ      DX, CX
-	JMP       end786
+	JMP       end844
 
-found784:
+found842:
 	BSFL R10, R10
 	ADDQ R10, CX
 
-end786:
+end844:
 	CMPQ CX, R8
-	JNE  unlabelled781
+	JNE  unlabelled839
 	INCQ 112(AX)
 
-unlabelled781:
+unlabelled839:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip793
+	JZ           skip851
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
 	VDIVSS       X4, X1, X1
 	VBROADCASTSS X1, Y1
 	TESTQ        R8, R8
-	JS           unlabelled794
+	JS           unlabelled852
 	VMOVSS       (R9)(R8*4), X2
 	VSUBSS       X4, X2, X2
 	VMOVSS       X2, (R9)(R8*4)
 
-unlabelled794:
+unlabelled852:
 	XORQ CX, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols796
+	JGT  cols854
 
-cols795:
+cols853:
 	VMULPS  (R9)(CX*4), Y1, Y2
 	VMULPS  32(R9)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half797
+	JNE     half855
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both798
+	JMP     both856
 
-half797:
+half855:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8558,25 +9075,25 @@ half797:
 	VPACKUSDW    X3, X2, X3
 	VMOVDQU      X3, 16(DI)(CX*2)
 
-both798:
+both856:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols795
+	JLE  cols853
 
-cols796:
+cols854:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols800
+	JGT  cols860
 
-cols799:
+cols859:
 	VMULPS  (R9)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half801
+	JNE     half861
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both802
+	JMP     both862
 
-half801:
+half861:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -8592,22 +9109,22 @@ half801:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both802:
+both862:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols799
+	JLE  cols859
 
-cols800:
+cols860:
 	CMPQ       CX, DX
-	JGE        row803
+	JGE        row865
 	VMULPS     (R9)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half804
+	JNE        half866
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both805
+	JMP        both867
 
-half804:
+half866:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8626,23 +9143,23 @@ half804:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy806:
+copy870:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy806
+	JNZ  copy870
 
-both805:
-row803:
-skip793:
+both867:
+row865:
+skip851:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows754
+	JLT  rows812
 	VZEROUPPER
 	RET
 
 // func argmaxAVX2(a *byte)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    a+0(FP), AX
 	MOVQ    32(AX), DX
@@ -8655,86 +9172,92 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows807:
+rows871:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
 	VMOVAPS      Y1, Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols809
+	JGT          cols873
 
-cols808:
-	CMPB    16(AX), $0x00
-	JNE     half810
-	VMOVUPS (BX)(CX*4), Y4
-	VMOVUPS 32(BX)(CX*4), Y5
-	JMP     both811
+cols872:
+	CMPB       16(AX), $0x00
+	JNE        half874
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y4
+	VMOVUPS    32(BX)(CX*4), Y5
+	JMP        both875
 
-half810:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(BX)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half874:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VPMOVZXWD  16(BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both811:
+both875:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols808
+	JLE    cols872
 
-cols809:
+cols873:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols813
+	JGT  cols877
 
-cols812:
-	CMPB    16(AX), $0x00
-	JNE     half814
-	VMOVUPS (BX)(CX*4), Y4
-	JMP     both815
+cols876:
+	CMPB       16(AX), $0x00
+	JNE        half878
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y4
+	JMP        both879
 
-half814:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half878:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
 
-both815:
+both879:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols812
+	JLE    cols876
 
-cols813:
+cols877:
 	CMPQ       CX, DX
-	JGE        row816
+	JGE        row880
 	CMPB       16(AX), $0x00
-	JNE        half817
+	JNE        half881
+	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both818
+	JMP        both882
 
-half817:
-	VPXOR   X4, X4, X4
-	VMOVDQU X4, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R9
+half881:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X4, X4, X4
+	VMOVDQU    X4, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R9
 
-copy819:
+copy883:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy819
+	JNZ       copy883
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both818:
+both882:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row816:
+row880:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -8745,64 +9268,68 @@ row816:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next821:
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JGT     last823
-	CMPB    16(AX), $0x00
-	JNE     half824
-	VMOVUPS (BX)(CX*4), Y2
-	JMP     both825
+next885:
+	LEAQ       8(CX), R8
+	CMPQ       R8, DX
+	JGT        last887
+	CMPB       16(AX), $0x00
+	JNE        half888
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y2
+	JMP        both889
 
-half824:
-	VPMOVZXWD (BX)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
+half888:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
 
-both825:
+both889:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found820
+	JNZ       found884
 	ADDQ      $0x08, CX
-	JMP       next821
+	JMP       next885
 
-last823:
+last887:
 	CMPQ       CX, DX
-	JGE        end822
+	JGE        end886
 	CMPB       16(AX), $0x00
-	JNE        half826
+	JNE        half890
+	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both827
+	JMP        both891
 
-half826:
-	VPXOR   X2, X2, X2
-	VMOVDQU X2, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R10
+half890:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R10
 
-copy828:
+copy892:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy828
+	JNZ       copy892
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both827:
+both891:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found820
+	JNZ       found884
 	MOVQ      DX, CX
-	JMP       end822
+	JMP       end886
 
-found820:
+found884:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end822:
+end886:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -8810,12 +9337,12 @@ end822:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows807
+	JNZ     rows871
 	VZEROUPPER
 	RET
 
 // func bceAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3
+// Requires: AVX, AVX2, FMA3, MMX+
 TEXT ·bceAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
@@ -8827,272 +9354,282 @@ TEXT ·bceAVX2(SB), $16-8
 	MOVQ         (AX), BX
 	MOVQ         24(AX), SI
 	MOVQ         48(AX), DI
-	VBROADCASTSS element00000000<>+0(SB), Y1
+	VBROADCASTSS element00000000<>+0(SB), Y3
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VMOVUPD      88(AX), Y1
+	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows829:
+rows893:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols831
+	JGT  cols895
 
-cols830:
-	CMPB    16(AX), $0x00
-	JNE     half832
-	VMOVUPS (BX)(CX*4), Y2
-	JMP     both833
+cols894:
+	CMPB       16(AX), $0x00
+	JNE        half896
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y5
+	JMP        both897
 
-half832:
-	VPMOVZXWD (BX)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
+half896:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
 
-both833:
-	CMPB    40(AX), $0x00
-	JNE     half834
-	VMOVUPS (SI)(CX*4), Y3
-	JMP     both835
+both897:
+	CMPB       40(AX), $0x00
+	JNE        half898
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	JMP        both899
 
-half834:
-	VPMOVZXWD (SI)(CX*2), Y3
-	VPSLLD    $0x10, Y3, Y3
+half898:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
 
-both835:
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element3f800000<>+0(SB), Y5
-	VMAXPS       Y2, Y4, Y6
-	VFNMADD231PS Y2, Y3, Y6
-	VBROADCASTSS element80000000<>+0(SB), Y7
-	VPOR         Y7, Y2, Y7
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
-	VCMPPS       $0x05, Y8, Y7, Y9
-	VMAXPS       Y7, Y8, Y7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
-	VMULPS       Y8, Y7, Y8
-	VROUNDPS     $0x08, Y8, Y8
-	VBROADCASTSS element3f318000<>+0(SB), Y10
-	VBROADCASTSS elementb95e8083<>+0(SB), Y11
-	VFNMADD231PS Y10, Y8, Y7
-	VFNMADD231PS Y11, Y8, Y7
-	VBROADCASTSS element39500d01<>+0(SB), Y10
-	VMOVAPS      Y10, Y10
-	VBROADCASTSS element3ab60b61<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3c088889<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3f000000<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VMULPS       Y7, Y10, Y10
-	VFMADD213PS  Y7, Y7, Y10
-	VBROADCASTSS element0000007f<>+0(SB), Y7
-	VCVTPS2DQ    Y8, Y8
-	VPADDD       Y7, Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y8, Y8, Y10
-	VPAND        Y9, Y10, Y10
-	VCVTPS2PD    X6, Y7
-	VADDPD       Y7, Y1, Y1
-	VEXTRACTF128 $0x01, Y6, X6
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y6, Y1, Y1
-	VBROADCASTSD elementOne<>+0(SB), Y6
-	VCVTPS2PD    X10, Y7
-	VADDPD       Y6, Y7, Y7
-	VMULPD       88(AX), Y7, Y7
-	VMOVUPD      Y7, 88(AX)
-	VEXTRACTF128 $0x01, Y10, X7
-	VCVTPS2PD    X7, Y7
-	VADDPD       Y6, Y7, Y7
-	VMULPD       120(AX), Y7, Y7
-	VMOVUPD      Y7, 120(AX)
+both899:
+	VBROADCASTSS element00000000<>+0(SB), Y7
+	VBROADCASTSS element3f800000<>+0(SB), Y8
+	VMAXPS       Y5, Y7, Y9
+	VFNMADD231PS Y5, Y6, Y9
+	VBROADCASTSS element80000000<>+0(SB), Y10
+	VPOR         Y10, Y5, Y10
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y11
+	VCMPPS       $0x05, Y11, Y10, Y12
+	VMAXPS       Y10, Y11, Y10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y11
+	VMULPS       Y11, Y10, Y11
+	VROUNDPS     $0x08, Y11, Y11
+	VBROADCASTSS element3f318000<>+0(SB), Y13
+	VBROADCASTSS elementb95e8083<>+0(SB), Y14
+	VFNMADD231PS Y13, Y11, Y10
+	VFNMADD231PS Y14, Y11, Y10
+	VBROADCASTSS element39500d01<>+0(SB), Y13
+	VMOVAPS      Y13, Y13
+	VBROADCASTSS element3ab60b61<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3c088889<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3d2aaaab<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3e2aaaab<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3f000000<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VMULPS       Y10, Y13, Y13
+	VFMADD213PS  Y10, Y10, Y13
+	VBROADCASTSS element0000007f<>+0(SB), Y10
+	VCVTPS2DQ    Y11, Y11
+	VPADDD       Y10, Y11, Y11
+	VPSLLD       $0x17, Y11, Y11
+	VFMADD213PS  Y11, Y11, Y13
+	VPAND        Y12, Y13, Y13
+	VCVTPS2PD    X9, Y10
+	VADDPD       Y10, Y3, Y3
+	VEXTRACTF128 $0x01, Y9, X9
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y9, Y4, Y4
+	VBROADCASTSD elementOne<>+0(SB), Y9
+	VCVTPS2PD    X13, Y10
+	VADDPD       Y9, Y10, Y10
+	VMULPD       Y10, Y1, Y1
+	VEXTRACTF128 $0x01, Y13, X10
+	VCVTPS2PD    X10, Y10
+	VADDPD       Y9, Y10, Y10
+	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip836
-	VCMPPS       $0x01, Y4, Y2, Y2
-	VBLENDVPS    Y2, Y10, Y5, Y2
-	VADDPS       Y5, Y10, Y4
-	VDIVPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y2, Y2
-	VBROADCASTSS 224(AX), Y3
-	VMULPS       Y3, Y2, Y2
+	JZ           skip900
+	VCMPPS       $0x01, Y7, Y5, Y5
+	VBLENDVPS    Y5, Y13, Y8, Y5
+	VADDPS       Y8, Y13, Y7
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y6, Y5, Y5
+	VBROADCASTSS 224(AX), Y6
+	VMULPS       Y6, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half837
-	VMOVUPS      Y2, (DI)(CX*4)
-	JMP          both838
+	JNE          half901
+	VMOVUPS      Y5, (DI)(CX*4)
+	JMP          both902
 
-half837:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y5
-	VPSRLD       $0x10, Y2, Y6
-	VPAND        Y3, Y6, Y6
-	VPADDD       Y4, Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VPOR         Y5, Y2, Y2
-	VBLENDVPS    Y3, Y2, Y6, Y6
-	VPSRLD       $0x10, Y6, Y6
-	VEXTRACTI128 $0x01, Y6, X2
-	VPACKUSDW    X2, X6, X2
-	VMOVDQU      X2, (DI)(CX*2)
+half901:
+	VBROADCASTSS element00000001<>+0(SB), Y6
+	VBROADCASTSS element00007fff<>+0(SB), Y7
+	VBROADCASTSS element00400000<>+0(SB), Y8
+	VPSRLD       $0x10, Y5, Y9
+	VPAND        Y6, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VPADDD       Y5, Y9, Y9
+	VCMPPS       $0x03, Y5, Y5, Y6
+	VPOR         Y8, Y5, Y5
+	VBLENDVPS    Y6, Y5, Y9, Y9
+	VPSRLD       $0x10, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X5
+	VPACKUSDW    X5, X9, X5
+	VMOVDQU      X5, (DI)(CX*2)
 
-both838:
-skip836:
+both902:
+skip900:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols830
+	JLE  cols894
 
-cols831:
+cols895:
 	CMPQ       CX, DX
-	JGE        row839
+	JGE        row905
 	CMPB       16(AX), $0x00
-	JNE        half840
-	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both841
+	JNE        half906
+	PREFETCHT0 1536(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y5
+	JMP        both907
 
-half840:
-	VPXOR   X2, X2, X2
-	VMOVDQU X2, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (BX)(CX*2), R11
+half906:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (BX)(CX*2), R11
 
-copy842:
+copy908:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy842
-	VPMOVZXWD (SP), Y2
-	VPSLLD    $0x10, Y2, Y2
+	JNZ       copy908
+	VPMOVZXWD (SP), Y5
+	VPSLLD    $0x10, Y5, Y5
 
-both841:
+both907:
 	CMPB       40(AX), $0x00
-	JNE        half843
-	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both844
+	JNE        half909
+	PREFETCHT0 1536(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), Y0, Y6
+	JMP        both910
 
-half843:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (SI)(CX*2), R11
+half909:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (SI)(CX*2), R11
 
-copy845:
+copy911:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy845
-	VPMOVZXWD (SP), Y3
-	VPSLLD    $0x10, Y3, Y3
+	JNZ       copy911
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
 
-both844:
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element3f800000<>+0(SB), Y5
-	VMAXPS       Y2, Y4, Y6
-	VFNMADD231PS Y2, Y3, Y6
-	VBROADCASTSS element80000000<>+0(SB), Y7
-	VPOR         Y7, Y2, Y7
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
-	VCMPPS       $0x05, Y8, Y7, Y9
-	VMAXPS       Y7, Y8, Y7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
-	VMULPS       Y8, Y7, Y8
-	VROUNDPS     $0x08, Y8, Y8
-	VBROADCASTSS element3f318000<>+0(SB), Y10
-	VBROADCASTSS elementb95e8083<>+0(SB), Y11
-	VFNMADD231PS Y10, Y8, Y7
-	VFNMADD231PS Y11, Y8, Y7
-	VBROADCASTSS element39500d01<>+0(SB), Y10
-	VMOVAPS      Y10, Y10
-	VBROADCASTSS element3ab60b61<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3c088889<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3f000000<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VMULPS       Y7, Y10, Y10
-	VFMADD213PS  Y7, Y7, Y10
-	VBROADCASTSS element0000007f<>+0(SB), Y7
-	VCVTPS2DQ    Y8, Y8
-	VPADDD       Y7, Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y8, Y8, Y10
-	VPAND        Y9, Y10, Y10
-	VPAND        Y0, Y10, Y10
-	VCVTPS2PD    X6, Y7
-	VADDPD       Y7, Y1, Y1
-	VEXTRACTF128 $0x01, Y6, X6
-	VCVTPS2PD    X6, Y6
-	VADDPD       Y6, Y1, Y1
-	VBROADCASTSD elementOne<>+0(SB), Y6
-	VCVTPS2PD    X10, Y7
-	VADDPD       Y6, Y7, Y7
-	VMULPD       88(AX), Y7, Y7
-	VMOVUPD      Y7, 88(AX)
-	VEXTRACTF128 $0x01, Y10, X7
-	VCVTPS2PD    X7, Y7
-	VADDPD       Y6, Y7, Y7
-	VMULPD       120(AX), Y7, Y7
-	VMOVUPD      Y7, 120(AX)
+both910:
+	VBROADCASTSS element00000000<>+0(SB), Y7
+	VBROADCASTSS element3f800000<>+0(SB), Y8
+	VMAXPS       Y5, Y7, Y9
+	VFNMADD231PS Y5, Y6, Y9
+	VBROADCASTSS element80000000<>+0(SB), Y10
+	VPOR         Y10, Y5, Y10
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y11
+	VCMPPS       $0x05, Y11, Y10, Y12
+	VMAXPS       Y10, Y11, Y10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y11
+	VMULPS       Y11, Y10, Y11
+	VROUNDPS     $0x08, Y11, Y11
+	VBROADCASTSS element3f318000<>+0(SB), Y13
+	VBROADCASTSS elementb95e8083<>+0(SB), Y14
+	VFNMADD231PS Y13, Y11, Y10
+	VFNMADD231PS Y14, Y11, Y10
+	VBROADCASTSS element39500d01<>+0(SB), Y13
+	VMOVAPS      Y13, Y13
+	VBROADCASTSS element3ab60b61<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3c088889<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3d2aaaab<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3e2aaaab<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VBROADCASTSS element3f000000<>+0(SB), Y14
+	VFMADD213PS  Y14, Y10, Y13
+	VMULPS       Y10, Y13, Y13
+	VFMADD213PS  Y10, Y10, Y13
+	VBROADCASTSS element0000007f<>+0(SB), Y10
+	VCVTPS2DQ    Y11, Y11
+	VPADDD       Y10, Y11, Y11
+	VPSLLD       $0x17, Y11, Y11
+	VFMADD213PS  Y11, Y11, Y13
+	VPAND        Y12, Y13, Y13
+	VPAND        Y0, Y13, Y13
+	VCVTPS2PD    X9, Y10
+	VADDPD       Y10, Y3, Y3
+	VEXTRACTF128 $0x01, Y9, X9
+	VCVTPS2PD    X9, Y9
+	VADDPD       Y9, Y4, Y4
+	VBROADCASTSD elementOne<>+0(SB), Y9
+	VCVTPS2PD    X13, Y10
+	VADDPD       Y9, Y10, Y10
+	VMULPD       Y10, Y1, Y1
+	VEXTRACTF128 $0x01, Y13, X10
+	VCVTPS2PD    X10, Y10
+	VADDPD       Y9, Y10, Y10
+	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip846
-	VCMPPS       $0x01, Y4, Y2, Y2
-	VBLENDVPS    Y2, Y10, Y5, Y2
-	VADDPS       Y5, Y10, Y4
-	VDIVPS       Y4, Y2, Y2
-	VSUBPS       Y3, Y2, Y2
-	VBROADCASTSS 224(AX), Y3
-	VMULPS       Y3, Y2, Y2
+	JZ           skip912
+	VCMPPS       $0x01, Y7, Y5, Y5
+	VBLENDVPS    Y5, Y13, Y8, Y5
+	VADDPS       Y8, Y13, Y7
+	VDIVPS       Y7, Y5, Y5
+	VSUBPS       Y6, Y5, Y5
+	VBROADCASTSS 224(AX), Y6
+	VMULPS       Y6, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half847
-	VMASKMOVPS   Y2, Y0, (DI)(CX*4)
-	JMP          both848
+	JNE          half913
+	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
+	JMP          both914
 
-half847:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y5
-	VPSRLD       $0x10, Y2, Y6
-	VPAND        Y3, Y6, Y6
-	VPADDD       Y4, Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VPOR         Y5, Y2, Y2
-	VBLENDVPS    Y3, Y2, Y6, Y6
-	VPSRLD       $0x10, Y6, Y6
-	VEXTRACTI128 $0x01, Y6, X2
-	VPACKUSDW    X2, X6, X2
-	VMOVDQU      X2, (SP)
+half913:
+	VBROADCASTSS element00000001<>+0(SB), Y6
+	VBROADCASTSS element00007fff<>+0(SB), Y7
+	VBROADCASTSS element00400000<>+0(SB), Y8
+	VPSRLD       $0x10, Y5, Y9
+	VPAND        Y6, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VPADDD       Y5, Y9, Y9
+	VCMPPS       $0x03, Y5, Y5, Y6
+	VPOR         Y8, Y5, Y5
+	VBLENDVPS    Y6, Y5, Y9, Y9
+	VPSRLD       $0x10, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X5
+	VPACKUSDW    X5, X9, X5
+	VMOVDQU      X5, (SP)
 	MOVQ         DX, R9
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy849:
+copy917:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy849
+	JNZ  copy917
 
-both848:
-skip846:
-row839:
+both914:
+skip912:
+row905:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows829
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPD       X0, X1, X0
+	JNZ          rows893
+	VMOVUPD      Y1, 88(AX)
+	VMOVUPD      Y2, 120(AX)
+	VADDPD       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X0
+	VADDPD       X0, X3, X0
 	VPERMILPD    $0x01, X0, X1
 	VADDSD       X0, X1, X0
 	VADDSD       216(AX), X0, X0
@@ -9117,9 +9654,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols851
+	JGT     cols919
 
-cols850:
+cols918:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -9149,11 +9686,11 @@ cols850:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols850
+	JLE          cols918
 
-cols851:
+cols919:
 	CMPQ         CX, DX
-	JGE          row852
+	JGE          row920
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -9181,7 +9718,7 @@ cols851:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row852:
+row920:
 	VZEROUPPER
 	RET
 
@@ -9200,76 +9737,76 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols854
+	JGT     cols922
 
-cols853:
+cols921:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip855
+	JZ           skip923
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first856
+	JNE          first924
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first856:
+first924:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain857
+	JEQ         plain925
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved858
+	JMP         moved926
 
-plain857:
+plain925:
 	VMOVAPS Y4, Y2
 
-moved858:
-skip855:
+moved926:
+skip923:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols853
+	JLE          cols921
 
-cols854:
+cols922:
 	CMPQ         CX, DX
-	JGE          row859
+	JGE          row927
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip860
+	JZ           skip928
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first861
+	JNE          first929
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first861:
+first929:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain862
+	JEQ         plain930
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved863
+	JMP         moved931
 
-plain862:
+plain930:
 	VMOVAPS Y4, Y2
 
-moved863:
-skip860:
+moved931:
+skip928:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row859:
+row927:
 	VZEROUPPER
 	RET

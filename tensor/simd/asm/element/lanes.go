@@ -216,6 +216,10 @@ func makeTables() {
 		}
 		DATA(i*4, v)
 	}
+	upperHalves = GLOBL("elementUpper", 16|8)
+	for i := range 32 {
+		DATA(i*2, U16(2*i+1))
+	}
 	columns64 = GLOBL("elementNumbers", 16|8)
 	for i := range 64 {
 		DATA(i*4, U32(i))
@@ -311,14 +315,27 @@ func (k *kernel) cell(p reg.Register, size, n int) Mem {
 	return Mem{Base: p, Index: k.j, Scale: uint8(size), Disp: n * k.lanes * size}
 }
 
+// ahead is how many bytes ahead of a read its cache line is asked for: what a core
+// reads while memory answers. Loops that compute much look too short a way ahead by
+// themselves.
+const ahead = 1536
+
+func (k *kernel) prefetch(p reg.GPVirtual, size, n int) {
+	for line := 0; line < n*k.lanes*size; line += 64 {
+		PREFETCHT0(Mem{Base: p, Index: k.j, Scale: uint8(size), Disp: ahead + line})
+	}
+}
+
 // read loads n vectors from column j of a row of a block.
 func (k *kernel) read(block string, p reg.GPVirtual, n int, rest bool) []vec {
 	v := k.regs(n)
 	k.either(block, func() {
+		k.prefetch(p, 4, n)
 		for i := range v {
 			k.readFloats(k.cell(p, 4, i), v[i], rest)
 		}
 	}, func() {
+		k.prefetch(p, 2, n)
 		for i := range v {
 			k.readHalves(p, i, v[i], rest)
 			VPSLLD(Imm(16), v[i], v[i])
@@ -382,9 +399,7 @@ func (k *kernel) write(block string, p reg.GPVirtual, v []vec, rest bool) {
 			k.writeFloats(v[i], k.cell(p, 4, i), rest)
 		}
 	}, func() {
-		for i, h := range k.rounded(v) {
-			k.writeHalves(h, p, i, rest)
-		}
+		k.writeRounded(p, v, rest)
 	})
 }
 
@@ -398,6 +413,59 @@ func (k *kernel) writeFloats(v vec, m Mem, rest bool) {
 		VMASKMOVPS(v, k.tailY, m)
 	}
 }
+
+// writeRounded rounds and stores. Pairs of vectors without a NaN take a shorter way:
+// the upper halves of both go to one vector.
+func (k *kernel) writeRounded(p reg.GPVirtual, v []vec, rest bool) {
+	slow, done := label("nan"), label("stored")
+	pairs := k.zmm && len(v)%2 == 0
+	if pairs {
+		k.anyNaN(v)
+		JNE(LabelRef(slow))
+		k.writePairs(p, v)
+		JMP(LabelRef(done))
+		Label(slow)
+	}
+	for i, h := range k.rounded(v) {
+		k.writeHalves(h, p, i, rest)
+	}
+	if pairs {
+		Label(done)
+	}
+}
+
+// anyNaN clears the zero flag when a lane is a NaN.
+func (k *kernel) anyNaN(v []vec) {
+	found := K()
+	VCMPPS(U8(unordered), v[0], v[1], found)
+	for i := 2; i < len(v); i += 2 {
+		more := K()
+		VCMPPS(U8(unordered), v[i], v[i+1], more)
+		KORW(more, found, found)
+	}
+	KORTESTW(found, found)
+}
+
+// writePairs: adding 0x7fff, or 0x8000 to odd ones, rounds the upper half to nearest even.
+func (k *kernel) writePairs(p reg.GPVirtual, v []vec) {
+	bit, low, high := k.all(bits(0x10000)), k.all(bits(0x7fff)), k.all(bits(0x8000))
+	upper := k.reg()
+	VMOVDQU32(upperHalves, upper)
+	for i := 0; i < len(v); i += 2 {
+		h := k.regs(2)
+		for s := range h {
+			odd := K()
+			VPTESTMD(bit, v[i+s], odd)
+			VPADDD(low, v[i+s], h[s])
+			VPADDD(high, v[i+s], odd, h[s])
+		}
+		VPERMT2W(h[1], upper, h[0])
+		VMOVDQU32(h[0], k.cell(p, 2, i))
+	}
+}
+
+// upperHalves chooses the upper words of two vectors.
+var upperHalves Mem
 
 // rounded is x as bfloat16 in the low half of each lane: to nearest even, NaN kept.
 func (k *kernel) rounded(x []vec) []vec {

@@ -332,8 +332,11 @@ func bceKernel(zmm bool) {
 		return w
 	}
 	size := k.lanes * 4
-	product := []Mem{k.field("Product"), k.field("Product").Offset(size)}
-	linear := k.zero()
+	kept := []Mem{k.field("Product"), k.field("Product").Offset(size)}
+	product, linear := k.regs(2), []vec{k.zero(), k.zero()}
+	for h, p := range product {
+		VMOVUPD(kept[h], p)
+	}
 	k.rows(map[string]reg.GPVirtual{"X": x, "T": t, "Dst": dst}, func() {
 		k.columnsBy(1, func(_ int, rest bool) {
 			v, y := k.read("X", x, 1, rest)[0], k.read("T", t, 1, rest)[0]
@@ -352,15 +355,15 @@ func bceKernel(zmm bool) {
 			if rest {
 				k.keep(k.tail(), e)
 			}
-			VADDPD(half(term, false), linear, linear)
-			VADDPD(half(term, true), linear, linear)
+			for h, l := range linear {
+				VADDPD(half(term, h == 1), l, l)
+			}
 			ones := k.reg()
 			k.spread64(ones)
 			for h, p := range product {
 				w := half(e, h == 1)
 				VADDPD(ones, w, w)
-				VMULPD(p, w, w)
-				VMOVUPD(w, p)
+				VMULPD(w, p, p)
 			}
 			k.ifPointer("Dst.Data", func(reg.GPVirtual) {
 				up, down := k.reg(), k.reg()
@@ -373,7 +376,11 @@ func bceKernel(zmm bool) {
 			})
 		})
 	})
-	k.sumDoubles(linear, k.field("Linear"))
+	for h, p := range product {
+		VMOVUPD(p, kept[h])
+	}
+	VADDPD(linear[1], linear[0], linear[0])
+	k.sumDoubles(linear[0], k.field("Linear"))
 	k.end()
 }
 
