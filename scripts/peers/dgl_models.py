@@ -17,6 +17,10 @@ def versions():
     return {"torch": torch.__version__, "dgl": dgl.__version__}
 
 
+def form(_):
+    return "dgl"
+
+
 def graph_for(folder, spec):
     source, target = torch.from_numpy(folder.sources()).int(), torch.from_numpy(folder.destinations()).int()
     graph = dgl.graph((source, target), num_nodes=folder.nodes)

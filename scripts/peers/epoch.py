@@ -63,7 +63,7 @@ def main():
         "framework": args.framework, "versions": framework.versions(), "data": data.path.name,
         "vertices": data.nodes, "edges": data.edges, "model": args.model, "layers": args.layers,
         "hidden": args.hidden, "heads": args.heads if args.model == "gat" else None,
-        "adjacency": args.adjacency or getattr(framework, "FASTEST", {}).get(args.model, "dgl"),
+        "adjacency": framework.form(args),
         "allocator": args.allocator, "threads": args.threads,
         "median_epoch_seconds": statistics.median(seconds[args.warmup:]),
         "epoch_seconds": seconds[args.warmup:], "warmup_seconds": seconds[:args.warmup], "loss": losses,

@@ -21,7 +21,8 @@ def parser(doc):
     p.add_argument("--attention-dropout", type=float, default=0.0, help="on gat's edge weights")
     p.add_argument("--lr", type=float, default=0.01, help="of Adam")
     p.add_argument("--row-normalise", action="store_true", help="divide each feature row by its sum")
-    p.add_argument("--adjacency", choices=["csr", "sparse", "coo"], help="PyG only; the fastest by default")
+    p.add_argument("--adjacency", choices=["csr", "cached", "coo"],
+                   help="PyG only: how the graph is held (see pyg_models.py); the fastest by default")
     p.add_argument("--allocator", choices=["huge", "plain"], default="huge",
                    help="huge asks glibc for huge pages, which speeds the peers up; plain is what they get untouched")
     p.add_argument("--threads", type=int, default=2)
@@ -34,6 +35,8 @@ def prepare(args):
     args.hidden = args.hidden or (128 if args.model == "gat" else 256)
     if args.model == "gat" and args.hidden % args.heads:
         sys.exit(f"--hidden {args.hidden} is not a multiple of --heads {args.heads}; it counts all heads together")
+    if args.model == "gat" and args.adjacency == "cached":
+        sys.exit("--adjacency cached multiplies by fixed weights, which gat has not; use coo or csr")
     want = {"OMP_NUM_THREADS": str(args.threads), "MKL_NUM_THREADS": str(args.threads)}
     if args.allocator == "huge":
         want["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"  # read by the loader, hence the fresh start
