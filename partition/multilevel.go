@@ -1,0 +1,137 @@
+package partition
+
+import (
+	"context"
+
+	"starling/rng"
+)
+
+// Multilevel cuts a graph into parts by coarsening it, cutting the coarsest graph,
+// and refining the cut level by level on the way back.
+//
+//	cluster   multilevel_cluster.go   size-constrained label propagation
+//	contract  multilevel_contract.go
+//	cut       multilevel_bisect.go    recursive bisection, several tries
+//	refine    multilevel_jet.go, multilevel_fm.go
+//	balance   multilevel_balance.go
+//
+// It is parallel in every stage that touches the large graphs, and its result is a
+// function of the problem and the seed.
+func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
+	n := p.Graph.Nodes()
+	parts := make([]uint32, n)
+	if n == 0 {
+		return parts, nil
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if p.Parts == 1 {
+		return parts, nil
+	}
+	l := newLoads(p)
+	mem := &mlMemory{}
+	defer mem.freeAll()
+	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts}
+	g := m.newMLGraph(p, l.constraints)
+	m.limit, m.shrink = l.limit, 16
+	if g.skewed() {
+		m.shrink = 1 << 20
+	}
+	part := m.run(g)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for v := range parts {
+		parts[v] = uint32(part[v])
+	}
+	return parts, settle(ctx, p, parts, l.of(parts))
+}
+
+// skewed tells whether some degrees are far above the mean.
+func (g *mlGraph) skewed() bool {
+	most := 0
+	for v := range uint32(g.n) {
+		most = max(most, g.degree(v))
+	}
+	return int64(most)*int64(g.n) > 8*g.off[g.n]
+}
+
+// mlPartition is one run of Multilevel.
+type mlPartition struct {
+	*mlRun
+	p     *Problem
+	k     int
+	limit []int64 // by constraint
+	// shrink bounds the vertices that become one in a step of coarsening. Where
+	// degrees vary much, whole communities collapse at once, and should; a mesh has
+	// none, and loses its shape unless it shrinks gently.
+	shrink int64
+}
+
+func (m *mlPartition) progress(stage string, done, total int) {
+	if m.p.Progress != nil {
+		m.p.Progress(stage, int64(done), int64(total))
+	}
+}
+
+// run is the multilevel scheme.
+func (m *mlPartition) run(g *mlGraph) []uint16 {
+	var levels []mlLevel
+	for m.ctx.Err() == nil {
+		coarse, level, ok := m.coarsen(g, len(levels))
+		if !ok {
+			break
+		}
+		levels = append(levels, level)
+		g = coarse
+		m.progress("coarsen", len(levels), len(levels))
+	}
+	part := m.initial(g, m.k, m.limit, 4)
+	part = m.refine(g, part, len(levels) == 0)
+	for i := len(levels) - 1; i >= 0; i-- {
+		g.free(m.mlRun)
+		g = levels[i].fine
+		part = m.refine(g, m.project(levels[i], part), i == 0)
+		m.progress("refine", len(levels)-i, len(levels))
+	}
+	return part
+}
+
+// coarsen makes the next level, unless the graph is small already or will not shrink.
+func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
+	if g.n <= m.coarsest() {
+		return nil, mlLevel{}, false
+	}
+	most := make([]int64, g.con)
+	for c, sum := range g.totals() {
+		most[c] = max(min(m.limit[c]/20, sum*m.shrink/int64(g.n)), 1)
+	}
+	label := m.cluster(g, most, nil, 2, m.key.Fold(uint64(level)))
+	coarse, l := m.contract(g, label)
+	if coarse.n > g.n*19/20 {
+		coarse.free(m.mlRun)
+		mlFree(m.mem, label)
+		return nil, mlLevel{}, false
+	}
+	return coarse, l, true
+}
+
+// coarsest is how many vertices are few enough to be cut by bisection.
+func (m *mlPartition) coarsest() int { return max(40*m.k, 2000) }
+
+// refine improves a partition of one level.
+func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
+	s := newMLState(g, m.k, part, mlSpread(m.limit, m.k))
+	hold := 0.75
+	if finest {
+		hold = 0.25
+	}
+	j := m.newJet(s, hold)
+	j.refine(40, 3)
+	j.free()
+	if g.n*m.k <= mlTable && g.off[g.n] <= mlTable {
+		newMLFM(s).refine(3, mlPatience(g.n))
+	}
+	return s.part
+}

@@ -1,0 +1,299 @@
+package partition_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"starling/dataset"
+	"starling/graph"
+	"starling/partition"
+)
+
+// The comparison with gpmetis. It takes minutes, so it only runs when asked for:
+//
+//	go test ./partition -run '^$' -bench Multilevel -benchtime 1x
+//
+// STARLING_BENCH_DIR keeps the generated graphs between runs; STARLING_BENCH_GRAPHS
+// (block,rmat,mesh), STARLING_BENCH_PARTS (4,16,64) and STARLING_BENCH_SEEDS (3)
+// choose a part of it. Every run is a process of its own, so that its peak memory
+// is its own. Ratios are ours over gpmetis's, best of the seeds.
+func BenchmarkMultilevel(b *testing.B) {
+	metis, err := exec.LookPath("gpmetis")
+	if err != nil {
+		b.Skip("gpmetis is not installed: apt-get install metis")
+	}
+	seeds, _ := strconv.Atoi(benchEnv("STARLING_BENCH_SEEDS", "3"))
+	for _, name := range strings.Split(benchEnv("STARLING_BENCH_GRAPHS", "block,rmat,mesh"), ",") {
+		g := prepareBench(b, name)
+		for _, k := range strings.Split(benchEnv("STARLING_BENCH_PARTS", "4,16,64"), ",") {
+			b.Run(fmt.Sprintf("graph=%s/parts=%s", name, k), func(b *testing.B) {
+				var ours, theirs benchResult
+				for b.Loop() {
+					for seed := 1; seed <= seeds; seed++ {
+						ours.best(runOurs(b, g, k, seed))
+						theirs.best(runGpmetis(b, metis, g, k, seed))
+					}
+				}
+				ours.report(b, theirs)
+			})
+		}
+	}
+}
+
+// benchResult is what one run gave, or the best of several.
+type benchResult struct {
+	Cut, Volume int64
+	Imbalance   float64
+	Seconds     float64
+	RSS         int64 // bytes
+	runs        int
+}
+
+func (r *benchResult) best(o benchResult) {
+	if r.runs++; r.runs == 1 {
+		o.runs = 1
+		*r = o
+		return
+	}
+	r.Cut, r.Volume = min(r.Cut, o.Cut), min(r.Volume, o.Volume)
+	r.Imbalance, r.RSS = max(r.Imbalance, o.Imbalance), max(r.RSS, o.RSS)
+	r.Seconds = min(r.Seconds, o.Seconds)
+}
+
+func (r benchResult) report(b *testing.B, than benchResult) {
+	b.Logf("ours    cut %9d  volume %9d  imbalance %.4f  %7.3f s  %5d MiB", r.Cut, r.Volume, r.Imbalance, r.Seconds, r.RSS>>20)
+	b.Logf("gpmetis cut %9d  volume %9d  imbalance %.4f  %7.3f s  %5d MiB", than.Cut, than.Volume, than.Imbalance, than.Seconds, than.RSS>>20)
+	b.ReportMetric(float64(r.Cut)/float64(than.Cut), "cut-ratio")
+	b.ReportMetric(float64(r.Volume)/float64(than.Volume), "volume-ratio")
+	b.ReportMetric(r.Seconds/than.Seconds, "time-ratio")
+	b.ReportMetric(float64(r.RSS)/float64(than.RSS), "memory-ratio")
+	b.ReportMetric(r.Imbalance, "imbalance")
+	b.ReportMetric(0, "ns/op")
+}
+
+func benchEnv(name, otherwise string) string {
+	if s := os.Getenv(name); s != "" {
+		return s
+	}
+	return otherwise
+}
+
+// benchGraph is a graph in both forms.
+type benchGraph struct{ dir, metis string }
+
+func (g benchGraph) open(tb testing.TB) *graph.CSR {
+	if g.dir == "" {
+		return readMetis(tb, g.metis)
+	}
+	d, err := graph.Open(g.dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d.Graph
+}
+
+func meshFile() string {
+	return filepath.Join(benchEnv("STARLING_DATA", "../../shared/data"), "metis", "4elt.graph")
+}
+
+// prepareBench generates a graph, unless it is there from an earlier run.
+func prepareBench(b *testing.B, name string) benchGraph {
+	if name == "mesh" {
+		if _, err := os.Stat(meshFile()); err != nil {
+			b.Skipf("no mesh: %v; set STARLING_DATA", err)
+		}
+		return benchGraph{metis: meshFile()}
+	}
+	root := os.Getenv("STARLING_BENCH_DIR")
+	if root == "" {
+		root = b.TempDir()
+	}
+	g := benchGraph{dir: filepath.Join(root, name), metis: filepath.Join(root, name+".graph")}
+	if _, err := os.Stat(g.metis); err == nil {
+		return g
+	}
+	p := dataset.DefaultParams()
+	p.Nodes, p.Edges, p.Features, p.Classes, p.Overwrite = 1_000_000, 20_000_000, 0, 0, true
+	kind := "rmat"
+	switch name {
+	case "block":
+		kind, p.Communities, p.Classes, p.Homophily = "sbm", 1000, 1000, 0.8
+	case "rmat":
+		p.Nodes = 1 << 20
+	case "rmat100": // 100 million edges, ours only
+		p.Nodes, p.Edges = 1<<23, 200_000_000
+	case "block100":
+		kind, p.Nodes, p.Edges, p.Communities, p.Classes, p.Homophily = "sbm", 10_000_000, 200_000_000, 10_000, 1000, 0.8
+	default:
+		b.Fatalf("no graph is called %q", name)
+	}
+	if _, err := dataset.Generate(kind, p, g.dir); err != nil {
+		b.Fatal(err)
+	}
+	if !strings.HasSuffix(name, "100") {
+		writeMetis(b, benchGraph{dir: g.dir}.open(b), g.metis)
+	}
+	return g
+}
+
+func writeMetis(tb testing.TB, g *graph.CSR, file string) {
+	f, err := os.Create(file + ".new")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	fmt.Fprintln(w, g.Nodes(), g.Edges()/2)
+	var line []byte
+	for v := range g.Nodes() {
+		line = line[:0]
+		for _, u := range g.Neighbors(uint32(v)) {
+			line = append(strconv.AppendUint(line, uint64(u)+1, 10), ' ')
+		}
+		w.Write(append(line, '\n'))
+	}
+	if err := w.Flush(); err != nil {
+		tb.Fatal(err)
+	}
+	f.Close()
+	if err := os.Rename(file+".new", file); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// readMetis reads an unweighted graph in METIS's text form.
+func readMetis(tb testing.TB, file string) *graph.CSR {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	lines := bytes.Split(raw, []byte("\n"))
+	n, _ := strconv.Atoi(string(bytes.Fields(lines[0])[0]))
+	g := &graph.CSR{Indptr: make([]int64, 1, n+1)}
+	for _, line := range lines[1 : n+1] {
+		for _, word := range bytes.Fields(line) {
+			u, err := strconv.Atoi(string(word))
+			if err != nil {
+				tb.Fatal(err)
+			}
+			g.Indices = append(g.Indices, uint32(u-1))
+		}
+		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+	}
+	return g
+}
+
+// measure is the slow recount of a partition of a symmetric graph.
+func measure(g *graph.CSR, parts []uint32, k int) (r benchResult) {
+	weight := make([]int64, k)
+	seen := make([]int, k) // by part: the last vertex that was counted as remote there, plus one
+	for v, p := range parts {
+		weight[p]++
+		seen[p] = v + 1
+		for _, u := range g.Neighbors(uint32(v)) {
+			q := parts[u]
+			if q == p {
+				continue
+			}
+			r.Cut++
+			if seen[q] != v+1 {
+				seen[q] = v + 1
+				r.Volume++
+			}
+		}
+	}
+	r.Cut /= 2
+	for _, w := range weight {
+		r.Imbalance = max(r.Imbalance, float64(w)*float64(k)/float64(max(len(parts), 1)))
+	}
+	return r
+}
+
+func runOurs(b *testing.B, g benchGraph, k string, seed int) (r benchResult) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMultilevelBenchRun$", "-test.v")
+	cmd.Env = append(os.Environ(), "STARLING_BENCH_RUN="+strings.Join([]string{g.dir, g.metis, k, strconv.Itoa(seed)}, ","))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	_, line, _ := bytes.Cut(out, []byte("RESULT "))
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	if err := json.Unmarshal(line, &r); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	if os.Getenv("STARLING_BENCH_VERBOSE") != "" {
+		b.Logf("%s", out)
+	}
+	return r
+}
+
+// TestMultilevelBenchRun is the process that runOurs starts.
+func TestMultilevelBenchRun(t *testing.T) {
+	args := strings.Split(os.Getenv("STARLING_BENCH_RUN"), ",")
+	if len(args) != 4 {
+		t.Skip("part of BenchmarkMultilevel")
+	}
+	g := benchGraph{args[0], args[1]}.open(t)
+	k, _ := strconv.Atoi(args[2])
+	seed, _ := strconv.ParseUint(args[3], 10, 64)
+	p := &partition.Problem{Graph: g, Parts: k, Seed: seed, Constraints: []partition.Constraint{{Name: "vertices", Tolerance: 0.03}}}
+	start := time.Now()
+	parts, err := partition.Multilevel(context.Background(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds := time.Since(start).Seconds()
+	var usage syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
+	r := measure(g, parts, k)
+	r.Seconds, r.RSS = seconds, usage.Maxrss<<10
+	line, _ := json.Marshal(r)
+	fmt.Printf("RESULT %s\n", line)
+}
+
+var gpmetisTime = regexp.MustCompile(`Partitioning:\s+([0-9.]+) sec`)
+
+func runGpmetis(b *testing.B, metis string, g benchGraph, k string, seed int) benchResult {
+	link := filepath.Join(b.TempDir(), "g") // gpmetis writes beside its input
+	if err := os.Symlink(absolute(b, g.metis), link); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(metis, "-seed="+strconv.Itoa(seed), "-ufactor=30", link, k)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	words, err := os.ReadFile(link + ".part." + k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var parts []uint32
+	for _, w := range bytes.Fields(words) {
+		p, _ := strconv.ParseUint(string(w), 10, 32)
+		parts = append(parts, uint32(p))
+	}
+	n, _ := strconv.Atoi(k)
+	r := measure(g.open(b), parts, n)
+	r.Seconds, _ = strconv.ParseFloat(string(gpmetisTime.FindSubmatch(out)[1]), 64)
+	r.RSS = cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	return r
+}
+
+func absolute(tb testing.TB, file string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return abs
+}

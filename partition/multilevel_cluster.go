@@ -1,0 +1,265 @@
+package partition
+
+import (
+	"math/bits"
+
+	"starling/rng"
+)
+
+// Coarsening by size-constrained label propagation: every vertex joins the cluster
+// it has most edge weight to, as long as that one stays below a cap.
+//
+// H. Meyerhenke, P. Sanders, C. Schulz: Partitioning complex networks via
+// size-constrained clustering, 2014; L. Gottesbüren et al.: Deep multilevel graph
+// partitioning, 2021 (two-hop clusters).
+//
+// Vertices go in groups, low degrees first. A group decides together, from the
+// state before it, and its moves are then made one after the other; so nothing
+// depends on threads, and groups are small enough that few neighbours decide at once.
+
+// mlNone is the cluster of no vertex.
+const mlNone = ^uint32(0)
+
+type mlClustering struct {
+	r      *mlRun
+	g      *mlGraph
+	cap    []int64  // by constraint
+	within []uint16 // if not nil, only vertices equal here may meet
+	label  []uint32
+	count  []uint32 // by cluster
+	load   []int64  // by cluster and constraint; nil: the same as count
+	key    rng.Key
+}
+
+// cluster returns the cluster of every vertex, named by one of its vertices.
+func (r *mlRun) cluster(g *mlGraph, cap []int64, within []uint16, rounds int, key rng.Key) []uint32 {
+	c := &mlClustering{r: r, g: g, cap: cap, within: within, key: key}
+	c.start()
+	order, groups := c.order()
+	want := mlMake[uint32](r.mem, g.n)
+	for round := range rounds {
+		moved := 0
+		for i := range len(groups) - 1 {
+			moved += c.group(order[groups[i]:groups[i+1]], want, key.Fold(uint64(round)))
+		}
+		if moved < g.n/20 || r.ctx.Err() != nil {
+			break
+		}
+	}
+	c.twoHop(want)
+	mlFree(r.mem, want)
+	mlFree(r.mem, order)
+	mlFree(r.mem, c.load)
+	mlFree(r.mem, c.count)
+	return c.label
+}
+
+func (c *mlClustering) start() {
+	n := c.g.n
+	c.label = mlMake[uint32](c.r.mem, n)
+	for v := range c.label {
+		c.label[v] = uint32(v)
+	}
+	c.count = mlMake[uint32](c.r.mem, n)
+	for v := range c.count {
+		c.count[v] = 1
+	}
+	c.load = mlMake[int64](c.r.mem, len(c.g.vw))
+	copy(c.load, c.g.vw)
+}
+
+// order sorts vertices into groups: by the magnitude of the degree, and at random
+// into about equal groups within one. Vertices without edges are left out.
+func (c *mlClustering) order() (order []uint32, groups []int) {
+	const magnitudes = 34
+	size := max(c.g.n/32, 512)
+	var in [magnitudes]int
+	for v := range uint32(c.g.n) {
+		in[bits.Len(uint(c.g.degree(v)))]++
+	}
+	var first, slots [magnitudes]int
+	all := 0
+	for m := 1; m < magnitudes; m++ {
+		first[m], slots[m] = all, (in[m]+size-1)/size
+		all += slots[m]
+	}
+	key := c.key.Fold(1 << 32)
+	slotOf := func(v uint32) int {
+		m := bits.Len(uint(c.g.degree(v)))
+		if slots[m] <= 1 {
+			return first[m]
+		}
+		return first[m] + key.IntN(uint64(v), slots[m])
+	}
+	groups = make([]int, all+1)
+	for v := range uint32(c.g.n) {
+		if c.g.degree(v) > 0 {
+			groups[slotOf(v)+1]++
+		}
+	}
+	for i := range all {
+		groups[i+1] += groups[i]
+	}
+	next := append([]int(nil), groups...)
+	order = mlMake[uint32](c.r.mem, c.g.n)
+	for v := range uint32(c.g.n) {
+		if c.g.degree(v) > 0 {
+			i := slotOf(v)
+			order[next[i]] = v
+			next[i]++
+		}
+	}
+	return order[:groups[all]], groups
+}
+
+// group lets some vertices choose, then moves them; it returns how many moved.
+func (c *mlClustering) group(vs, want []uint32, key rng.Key) (moved int) {
+	c.r.each(len(vs), 256, func(s *mlScratch, _, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			want[i] = c.choose(s, vs[i], key)
+		}
+	})
+	for i, v := range vs {
+		if to := want[i]; to != c.label[v] && c.move(v, to) {
+			moved++
+		}
+	}
+	return moved
+}
+
+// rate sums the weight of v's edges by cluster.
+func (c *mlClustering) rate(s *mlScratch, v uint32) {
+	lo, hi := c.g.off[v], c.g.off[v+1]
+	t := &s.rating
+	t.reset(int(hi - lo))
+	keys := t.gather(c.g.adj[lo:hi], c.label)
+	if c.g.w == nil {
+		t.addOnes(keys)
+	} else {
+		t.addAll(keys, c.g.w[lo:hi])
+	}
+}
+
+// choose is the cluster v has most weight to among those with room; its own
+// always has. Equals are told apart at random, but nothing is left for an equal.
+func (c *mlClustering) choose(s *mlScratch, v uint32, key rng.Key) uint32 {
+	c.rate(s, v)
+	t := &s.rating
+	own := c.label[v]
+	best, bestW := own, t.get(own)
+	salt, bestTie := uint32(key.Uint64(uint64(v)))|1, uint32(1)<<31
+	for _, i := range t.used {
+		slot := t.slot[i]
+		w, l := uint32(slot), uint32(slot>>32)-1
+		t.slot[i] = 0
+		if w < bestW || l == own {
+			continue
+		}
+		tie := l * salt >> 1
+		if w == bestW && tie >= bestTie {
+			continue
+		}
+		if w == bestW && best == own || !c.room(v, l) {
+			continue
+		}
+		best, bestW, bestTie = l, w, tie
+	}
+	t.used = t.used[:0]
+	return best
+}
+
+// room tells whether v fits into cluster l.
+func (c *mlClustering) room(v, l uint32) bool {
+	if c.within != nil && c.within[v] != c.within[l] {
+		return false
+	}
+	if c.g.vw == nil {
+		return int64(c.count[l]) < c.cap[0]
+	}
+	n := c.g.con
+	for k, most := range c.cap {
+		if w := c.g.vw[int(v)*n+k]; w > 0 && c.load[int(l)*n+k]+w > most {
+			return false
+		}
+	}
+	return true
+}
+
+// move puts v into cluster l, unless that has filled or emptied meanwhile.
+func (c *mlClustering) move(v, l uint32) bool {
+	if c.count[l] == 0 || !c.room(v, l) {
+		return false
+	}
+	from := c.label[v]
+	c.label[v] = l
+	c.count[from]--
+	c.count[l]++
+	if c.g.vw == nil {
+		return true
+	}
+	n := c.g.con
+	for k := range n {
+		w := c.g.vw[int(v)*n+k]
+		c.load[int(from)*n+k] -= w
+		c.load[int(l)*n+k] += w
+	}
+	return true
+}
+
+// twoHop joins vertices that are still alone with others that would like to join
+// the same cluster: leaves of a hub whose cluster is full, above all. Vertices
+// without edges are joined with one another.
+func (c *mlClustering) twoHop(favourite []uint32) {
+	single := func(v uint32) bool { return c.count[c.label[v]] == 1 }
+	c.r.each(c.g.n, 1024, func(s *mlScratch, _, lo, hi int) {
+		for v := uint32(lo); v < uint32(hi); v++ {
+			favourite[v] = mlNone
+			if single(v) && c.g.degree(v) > 0 {
+				favourite[v] = c.favourite(s, v)
+			}
+		}
+	})
+	open := mlMake[uint32](c.r.mem, c.g.n) // by favourite: the cluster being filled, plus one
+	loose := mlNone
+	lone := make([]uint32, 0, 1024)
+	for v := range uint32(c.g.n) {
+		if single(v) {
+			lone = append(lone, v)
+		}
+	}
+	for _, v := range lone {
+		if c.g.degree(v) == 0 {
+			loose = c.join(v, loose)
+			continue
+		}
+		f := favourite[v]
+		open[f] = c.join(v, open[f]-1) + 1
+	}
+	mlFree(c.r.mem, open)
+}
+
+// join puts v into cluster l if there is one with room; it returns the cluster
+// the next one should try.
+func (c *mlClustering) join(v, l uint32) uint32 {
+	if l != mlNone && c.room(v, l) {
+		c.move(v, l)
+		return l
+	}
+	return c.label[v]
+}
+
+// favourite is the cluster v has most weight to, full or not.
+func (c *mlClustering) favourite(s *mlScratch, v uint32) uint32 {
+	c.rate(s, v)
+	t := &s.rating
+	own := c.label[v]
+	best, bestW := own, uint32(0)
+	for _, i := range t.used {
+		w, l := uint32(t.slot[i]), uint32(t.slot[i]>>32)-1
+		if l != own && (w > bestW || w == bestW && l < best) {
+			best, bestW = l, w
+		}
+	}
+	t.clear()
+	return best
+}

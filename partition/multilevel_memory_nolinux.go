@@ -1,0 +1,9 @@
+//go:build !linux
+
+package partition
+
+// mlRelease keeps the pages: only Linux promises to take them back at once.
+func mlRelease([]byte) {}
+
+// mlAdviseHuge leaves the size of pages to the system.
+func mlAdviseHuge([]byte) {}

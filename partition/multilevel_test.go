@@ -1,0 +1,340 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// mlShapes are graphs with what usually goes wrong.
+func mlShapes(t *testing.T, r *rand.Rand) map[string]*graph.CSR {
+	n := 50 + r.IntN(400)
+	build := func(edge func(i int) (int, int), m int, opt graph.BuildOptions) *graph.CSR {
+		src, dst := make([]uint32, m), make([]uint32, m)
+		for i := range m {
+			u, v := edge(i)
+			src[i], dst[i] = uint32(u), uint32(v)
+		}
+		g, err := graph.FromEdges(n, src, dst, nil, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	anywhere := func(int) (int, int) { return r.IntN(n), r.IntN(n) }
+	both := graph.BuildOptions{Symmetrise: true}
+	return map[string]*graph.CSR{
+		"symmetric":    build(anywhere, 4*n, both),
+		"directed":     build(anywhere, 4*n, graph.BuildOptions{}),
+		"no edges":     build(anywhere, 0, both),
+		"sparse":       build(anywhere, n/4, both),
+		"star":         build(func(i int) (int, int) { return 0, 1 + i%(n-1) }, n-1, both),
+		"repeated":     build(func(i int) (int, int) { return i % 7, i % 11 }, 5*n, both),
+		"path":         build(func(i int) (int, int) { return i, i + 1 }, n-1, both),
+		"cliques":      build(func(i int) (int, int) { c := 10 * r.IntN(n/10); return c + r.IntN(10), c + r.IntN(10) }, 8*n, both),
+		"skewed":       build(func(i int) (int, int) { return r.IntN(n), r.IntN(1 + r.IntN(1+r.IntN(n))) }, 6*n, both),
+		"only loops":   build(func(i int) (int, int) { return i, i }, n, graph.BuildOptions{}),
+		"two vertices": {Indptr: []int64{0, 1, 2}, Indices: []uint32{1, 0}},
+	}
+}
+
+func TestMultilevelOnAllShapes(t *testing.T) {
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		for name, g := range mlShapes(t, r) {
+			for _, k := range []int{1, 2, 3, 8, 33} {
+				if k > g.Nodes() {
+					continue
+				}
+				p := &Problem{Graph: g, Parts: k, Seed: seed, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.03}}}
+				t.Run(fmt.Sprintf("%s/%d/%d", name, k, seed), func(t *testing.T) { mlCheckRun(t, p) })
+			}
+		}
+	}
+}
+
+// mlCheckRun partitions on several numbers of threads and checks what must hold.
+func mlCheckRun(t *testing.T, p *Problem) []uint32 {
+	var first []uint32
+	for _, p.Threads = range []int{1, 2, 3} {
+		parts, err := Multilevel(context.Background(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = parts
+		}
+		if !slices.Equal(parts, first) {
+			t.Fatalf("another partition on %d threads", p.Threads)
+		}
+	}
+	if len(first) != p.Graph.Nodes() {
+		t.Fatalf("%d vertices of %d", len(first), p.Graph.Nodes())
+	}
+	for v, k := range first {
+		if int(k) >= p.Parts {
+			t.Fatalf("vertex %d in part %d of %d", v, k, p.Parts)
+		}
+	}
+	if err := newLoads(p).of(first).unbalanced(first); err != nil {
+		t.Fatal(err)
+	}
+	return first
+}
+
+func TestMultilevelKeepsSeveralConstraints(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		g := mlBlocks(t, r, 2000, 20, 10)
+		train := make([]uint32, g.Nodes())
+		for v := range train {
+			if r.IntN(10) == 0 || v < 150 {
+				train[v] = 1
+			}
+		}
+		for _, k := range []int{2, 5, 16} {
+			p := &Problem{Graph: g, Parts: k, Seed: seed, Constraints: []Constraint{
+				{Name: "vertices", Tolerance: 0.05},
+				{Name: "edges", Weight: degreeWeights(g), Tolerance: 0.1},
+				{Name: "train", Weight: train, Tolerance: 0.1},
+			}}
+			mlCheckRun(t, p)
+		}
+	}
+}
+
+// mlBlocks is a graph of equal communities, four fifths of the edges inside.
+func mlBlocks(t *testing.T, r *rand.Rand, n, communities, degree int) *graph.CSR {
+	m := n * degree / 2
+	src, dst := make([]uint32, m), make([]uint32, m)
+	for i := range m {
+		v := r.IntN(n)
+		src[i], dst[i] = uint32(v), uint32(r.IntN(n))
+		if r.IntN(5) > 0 {
+			dst[i] = uint32(v%communities + communities*r.IntN(n/communities))
+		}
+	}
+	g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrise: true, DropDuplicates: true, DropSelfLoops: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Communities that fit exactly must be found.
+func TestMultilevelFindsCommunities(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	g := mlBlocks(t, r, 4000, 8, 20)
+	parts := mlCheckRun(t, &Problem{Graph: g, Parts: 8, Seed: 1, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.03}}})
+	var cut, between int64
+	for v := range uint32(g.Nodes()) {
+		for _, u := range g.Neighbors(v) {
+			if parts[u] != parts[v] {
+				cut++
+			}
+			if u%8 != v%8 {
+				between++
+			}
+		}
+	}
+	if float64(cut) > 1.02*float64(between) {
+		t.Fatalf("cut %d, between communities %d", cut/2, between/2)
+	}
+}
+
+func TestMultilevelSaysWhatCannotBe(t *testing.T) {
+	g := mlBlocks(t, rand.New(rand.NewPCG(1, 4)), 200, 4, 6)
+	heavy := make([]uint32, 200)
+	heavy[7], heavy[8] = 100, 1
+	p := &Problem{Graph: g, Parts: 4, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.1}, {Name: "gold", Weight: heavy, Tolerance: 0.1}}}
+	parts, err := Multilevel(context.Background(), p)
+	var u *Unbalanced
+	if !errors.As(err, &u) || u.Constraint != "gold" || len(u.Parts) != 200 {
+		t.Fatalf("got %v, want that gold cannot be balanced", err)
+	}
+	if !slices.Equal(parts, u.Parts) {
+		t.Fatal("the best found is missing")
+	}
+	for _, k := range []int{0, -1, 201} {
+		if _, err := Multilevel(context.Background(), &Problem{Graph: g, Parts: k}); !errors.Is(err, graph.ErrInput) {
+			t.Errorf("%d parts of 200 vertices: got %v, want a user's mistake", k, err)
+		}
+	}
+	if parts, err := Multilevel(context.Background(), &Problem{Graph: &graph.CSR{Indptr: []int64{0}}, Parts: 4}); err != nil || len(parts) != 0 {
+		t.Errorf("no vertices: %v, %v", parts, err)
+	}
+}
+
+func TestMultilevelStopsWhenCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	g := mlBlocks(t, rand.New(rand.NewPCG(1, 5)), 5000, 10, 8)
+	if _, err := Multilevel(ctx, &Problem{Graph: g, Parts: 4}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// mlWeighted is a small graph at a coarse level: contracted once from a random one.
+func mlWeighted(t *testing.T, seed uint64) (r *mlRun, fine, coarse *mlGraph, to []uint32) {
+	draw := rand.New(rand.NewPCG(seed, 6))
+	g := mlBlocks(t, draw, 300, 10, 8)
+	r = newMLRun(context.Background(), rng.New(seed), 2, &mlMemory{})
+	fine = r.newMLGraph(&Problem{Graph: g}, []Constraint{{Name: "vertices"}, {Name: "edges", Weight: degreeWeights(g)}})
+	label := r.cluster(fine, []int64{8, 60}, nil, 2, r.key)
+	load := map[uint32][2]int64{}
+	for v, l := range label {
+		s := load[l]
+		load[l] = [2]int64{s[0] + 1, s[1] + fine.load(uint32(v), 1)}
+		if c := load[l]; c[0] > 8 || c[1] > 60 && c[0] > 1 {
+			t.Fatalf("a cluster of %v", c)
+		}
+	}
+	coarse, level := r.contract(fine, label)
+	return r, fine, coarse, level.to
+}
+
+// A contracted graph, against sums in a map.
+func TestContractSumsEdges(t *testing.T) {
+	for seed := range uint64(10) {
+		_, fine, coarse, to := mlWeighted(t, seed)
+		want := map[[2]uint32]uint32{}
+		for v := range uint32(fine.n) {
+			for _, u := range fine.adj[fine.off[v]:fine.off[v+1]] {
+				if to[u] != to[v] {
+					want[[2]uint32{to[v], to[u]}]++
+				}
+			}
+		}
+		for v := range uint32(coarse.n) {
+			for e := coarse.off[v]; e < coarse.off[v+1]; e++ {
+				pair := [2]uint32{v, coarse.adj[e]}
+				if want[pair] != coarse.w[e] {
+					t.Fatalf("edge %v weighs %d, want %d", pair, coarse.w[e], want[pair])
+				}
+				delete(want, pair)
+			}
+		}
+		if len(want) > 0 {
+			t.Fatalf("missing: %v", want)
+		}
+		if !slices.Equal(fine.totals(), coarse.totals()) {
+			t.Fatalf("loads %v became %v", fine.totals(), coarse.totals())
+		}
+	}
+}
+
+// What the refinements believe of cut and loads, against a recount.
+func TestRefinementKeepsCount(t *testing.T) {
+	for seed := range uint64(10) {
+		r, fine, coarse, _ := mlWeighted(t, seed)
+		for _, g := range []*mlGraph{fine, coarse} {
+			const k = 5
+			part := make([]uint16, g.n)
+			for v := range part {
+				part[v] = uint16(r.key.IntN(uint64(v), k))
+			}
+			limit := g.totals()
+			for c := range limit {
+				limit[c] = limit[c]/k*11/10 + 10
+			}
+			s := newMLState(g, k, part, mlSpread(limit, k))
+			before := s.cut()
+			f := newMLFM(s)
+			gained := f.refine(3, 50)
+			mlRecount(t, s, before-gained)
+			j := r.newJet(s, 0.5)
+			for i := range uint8(6) {
+				j.look()
+				mlRecount(t, s, j.cut2/2)
+				if j.step(i+1) == 0 {
+					break
+				}
+			}
+			j.look()
+			if j.balance(7) > 0 {
+				j.look()
+			}
+			mlRecount(t, s, j.cut2/2)
+			j.free()
+		}
+	}
+}
+
+func mlRecount(t *testing.T, s *mlState, believed int64) {
+	t.Helper()
+	if cut := s.cut(); cut != believed {
+		t.Fatalf("cut %d, believed %d", cut, believed)
+	}
+	load := slices.Clone(s.load)
+	s.weigh()
+	if !slices.Equal(load, s.load) {
+		t.Fatalf("loads %v, believed %v", s.load, load)
+	}
+}
+
+func TestRatingIsAMap(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	var table mlRating
+	for range 300 {
+		n := r.IntN(200)
+		keys, w := make([]uint32, n), make([]uint32, n)
+		want := map[uint32]uint32{}
+		for i := range n {
+			keys[i], w[i] = r.Uint32N(60)*1000003, r.Uint32N(9)
+			want[keys[i]] += w[i] + 1
+		}
+		table.reset(n)
+		table.addAll(keys, w)
+		table.addOnes(keys)
+		for key, sum := range want {
+			if table.get(key) != sum {
+				t.Fatalf("key %d: %d, want %d", key, table.get(key), sum)
+			}
+		}
+		if len(table.used) != len(want) || table.get(12345) != 0 {
+			t.Fatal("keys that were never added")
+		}
+		table.clear()
+	}
+}
+
+func TestHeapPopsInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	for range 100 {
+		var h mlHeap
+		h.reset(40)
+		want := map[uint32]int64{}
+		for range 200 {
+			v := r.Uint32N(40)
+			if r.IntN(4) == 0 {
+				h.remove(v)
+				delete(want, v)
+				continue
+			}
+			want[v] = int64(r.IntN(30))
+			h.set(v, want[v])
+		}
+		for h.len() > 0 {
+			key := h.top()
+			v := h.pop()
+			for u, other := range want {
+				if other > key {
+					t.Fatalf("%d with %d came before %d with %d", v, key, u, other)
+				}
+			}
+			if want[v] != key {
+				t.Fatalf("vertex %d has %d, want %d", v, key, want[v])
+			}
+			delete(want, v)
+		}
+		if len(want) > 0 {
+			t.Fatalf("lost %v", want)
+		}
+	}
+}
