@@ -176,7 +176,7 @@ func layerStat(op string, stat, x Matrix) {
 
 // layerBlock is how many bytes of rows LayerNorm takes at a time, so that the
 // second reading of a row comes from the first-level cache.
-const layerBlock = 16 << 10
+const layerBlock = 4 << 10
 
 // LayerNorm normalises rows.
 func (c *CPU) LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After) {

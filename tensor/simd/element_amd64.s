@@ -589,7 +589,7 @@ both22:
 	JLE  cols4
 
 cols5:
-	LEAQ 16(CX), R12
+	LEAQ 32(CX), R12
 	CMPQ R12, DX
 	JGT  cols26
 
@@ -597,88 +597,342 @@ cols25:
 	CMPB       40(AX), $0x00
 	JNE        half27
 	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
 	JMP        both28
 
 half27:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
+	VPMOVZXWD  32(SI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
 both28:
 	CMPB         176(AX), $0x00
 	JEQ          skip29
-	VBROADCASTSS 168(AX), Z3
-	VMULPS       Z3, Z2, Z2
+	VBROADCASTSS 168(AX), Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z4, Z3, Z3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
 	JZ           skip30
-	VBROADCASTSS 172(AX), Z3
+	VBROADCASTSS 172(AX), Z4
 	CMPB         64(AX), $0x00
 	JNE          half31
 	PREFETCHT0   1536(DI)(CX*4)
-	VMOVUPS      (DI)(CX*4), Z4
+	PREFETCHT0   1600(DI)(CX*4)
+	VMOVUPS      (DI)(CX*4), Z5
+	VMOVUPS      64(DI)(CX*4), Z6
 	JMP          both32
 
 half31:
 	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
+	VPMOVZXWD  (DI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
 
 both32:
-	VFMADD231PS Z3, Z4, Z2
+	VFMADD231PS Z4, Z5, Z2
+	VFMADD231PS Z4, Z6, Z3
 
 skip30:
 skip29:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
 	JZ           skip33
-	VBROADCASTSS (R8), Z3
-	VBROADCASTSS 4(R8), Z4
-	VSUBPS       Z3, Z2, Z2
-	VMULPS       Z4, Z2, Z2
+	VBROADCASTSS (R8), Z4
+	VBROADCASTSS 4(R8), Z5
+	VSUBPS       Z4, Z2, Z2
+	VMULPS       Z5, Z2, Z2
+	VSUBPS       Z4, Z3, Z3
+	VMULPS       Z5, Z3, Z3
 
 skip33:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
 	JZ      skip34
-	VMOVUPS (R12)(CX*4), Z3
-	VSUBPS  Z3, Z2, Z2
+	VMOVUPS (R12)(CX*4), Z4
+	VSUBPS  Z4, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z4
+	VSUBPS  Z4, Z3, Z3
 
 skip34:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
 	JZ      skip35
-	VMOVUPS (R12)(CX*4), Z3
-	VMULPS  Z3, Z2, Z2
+	VMOVUPS (R12)(CX*4), Z4
+	VMULPS  Z4, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z4
+	VMULPS  Z4, Z3, Z3
 
 skip35:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
 	JZ      skip36
-	VMOVUPS (R12)(CX*4), Z3
-	VADDPS  Z3, Z2, Z2
+	VMOVUPS (R12)(CX*4), Z4
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z4
+	VADDPS  Z4, Z3, Z3
 
 skip36:
 	CMPB         177(AX), $0x00
 	JEQ          none37
 	CMPB         177(AX), $0x01
 	JNE          act38
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VMAXPS       Z2, Z3, Z2
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMAXPS       Z2, Z4, Z2
+	VMAXPS       Z3, Z4, Z3
 
 act38:
 	CMPB         177(AX), $0x03
 	JNE          act39
+	VBROADCASTSS element3c23d70a<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMULPS       Z4, Z2, Z6
+	VCMPPS       $0x01, Z5, Z2, K2
+	VBLENDMPS    Z6, Z2, K2, Z2
+	VMULPS       Z4, Z3, Z6
+	VCMPPS       $0x01, Z5, Z3, K2
+	VBLENDMPS    Z6, Z3, K2, Z3
+
+act39:
+	CMPB         177(AX), $0x02
+	JNE          act40
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMINPS       Z2, Z4, Z5
+	VMINPS       Z3, Z4, Z6
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
+	VMULPS       Z9, Z5, Z7
+	VMULPS       Z9, Z6, Z9
+	VRNDSCALEPS  $0x08, Z7, Z7
+	VRNDSCALEPS  $0x08, Z9, Z9
+	VBROADCASTSS element3f318000<>+0(SB), Z10
+	VBROADCASTSS elementb95e8083<>+0(SB), Z11
+	VFNMADD231PS Z10, Z7, Z5
+	VFNMADD231PS Z10, Z9, Z6
+	VFNMADD231PS Z11, Z7, Z5
+	VFNMADD231PS Z11, Z9, Z6
+	VBROADCASTSS element39500d01<>+0(SB), Z11
+	VMOVAPS      Z11, Z10
+	VMOVAPS      Z11, Z11
+	VBROADCASTSS element3ab60b61<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z10
+	VFMADD213PS  Z12, Z6, Z11
+	VBROADCASTSS element3c088889<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z10
+	VFMADD213PS  Z12, Z6, Z11
+	VBROADCASTSS element3d2aaaab<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z10
+	VFMADD213PS  Z12, Z6, Z11
+	VBROADCASTSS element3e2aaaab<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z10
+	VFMADD213PS  Z12, Z6, Z11
+	VBROADCASTSS element3f000000<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z10
+	VFMADD213PS  Z12, Z6, Z11
+	VMULPS       Z5, Z10, Z10
+	VMULPS       Z6, Z11, Z11
+	VFMADD213PS  Z5, Z5, Z10
+	VFMADD213PS  Z6, Z6, Z11
+	VBROADCASTSS element0000007f<>+0(SB), Z5
+	VCVTPS2DQ    Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPSLLD       $0x17, Z7, Z7
+	VCVTPS2DQ    Z9, Z9
+	VPADDD       Z5, Z9, Z9
+	VPSLLD       $0x17, Z9, Z9
+	VSUBPS       Z8, Z7, Z5
+	VFMADD213PS  Z5, Z7, Z10
+	VSUBPS       Z8, Z9, Z5
+	VFMADD213PS  Z5, Z9, Z11
+	VCMPPS       $0x1e, Z4, Z2, K2
+	VBLENDMPS    Z2, Z10, K2, Z2
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VBLENDMPS    Z3, Z11, K2, Z3
+
+act40:
+none37:
+	CMPB         160(AX), $0x00
+	JEQ          skip41
+	VBROADCASTSS element7feb352d<>+0(SB), Z4
+	VBROADCASTSS element846ca68b<>+0(SB), Z5
+	VBROADCASTSS elemente3779b10<>+0(SB), Z6
+	VBROADCASTSS 148(AX), Z7
+	VBROADCASTSS 152(AX), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z10
+	VPTERNLOGD   $0x96, Z10, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z10
+	VPXORD       Z10, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z2, K2, Z2
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z4
+	VPTERNLOGD   $0x96, Z4, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z4
+	VPXORD       Z4, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z3, K2, Z3
+
+skip41:
+	CMPB    16(AX), $0x00
+	JNE     half42
+	VMOVUPS Z2, (BX)(CX*4)
+	VMOVUPS Z3, 64(BX)(CX*4)
+	JMP     both43
+
+half42:
+	VCMPPS       $0x03, Z2, Z3, K2
+	KORTESTW     K2, K2
+	JNE          nan44
+	VBROADCASTSS element00010000<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00008000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z4, Z2, K2
+	VPADDD       Z5, Z2, Z8
+	VPADDD       Z6, Z2, K2, Z8
+	VPTESTMD     Z4, Z3, K2
+	VPADDD       Z5, Z3, Z2
+	VPADDD       Z6, Z3, K2, Z2
+	VPERMT2W     Z2, Z7, Z8
+	VMOVDQU32    Z8, (BX)(CX*2)
+	JMP          stored45
+
+nan44:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z2, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z2, Z7, Z7
+	VCMPPS       $0x03, Z2, Z2, K2
+	VPORD        Z6, Z2, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPSRLD       $0x10, Z3, Z2
+	VPANDD       Z4, Z2, Z2
+	VPADDD       Z5, Z2, Z2
+	VPADDD       Z3, Z2, Z2
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z6, Z3, K2, Z2
+	VPSRLD       $0x10, Z2, Z2
+	VPMOVDW      Z7, (BX)(CX*2)
+	VPMOVDW      Z2, 32(BX)(CX*2)
+
+stored45:
+both43:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JLE  cols25
+
+cols26:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols47
+
+cols46:
+	CMPB       40(AX), $0x00
+	JNE        half48
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	JMP        both49
+
+half48:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+
+both49:
+	CMPB         176(AX), $0x00
+	JEQ          skip50
+	VBROADCASTSS 168(AX), Z3
+	VMULPS       Z3, Z2, Z2
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip51
+	VBROADCASTSS 172(AX), Z3
+	CMPB         64(AX), $0x00
+	JNE          half52
+	PREFETCHT0   1536(DI)(CX*4)
+	VMOVUPS      (DI)(CX*4), Z4
+	JMP          both53
+
+half52:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+
+both53:
+	VFMADD231PS Z3, Z4, Z2
+
+skip51:
+skip50:
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip54
+	VBROADCASTSS (R8), Z3
+	VBROADCASTSS 4(R8), Z4
+	VSUBPS       Z3, Z2, Z2
+	VMULPS       Z4, Z2, Z2
+
+skip54:
+	MOVQ    104(AX), R12
+	TESTQ   R12, R12
+	JZ      skip55
+	VMOVUPS (R12)(CX*4), Z3
+	VSUBPS  Z3, Z2, Z2
+
+skip55:
+	MOVQ    112(AX), R12
+	TESTQ   R12, R12
+	JZ      skip56
+	VMOVUPS (R12)(CX*4), Z3
+	VMULPS  Z3, Z2, Z2
+
+skip56:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip57
+	VMOVUPS (R12)(CX*4), Z3
+	VADDPS  Z3, Z2, Z2
+
+skip57:
+	CMPB         177(AX), $0x00
+	JEQ          none58
+	CMPB         177(AX), $0x01
+	JNE          act59
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z2
+
+act59:
+	CMPB         177(AX), $0x03
+	JNE          act60
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act39:
+act60:
 	CMPB         177(AX), $0x02
-	JNE          act40
+	JNE          act61
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
@@ -714,10 +968,10 @@ act39:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z7, K2, Z2
 
-act40:
-none37:
+act61:
+none58:
 	CMPB         160(AX), $0x00
-	JEQ          skip41
+	JEQ          skip62
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -735,13 +989,13 @@ none37:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip41:
+skip62:
 	CMPB    16(AX), $0x00
-	JNE     half42
+	JNE     half63
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both43
+	JMP     both64
 
-half42:
+half63:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -754,100 +1008,100 @@ half42:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both43:
+both64:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols25
+	JLE  cols46
 
-cols26:
+cols47:
 	CMPQ       CX, DX
-	JGE        row46
+	JGE        row67
 	CMPB       40(AX), $0x00
-	JNE        half47
+	JNE        half68
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both48
+	JMP        both69
 
-half47:
+half68:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both48:
+both69:
 	CMPB         176(AX), $0x00
-	JEQ          skip49
+	JEQ          skip70
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip50
+	JZ           skip71
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half51
+	JNE          half72
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K1, Z4
-	JMP          both52
+	JMP          both73
 
-half51:
+half72:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both52:
+both73:
 	VFMADD231PS Z3, Z4, Z2
 
-skip50:
-skip49:
+skip71:
+skip70:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip53
+	JZ           skip74
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip53:
+skip74:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip54
+	JZ        skip75
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VSUBPS    Z3, Z2, Z2
 
-skip54:
+skip75:
 	MOVQ      112(AX), R12
 	TESTQ     R12, R12
-	JZ        skip55
+	JZ        skip76
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VMULPS    Z3, Z2, Z2
 
-skip55:
+skip76:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip56
+	JZ        skip77
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VADDPS    Z3, Z2, Z2
 
-skip56:
+skip77:
 	CMPB         177(AX), $0x00
-	JEQ          none57
+	JEQ          none78
 	CMPB         177(AX), $0x01
-	JNE          act58
+	JNE          act79
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act58:
+act79:
 	CMPB         177(AX), $0x03
-	JNE          act59
+	JNE          act80
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act59:
+act80:
 	CMPB         177(AX), $0x02
-	JNE          act60
+	JNE          act81
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
@@ -883,10 +1137,10 @@ act59:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z7, K2, Z2
 
-act60:
-none57:
+act81:
+none78:
 	CMPB         160(AX), $0x00
-	JEQ          skip61
+	JEQ          skip82
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -904,13 +1158,13 @@ none57:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip61:
+skip82:
 	CMPB    16(AX), $0x00
-	JNE     half62
+	JNE     half83
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both63
+	JMP     both84
 
-half62:
+half83:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -923,8 +1177,8 @@ half62:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both63:
-row46:
+both84:
+row67:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
@@ -1017,16 +1271,16 @@ TEXT ·actGradAVX512(SB), $16-8
 	MOVL  112(AX), R9
 	MOVQ  72(AX), R10
 
-rows66:
+rows87:
 	CMPB  128(AX), $0x00
-	JEQ   skip67
+	JEQ   skip88
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id68
+	JZ    id89
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id68:
+id89:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -1051,15 +1305,15 @@ id68:
 	VPSRLQ       $0x20, X1, X1
 	VPBROADCASTD X1, Z1
 
-skip67:
+skip88:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols70
+	JGT  cols91
 
-cols69:
+cols90:
 	CMPB       40(AX), $0x00
-	JNE        half71
+	JNE        half92
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	PREFETCHT0 1664(SI)(CX*4)
@@ -1068,9 +1322,9 @@ cols69:
 	VMOVUPS    64(SI)(CX*4), Z3
 	VMOVUPS    128(SI)(CX*4), Z4
 	VMOVUPS    192(SI)(CX*4), Z5
-	JMP        both72
+	JMP        both93
 
-half71:
+half92:
 	PREFETCHT0 1536(SI)(CX*2)
 	PREFETCHT0 1600(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
@@ -1082,11 +1336,11 @@ half71:
 	VPMOVZXWD  96(SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both72:
+both93:
 	CMPB       136(AX), $0x00
-	JEQ        skip73
+	JEQ        skip94
 	CMPB       64(AX), $0x00
-	JNE        half74
+	JNE        half95
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	PREFETCHT0 1664(DI)(CX*4)
@@ -1095,9 +1349,9 @@ both72:
 	VMOVUPS    64(DI)(CX*4), Z7
 	VMOVUPS    128(DI)(CX*4), Z8
 	VMOVUPS    192(DI)(CX*4), Z9
-	JMP        both75
+	JMP        both96
 
-half74:
+half95:
 	PREFETCHT0 1536(DI)(CX*2)
 	PREFETCHT0 1600(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
@@ -1109,10 +1363,10 @@ half74:
 	VPMOVZXWD  96(DI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both75:
+both96:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	CMPB         136(AX), $0x01
-	JNE          act76
+	JNE          act97
 	VCMPPS       $0x1e, Z10, Z6, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z10, Z7, K2
@@ -1122,9 +1376,9 @@ both75:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VMOVAPS.Z    Z5, K2, Z5
 
-act76:
+act97:
 	CMPB         136(AX), $0x03
-	JNE          act77
+	JNE          act98
 	VBROADCASTSS element3c23d70a<>+0(SB), Z11
 	VMULPS       Z11, Z2, Z12
 	VCMPPS       $0x1e, Z10, Z6, K2
@@ -1139,16 +1393,16 @@ act76:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VBLENDMPS    Z5, Z12, K2, Z5
 
-act77:
+act98:
 	CMPB         136(AX), $0x02
-	JNE          act78
+	JNE          act99
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	CMPB         128(AX), $0x00
-	JEQ          skip79
+	JEQ          skip100
 	VBROADCASTSS 124(AX), Z11
 
-skip79:
+skip100:
 	VMINPS      Z6, Z10, Z6
 	VFMADD213PS Z12, Z11, Z6
 	VMULPS      Z6, Z2, Z2
@@ -1162,20 +1416,20 @@ skip79:
 	VFMADD213PS Z12, Z11, Z9
 	VMULPS      Z9, Z5, Z5
 
-act78:
-skip73:
+act99:
+skip94:
 	CMPB         128(AX), $0x00
-	JEQ          skip80
+	JEQ          skip101
 	CMPB         136(AX), $0x01
-	JNE          draws81
+	JNE          draws102
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z2, Z2
 	VMULPS       Z6, Z3, Z3
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn82
+	JMP          drawn103
 
-draws81:
+draws102:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -1226,22 +1480,22 @@ draws81:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-drawn82:
-skip80:
+drawn103:
+skip101:
 	CMPB    16(AX), $0x00
-	JNE     half83
+	JNE     half104
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both84
+	JMP     both105
 
-half83:
+half104:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan85
+	JNE          nan106
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -1262,9 +1516,9 @@ half83:
 	VPADDD       Z8, Z5, K2, Z6
 	VPERMT2W     Z6, Z9, Z10
 	VMOVDQU32    Z10, 64(BX)(CX*2)
-	JMP          stored86
+	JMP          stored107
 
-nan85:
+nan106:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -1301,11 +1555,11 @@ nan85:
 	VPMOVDW      Z11, 64(BX)(CX*2)
 	VPMOVDW      Z12, 96(BX)(CX*2)
 
-stored86:
-both84:
+stored107:
+both105:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip87
+	JZ      skip108
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
@@ -1315,83 +1569,262 @@ both84:
 	VADDPS  192(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 192(R11)(CX*4)
 
-skip87:
+skip108:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols69
+	JLE  cols90
 
-cols70:
+cols91:
+	LEAQ 32(CX), R11
+	CMPQ R11, DX
+	JGT  cols110
+
+cols109:
+	CMPB       40(AX), $0x00
+	JNE        half111
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	JMP        both112
+
+half111:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+	VPMOVZXWD  32(SI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+
+both112:
+	CMPB       136(AX), $0x00
+	JEQ        skip113
+	CMPB       64(AX), $0x00
+	JNE        half114
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z4
+	VMOVUPS    64(DI)(CX*4), Z5
+	JMP        both115
+
+half114:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPMOVZXWD  32(DI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both115:
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	CMPB         136(AX), $0x01
+	JNE          act116
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VMOVAPS.Z    Z2, K2, Z2
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VMOVAPS.Z    Z3, K2, Z3
+
+act116:
+	CMPB         136(AX), $0x03
+	JNE          act117
+	VBROADCASTSS element3c23d70a<>+0(SB), Z7
+	VMULPS       Z7, Z2, Z8
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VBLENDMPS    Z2, Z8, K2, Z2
+	VMULPS       Z7, Z3, Z8
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VBLENDMPS    Z3, Z8, K2, Z3
+
+act117:
+	CMPB         136(AX), $0x02
+	JNE          act118
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	CMPB         128(AX), $0x00
+	JEQ          skip119
+	VBROADCASTSS 124(AX), Z7
+
+skip119:
+	VMINPS      Z4, Z6, Z4
+	VFMADD213PS Z8, Z7, Z4
+	VMULPS      Z4, Z2, Z2
+	VMINPS      Z5, Z6, Z5
+	VFMADD213PS Z8, Z7, Z5
+	VMULPS      Z5, Z3, Z3
+
+act118:
+skip113:
+	CMPB         128(AX), $0x00
+	JEQ          skip120
+	CMPB         136(AX), $0x01
+	JNE          draws121
+	VBROADCASTSS 120(AX), Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z4, Z3, Z3
+	JMP          drawn122
+
+draws121:
+	VBROADCASTSS element7feb352d<>+0(SB), Z4
+	VBROADCASTSS element846ca68b<>+0(SB), Z5
+	VBROADCASTSS elemente3779b10<>+0(SB), Z6
+	VBROADCASTSS 116(AX), Z7
+	VBROADCASTSS 120(AX), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z10
+	VPTERNLOGD   $0x96, Z10, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z10
+	VPXORD       Z10, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z2, K2, Z2
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z4
+	VPTERNLOGD   $0x96, Z4, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z4
+	VPXORD       Z4, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z3, K2, Z3
+
+drawn122:
+skip120:
+	CMPB    16(AX), $0x00
+	JNE     half123
+	VMOVUPS Z2, (BX)(CX*4)
+	VMOVUPS Z3, 64(BX)(CX*4)
+	JMP     both124
+
+half123:
+	VCMPPS       $0x03, Z2, Z3, K2
+	KORTESTW     K2, K2
+	JNE          nan125
+	VBROADCASTSS element00010000<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00008000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z4, Z2, K2
+	VPADDD       Z5, Z2, Z8
+	VPADDD       Z6, Z2, K2, Z8
+	VPTESTMD     Z4, Z3, K2
+	VPADDD       Z5, Z3, Z4
+	VPADDD       Z6, Z3, K2, Z4
+	VPERMT2W     Z4, Z7, Z8
+	VMOVDQU32    Z8, (BX)(CX*2)
+	JMP          stored126
+
+nan125:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z2, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z2, Z7, Z7
+	VCMPPS       $0x03, Z2, Z2, K2
+	VPORD        Z6, Z2, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPSRLD       $0x10, Z3, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z3, Z8, Z8
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z6, Z3, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z7, (BX)(CX*2)
+	VPMOVDW      Z8, 32(BX)(CX*2)
+
+stored126:
+both124:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip127
+	VADDPS  (R11)(CX*4), Z2, Z2
+	VMOVUPS Z2, (R11)(CX*4)
+	VADDPS  64(R11)(CX*4), Z3, Z3
+	VMOVUPS Z3, 64(R11)(CX*4)
+
+skip127:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R11
+	CMPQ R11, DX
+	JLE  cols109
+
+cols110:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols89
+	JGT  cols129
 
-cols88:
+cols128:
 	CMPB       40(AX), $0x00
-	JNE        half90
+	JNE        half130
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both91
+	JMP        both131
 
-half90:
+half130:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both91:
+both131:
 	CMPB       136(AX), $0x00
-	JEQ        skip92
+	JEQ        skip132
 	CMPB       64(AX), $0x00
-	JNE        half93
+	JNE        half133
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both94
+	JMP        both134
 
-half93:
+half133:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both94:
+both134:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act95
+	JNE          act135
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act95:
+act135:
 	CMPB         136(AX), $0x03
-	JNE          act96
+	JNE          act136
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act96:
+act136:
 	CMPB         136(AX), $0x02
-	JNE          act97
+	JNE          act137
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip98
+	JEQ          skip138
 	VBROADCASTSS 124(AX), Z5
 
-skip98:
+skip138:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act97:
-skip92:
+act137:
+skip132:
 	CMPB         128(AX), $0x00
-	JEQ          skip99
+	JEQ          skip139
 	CMPB         136(AX), $0x01
-	JNE          draws100
+	JNE          draws140
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn101
+	JMP          drawn141
 
-draws100:
+draws140:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1409,14 +1842,14 @@ draws100:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn101:
-skip99:
+drawn141:
+skip139:
 	CMPB    16(AX), $0x00
-	JNE     half102
+	JNE     half142
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both103
+	JMP     both143
 
-half102:
+half142:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1429,87 +1862,87 @@ half102:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both103:
+both143:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip106
+	JZ      skip146
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip106:
+skip146:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols88
+	JLE  cols128
 
-cols89:
+cols129:
 	CMPQ       CX, DX
-	JGE        row107
+	JGE        row147
 	CMPB       40(AX), $0x00
-	JNE        half108
+	JNE        half148
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both109
+	JMP        both149
 
-half108:
+half148:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both109:
+both149:
 	CMPB       136(AX), $0x00
-	JEQ        skip110
+	JEQ        skip150
 	CMPB       64(AX), $0x00
-	JNE        half111
+	JNE        half151
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z3
-	JMP        both112
+	JMP        both152
 
-half111:
+half151:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both112:
+both152:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act113
+	JNE          act153
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act113:
+act153:
 	CMPB         136(AX), $0x03
-	JNE          act114
+	JNE          act154
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act114:
+act154:
 	CMPB         136(AX), $0x02
-	JNE          act115
+	JNE          act155
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip116
+	JEQ          skip156
 	VBROADCASTSS 124(AX), Z5
 
-skip116:
+skip156:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act115:
-skip110:
+act155:
+skip150:
 	CMPB         128(AX), $0x00
-	JEQ          skip117
+	JEQ          skip157
 	CMPB         136(AX), $0x01
-	JNE          draws118
+	JNE          draws158
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn119
+	JMP          drawn159
 
-draws118:
+draws158:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1527,14 +1960,14 @@ draws118:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn119:
-skip117:
+drawn159:
+skip157:
 	CMPB    16(AX), $0x00
-	JNE     half120
+	JNE     half160
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both121
+	JMP     both161
 
-half120:
+half160:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1547,25 +1980,25 @@ half120:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both121:
+both161:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip124
+	JZ      skip164
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip124:
-row107:
+skip164:
+row147:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows66
+	JNZ  rows87
 	VZEROUPPER
 	RET
 
 // func dotAVX512(a *byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·dotAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         56(AX), DX
@@ -1582,182 +2015,201 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows125:
+rows165:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols127
+	JGT  cols167
 
-cols126:
-	CMPB      16(AX), $0x00
-	JNE       half128
-	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both129
+cols166:
+	CMPB       16(AX), $0x00
+	JNE        half168
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Z4
+	VCVTPS2PD  32(BX)(CX*4), Z5
+	VCVTPS2PD  64(BX)(CX*4), Z6
+	VCVTPS2PD  96(BX)(CX*4), Z7
+	JMP        both169
 
-half128:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
+half168:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	VPMOVZXWD  16(BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+	VPMOVZXWD  32(BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VCVTPS2PD  Y6, Z6
+	VPMOVZXWD  48(BX)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VCVTPS2PD  Y7, Z7
 
-both129:
-	CMPB      40(AX), $0x00
-	JNE       half130
-	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both131
+both169:
+	CMPB       40(AX), $0x00
+	JNE        half170
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Z8
+	VCVTPS2PD  32(SI)(CX*4), Z9
+	VCVTPS2PD  64(SI)(CX*4), Z10
+	VCVTPS2PD  96(SI)(CX*4), Z11
+	JMP        both171
 
-half130:
-	VPMOVZXWD (SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
+half170:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+	VCVTPS2PD  Y8, Z8
+	VPMOVZXWD  16(SI)(CX*2), Y9
+	VPSLLD     $0x10, Y9, Y9
+	VCVTPS2PD  Y9, Z9
+	VPMOVZXWD  32(SI)(CX*2), Y10
+	VPSLLD     $0x10, Y10, Y10
+	VCVTPS2PD  Y10, Z10
+	VPMOVZXWD  48(SI)(CX*2), Y11
+	VPSLLD     $0x10, Y11, Y11
+	VCVTPS2PD  Y11, Z11
 
-both131:
-	VFMADD231PD Z4, Z5, Z0
-	CMPB        16(AX), $0x00
-	JNE         half132
-	VCVTPS2PD   32(BX)(CX*4), Z4
-	JMP         both133
-
-half132:
-	VPMOVZXWD 16(BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both133:
-	CMPB      40(AX), $0x00
-	JNE       half134
-	VCVTPS2PD 32(SI)(CX*4), Z5
-	JMP       both135
-
-half134:
-	VPMOVZXWD 16(SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both135:
-	VFMADD231PD Z4, Z5, Z1
-	CMPB        16(AX), $0x00
-	JNE         half136
-	VCVTPS2PD   64(BX)(CX*4), Z4
-	JMP         both137
-
-half136:
-	VPMOVZXWD 32(BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both137:
-	CMPB      40(AX), $0x00
-	JNE       half138
-	VCVTPS2PD 64(SI)(CX*4), Z5
-	JMP       both139
-
-half138:
-	VPMOVZXWD 32(SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both139:
-	VFMADD231PD Z4, Z5, Z2
-	CMPB        16(AX), $0x00
-	JNE         half140
-	VCVTPS2PD   96(BX)(CX*4), Z4
-	JMP         both141
-
-half140:
-	VPMOVZXWD 48(BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
-
-both141:
-	CMPB      40(AX), $0x00
-	JNE       half142
-	VCVTPS2PD 96(SI)(CX*4), Z5
-	JMP       both143
-
-half142:
-	VPMOVZXWD 48(SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
-
-both143:
-	VFMADD231PD Z4, Z5, Z3
+both171:
+	VFMADD231PD Z4, Z8, Z0
+	VFMADD231PD Z5, Z9, Z1
+	VFMADD231PD Z6, Z10, Z2
+	VFMADD231PD Z7, Z11, Z3
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols126
+	JLE         cols166
 
-cols127:
+cols167:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols173
+
+cols172:
+	CMPB       16(AX), $0x00
+	JNE        half174
+	PREFETCHT0 1536(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Z4
+	VCVTPS2PD  32(BX)(CX*4), Z5
+	JMP        both175
+
+half174:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	VPMOVZXWD  16(BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+
+both175:
+	CMPB       40(AX), $0x00
+	JNE        half176
+	PREFETCHT0 1536(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Z6
+	VCVTPS2PD  32(SI)(CX*4), Z7
+	JMP        both177
+
+half176:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VCVTPS2PD  Y6, Z6
+	VPMOVZXWD  16(SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VCVTPS2PD  Y7, Z7
+
+both177:
+	VFMADD231PD Z4, Z6, Z0
+	VFMADD231PD Z5, Z7, Z1
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R8
+	CMPQ        R8, DX
+	JLE         cols172
+
+cols173:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols145
+	JGT  cols179
 
-cols144:
-	CMPB      16(AX), $0x00
-	JNE       half146
-	VCVTPS2PD (BX)(CX*4), Z4
-	JMP       both147
+cols178:
+	CMPB       16(AX), $0x00
+	JNE        half180
+	PREFETCHT0 1536(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Z4
+	JMP        both181
 
-half146:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
+half180:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
 
-both147:
-	CMPB      40(AX), $0x00
-	JNE       half148
-	VCVTPS2PD (SI)(CX*4), Z5
-	JMP       both149
+both181:
+	CMPB       40(AX), $0x00
+	JNE        half182
+	PREFETCHT0 1536(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Z5
+	JMP        both183
 
-half148:
-	VPMOVZXWD (SI)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
+half182:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
 
-both149:
+both183:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols144
+	JLE         cols178
 
-cols145:
+cols179:
 	CMPQ        CX, DX
-	JGE         row150
+	JGE         row184
 	CMPB        16(AX), $0x00
-	JNE         half151
+	JNE         half185
+	PREFETCHT0  1536(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both152
+	JMP         both186
 
-half151:
+half185:
+	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both152:
+both186:
 	CMPB        40(AX), $0x00
-	JNE         half153
+	JNE         half187
+	PREFETCHT0  1536(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both154
+	JMP         both188
 
-half153:
+half187:
+	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both154:
+both188:
 	VFMADD231PD Z4, Z5, Z0
 
-row150:
+row184:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows125
+	JNZ           rows165
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
 	VEXTRACTF64X4 $0x01, Z0, Y1
 	VADDPD        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
+	VEXTRACTF32X4 $0x01, Y1, X0
 	VADDPD        X0, X1, X0
 	VPERMILPD     $0x01, X0, X1
 	VADDSD        X0, X1, X0
@@ -1767,7 +2219,7 @@ row150:
 	RET
 
 // func finiteAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2, MMX+
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·finiteAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         32(AX), DX
@@ -1784,15 +2236,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	MOVQ         24(AX), SI
 
-rows155:
+rows189:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols157
+	JGT  cols191
 
-cols156:
+cols190:
 	CMPB       16(AX), $0x00
-	JNE        half158
+	JNE        half192
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	PREFETCHT0 1664(BX)(CX*4)
@@ -1801,9 +2253,9 @@ cols156:
 	VMOVUPS    64(BX)(CX*4), Z6
 	VMOVUPS    128(BX)(CX*4), Z7
 	VMOVUPS    192(BX)(CX*4), Z8
-	JMP        both159
+	JMP        both193
 
-half158:
+half192:
 	PREFETCHT0 1536(BX)(CX*2)
 	PREFETCHT0 1600(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
@@ -1815,7 +2267,7 @@ half158:
 	VPMOVZXWD  96(BX)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both159:
+both193:
 	VFMADD231PS Z5, Z0, Z1
 	VFMADD231PS Z6, Z0, Z2
 	VFMADD231PS Z7, Z0, Z3
@@ -1823,59 +2275,88 @@ both159:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols156
+	JLE         cols190
 
-cols157:
+cols191:
+	LEAQ 32(CX), DI
+	CMPQ DI, DX
+	JGT  cols195
+
+cols194:
+	CMPB       16(AX), $0x00
+	JNE        half196
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	VMOVUPS    64(BX)(CX*4), Z6
+	JMP        both197
+
+half196:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+
+both197:
+	VFMADD231PS Z5, Z0, Z1
+	VFMADD231PS Z6, Z0, Z2
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), DI
+	CMPQ        DI, DX
+	JLE         cols194
+
+cols195:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols161
+	JGT  cols199
 
-cols160:
+cols198:
 	CMPB       16(AX), $0x00
-	JNE        half162
+	JNE        half200
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z5
-	JMP        both163
+	JMP        both201
 
-half162:
+half200:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both163:
+both201:
 	VFMADD231PS Z5, Z0, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols160
+	JLE         cols198
 
-cols161:
+cols199:
 	CMPQ       CX, DX
-	JGE        row164
+	JGE        row202
 	CMPB       16(AX), $0x00
-	JNE        half165
+	JNE        half203
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z5
-	JMP        both166
+	JMP        both204
 
-half165:
+half203:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both166:
+both204:
 	VFMADD231PS Z5, Z0, Z1
 
-row164:
+row202:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows155
+	JNZ           rows189
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VADDPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPS        X1, X0, X1
 	VPERMILPS     $0x4e, X1, X0
 	VADDPS        X1, X0, X1
@@ -1900,28 +2381,28 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 
-group167:
+group205:
 	CMPQ DI, $0x04
-	JLT  group168
+	JLT  group206
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols170
+	JGT  cols208
 
-cols169:
+cols207:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain171
+	JZ         plain209
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half173
+	JNE        half211
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -1935,9 +2416,9 @@ cols169:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both174
+	JMP        both212
 
-half173:
+half211:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -1959,10 +2440,10 @@ half173:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both174:
+both212:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half175
+	JNE        half213
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -1976,9 +2457,9 @@ both174:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both176
+	JMP        both214
 
-half175:
+half213:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2000,7 +2481,7 @@ half175:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both176:
+both214:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -2017,12 +2498,12 @@ both176:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed172
+	JMP         summed210
 
-plain171:
+plain209:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half177
+	JNE        half215
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2036,9 +2517,9 @@ plain171:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both178
+	JMP        both216
 
-half177:
+half215:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2060,7 +2541,7 @@ half177:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both178:
+both216:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -2070,7 +2551,7 @@ both178:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed172:
+summed210:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -2078,24 +2559,24 @@ summed172:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols169
+	JLE     cols207
 
-cols170:
+cols208:
 	CMPQ        CX, DX
-	JGE         row179
+	JGE         row217
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain180
+	JZ          plain218
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half182
+	JNE         half220
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2109,9 +2590,9 @@ cols170:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both183
+	JMP         both221
 
-half182:
+half220:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2133,10 +2614,10 @@ half182:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both183:
+both221:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half184
+	JNE         half222
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2150,9 +2631,9 @@ both183:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both185
+	JMP         both223
 
-half184:
+half222:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2174,7 +2655,7 @@ half184:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both185:
+both223:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -2191,12 +2672,12 @@ both185:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed181
+	JMP         summed219
 
-plain180:
+plain218:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half186
+	JNE         half224
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2210,9 +2691,9 @@ plain180:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both187
+	JMP         both225
 
-half186:
+half224:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2234,7 +2715,7 @@ half186:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both187:
+both225:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -2244,13 +2725,13 @@ both187:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed181:
+summed219:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row179:
+row217:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -2260,75 +2741,81 @@ row179:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group167
+	JMP  group205
 
-group168:
-group188:
+group206:
+group226:
 	CMPQ DI, $0x01
-	JLT  group189
+	JLT  group227
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols191
+	JGT  cols229
 
-cols190:
-	MOVQ      80(AX), R8
-	VMOVUPD   (R8)(CX*8), Z0
-	MOVQ      88(AX), R8
-	VMOVUPD   (R8)(CX*8), Z1
-	MOVQ      64(AX), R8
-	TESTQ     R8, R8
-	JZ        plain192
-	VMOVUPD   (R8)(CX*8), Z2
-	MOVQ      72(AX), R8
-	VMOVUPD   (R8)(CX*8), Z3
-	MOVQ      SI, R8
-	CMPB      40(AX), $0x00
-	JNE       half194
-	VCVTPS2PD (R8)(CX*4), Z4
-	JMP       both195
+cols228:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Z0
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Z1
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain230
+	VMOVUPD    (R8)(CX*8), Z2
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Z3
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half232
+	PREFETCHT0 1536(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z4
+	JMP        both233
 
-half194:
-	VPMOVZXWD (R8)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VCVTPS2PD Y4, Z4
+half232:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
 
-both195:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half196
-	VCVTPS2PD (R8)(CX*4), Z5
-	JMP       both197
+both233:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half234
+	PREFETCHT0 1536(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z5
+	JMP        both235
 
-half196:
-	VPMOVZXWD (R8)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
-	VCVTPS2PD Y5, Z5
+half234:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
 
-both197:
+both235:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed193
+	JMP         summed231
 
-plain192:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half198
-	VCVTPS2PD (R8)(CX*4), Z2
-	JMP       both199
+plain230:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half236
+	PREFETCHT0 1536(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z2
+	JMP        both237
 
-half198:
-	VPMOVZXWD (R8)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-	VCVTPS2PD Y2, Z2
+half236:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VCVTPS2PD  Y2, Z2
 
-both199:
+both237:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed193:
+summed231:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -2336,80 +2823,86 @@ summed193:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols190
+	JLE     cols228
 
-cols191:
+cols229:
 	CMPQ        CX, DX
-	JGE         row200
+	JGE         row238
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain201
+	JZ          plain239
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half203
+	JNE         half241
+	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both204
+	JMP         both242
 
-half203:
+half241:
+	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both204:
+both242:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half205
+	JNE         half243
+	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both206
+	JMP         both244
 
-half205:
+half243:
+	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both206:
+both244:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed202
+	JMP         summed240
 
-plain201:
+plain239:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half207
+	JNE         half245
+	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both208
+	JMP         both246
 
-half207:
+half245:
+	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both208:
+both246:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed202:
+summed240:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row200:
+row238:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group188
+	JMP  group226
 
-group189:
+group227:
 	VZEROUPPER
 	RET
 
@@ -2432,45 +2925,45 @@ TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  112(AX), R11
 	MOVQ  72(AX), R12
 
-rows209:
+rows247:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols211
+	JGT  cols249
 
-cols210:
+cols248:
 	CMPB       40(AX), $0x00
-	JNE        half212
+	JNE        half250
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
 	VMOVUPS    64(SI)(CX*4), Z1
-	JMP        both213
+	JMP        both251
 
-half212:
+half250:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 	VPMOVZXWD  32(SI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both213:
+both251:
 	CMPB       64(AX), $0x00
-	JNE        half214
+	JNE        half252
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z2
 	VMOVUPS    64(DI)(CX*4), Z3
-	JMP        both215
+	JMP        both253
 
-half214:
+half252:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both215:
+both253:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z2, Z2
 	VMOVUPS      (R9)(CX*4), Z4
@@ -2486,15 +2979,15 @@ both215:
 	VMOVUPS      64(R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z3, Z1
 	CMPB         16(AX), $0x00
-	JNE          half216
+	JNE          half254
 	VMOVUPS      Z0, (BX)(CX*4)
 	VMOVUPS      Z1, 64(BX)(CX*4)
-	JMP          both217
+	JMP          both255
 
-half216:
+half254:
 	VCMPPS       $0x03, Z0, Z1, K2
 	KORTESTW     K2, K2
-	JNE          nan218
+	JNE          nan256
 	VBROADCASTSS element00010000<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00008000<>+0(SB), Z4
@@ -2507,9 +3000,9 @@ half216:
 	VPADDD       Z4, Z1, K2, Z0
 	VPERMT2W     Z0, Z5, Z6
 	VMOVDQU32    Z6, (BX)(CX*2)
-	JMP          stored219
+	JMP          stored257
 
-nan218:
+nan256:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -2530,43 +3023,43 @@ nan218:
 	VPMOVDW      Z5, (BX)(CX*2)
 	VPMOVDW      Z0, 32(BX)(CX*2)
 
-stored219:
-both217:
+stored257:
+both255:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols210
+	JLE  cols248
 
-cols211:
+cols249:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols221
+	JGT  cols259
 
-cols220:
+cols258:
 	CMPB       40(AX), $0x00
-	JNE        half222
+	JNE        half260
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
-	JMP        both223
+	JMP        both261
 
-half222:
+half260:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 
-both223:
+both261:
 	CMPB       64(AX), $0x00
-	JNE        half224
+	JNE        half262
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z1
-	JMP        both225
+	JMP        both263
 
-half224:
+half262:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both225:
+both263:
 	VMOVUPS      (R8)(CX*4), Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS      (R9)(CX*4), Z2
@@ -2575,11 +3068,11 @@ both225:
 	VMOVUPS      (R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half226
+	JNE          half264
 	VMOVUPS      Z0, (BX)(CX*4)
-	JMP          both227
+	JMP          both265
 
-half226:
+half264:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -2592,39 +3085,39 @@ half226:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (BX)(CX*2)
 
-both227:
+both265:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols220
+	JLE  cols258
 
-cols221:
+cols259:
 	CMPQ       CX, DX
-	JGE        row230
+	JGE        row268
 	CMPB       40(AX), $0x00
-	JNE        half231
+	JNE        half269
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z0
-	JMP        both232
+	JMP        both270
 
-half231:
+half269:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both232:
+both270:
 	CMPB       64(AX), $0x00
-	JNE        half233
+	JNE        half271
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z1
-	JMP        both234
+	JMP        both272
 
-half233:
+half271:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both234:
+both272:
 	VMOVUPS.Z    (R8)(CX*4), K1, Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS.Z    (R9)(CX*4), K1, Z2
@@ -2633,11 +3126,11 @@ both234:
 	VMOVUPS.Z    (R11)(CX*4), K1, Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half235
+	JNE          half273
 	VMOVUPS      Z0, K1, (BX)(CX*4)
-	JMP          both236
+	JMP          both274
 
-half235:
+half273:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -2650,18 +3143,18 @@ half235:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both236:
-row230:
+both274:
+row268:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows209
+	JNZ  rows247
 	VZEROUPPER
 	RET
 
 // func rowMomentsAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2, MMX+
+// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·rowMomentsAVX512(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       32(AX), DX
@@ -2678,7 +3171,7 @@ TEXT ·rowMomentsAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       24(AX), DI
 
-rows239:
+rows277:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -2686,11 +3179,11 @@ rows239:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols241
+	JGT          cols279
 
-cols240:
+cols278:
 	CMPB       16(AX), $0x00
-	JNE        half242
+	JNE        half280
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	PREFETCHT0 1664(BX)(CX*4)
@@ -2699,9 +3192,9 @@ cols240:
 	VMOVUPS    64(BX)(CX*4), Z6
 	VMOVUPS    128(BX)(CX*4), Z7
 	VMOVUPS    192(BX)(CX*4), Z8
-	JMP        both243
+	JMP        both281
 
-half242:
+half280:
 	PREFETCHT0 1536(BX)(CX*2)
 	PREFETCHT0 1600(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
@@ -2713,7 +3206,7 @@ half242:
 	VPMOVZXWD  96(BX)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both243:
+both281:
 	VADDPS Z5, Z1, Z1
 	VADDPS Z6, Z2, Z2
 	VADDPS Z7, Z3, Z3
@@ -2721,56 +3214,85 @@ both243:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R8
 	CMPQ   R8, DX
-	JLE    cols240
+	JLE    cols278
 
-cols241:
+cols279:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols283
+
+cols282:
+	CMPB       16(AX), $0x00
+	JNE        half284
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	VMOVUPS    64(BX)(CX*4), Z6
+	JMP        both285
+
+half284:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+	VPMOVZXWD  32(BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+
+both285:
+	VADDPS Z5, Z1, Z1
+	VADDPS Z6, Z2, Z2
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R8
+	CMPQ   R8, DX
+	JLE    cols282
+
+cols283:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols245
+	JGT  cols287
 
-cols244:
+cols286:
 	CMPB       16(AX), $0x00
-	JNE        half246
+	JNE        half288
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z5
-	JMP        both247
+	JMP        both289
 
-half246:
+half288:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both247:
+both289:
 	VADDPS Z5, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols244
+	JLE    cols286
 
-cols245:
+cols287:
 	CMPQ       CX, DX
-	JGE        row248
+	JGE        row290
 	CMPB       16(AX), $0x00
-	JNE        half249
+	JNE        half291
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z5
-	JMP        both250
+	JMP        both292
 
-half249:
+half291:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both250:
+both292:
 	VADDPS Z5, Z1, Z1
 
-row248:
+row290:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VADDPS        Y2, Y1, Y2
-	VEXTRACTF128  $0x01, Y2, X1
+	VEXTRACTF32X4 $0x01, Y2, X1
 	VADDPS        X1, X2, X1
 	VPERMILPS     $0x4e, X1, X2
 	VADDPS        X1, X2, X1
@@ -2786,11 +3308,11 @@ row248:
 	XORQ          CX, CX
 	LEAQ          64(CX), R8
 	CMPQ          R8, DX
-	JGT           cols252
+	JGT           cols294
 
-cols251:
+cols293:
 	CMPB       16(AX), $0x00
-	JNE        half253
+	JNE        half295
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	PREFETCHT0 1664(BX)(CX*4)
@@ -2799,9 +3321,9 @@ cols251:
 	VMOVUPS    64(BX)(CX*4), Z7
 	VMOVUPS    128(BX)(CX*4), Z8
 	VMOVUPS    192(BX)(CX*4), Z9
-	JMP        both254
+	JMP        both296
 
-half253:
+half295:
 	PREFETCHT0 1536(BX)(CX*2)
 	PREFETCHT0 1600(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z6
@@ -2813,7 +3335,7 @@ half253:
 	VPMOVZXWD  96(BX)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both254:
+both296:
 	VSUBPS Z5, Z6, Z6
 	VMULPS Z6, Z6, Z6
 	VADDPS Z6, Z1, Z1
@@ -2829,61 +3351,94 @@ both254:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R8
 	CMPQ   R8, DX
-	JLE    cols251
+	JLE    cols293
 
-cols252:
+cols294:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols298
+
+cols297:
+	CMPB       16(AX), $0x00
+	JNE        half299
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z6
+	VMOVUPS    64(BX)(CX*4), Z7
+	JMP        both300
+
+half299:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  32(BX)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+
+both300:
+	VSUBPS Z5, Z6, Z6
+	VMULPS Z6, Z6, Z6
+	VADDPS Z6, Z1, Z1
+	VSUBPS Z5, Z7, Z7
+	VMULPS Z7, Z7, Z7
+	VADDPS Z7, Z2, Z2
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R8
+	CMPQ   R8, DX
+	JLE    cols297
+
+cols298:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols256
+	JGT  cols302
 
-cols255:
+cols301:
 	CMPB       16(AX), $0x00
-	JNE        half257
+	JNE        half303
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
-	JMP        both258
+	JMP        both304
 
-half257:
+half303:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both258:
+both304:
 	VSUBPS Z5, Z6, Z6
 	VMULPS Z6, Z6, Z6
 	VADDPS Z6, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols255
+	JLE    cols301
 
-cols256:
+cols302:
 	CMPQ       CX, DX
-	JGE        row259
+	JGE        row305
 	CMPB       16(AX), $0x00
-	JNE        half260
+	JNE        half306
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z6
-	JMP        both261
+	JMP        both307
 
-half260:
+half306:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both261:
+both307:
 	VSUBPS    Z5, Z6, Z6
 	VMOVAPS.Z Z6, K1, Z6
 	VMULPS    Z6, Z6, Z6
 	VADDPS    Z6, Z1, Z1
 
-row259:
+row305:
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y2
 	VADDPS        Y2, Y1, Y2
-	VEXTRACTF128  $0x01, Y2, X1
+	VEXTRACTF32X4 $0x01, Y2, X1
 	VADDPS        X1, X2, X1
 	VPERMILPS     $0x4e, X1, X2
 	VADDPS        X1, X2, X1
@@ -2898,12 +3453,12 @@ row259:
 	ADDQ          48(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          DI
-	JNZ           rows239
+	JNZ           rows277
 	VZEROUPPER
 	RET
 
 // func layerGradAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·layerGradAVX512(SB), $16-8
 	MOVQ       a+0(FP), AX
 	MOVQ       80(AX), DX
@@ -2924,7 +3479,7 @@ TEXT ·layerGradAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       72(AX), R11
 
-rows262:
+rows308:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS (R8), Z3
@@ -2932,41 +3487,41 @@ rows262:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols264
+	JGT          cols310
 
-cols263:
+cols309:
 	CMPB       40(AX), $0x00
-	JNE        half265
+	JNE        half311
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both266
+	JMP        both312
 
-half265:
+half311:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both266:
+both312:
 	CMPB       64(AX), $0x00
-	JNE        half267
+	JNE        half313
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both268
+	JMP        both314
 
-half267:
+half313:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	VPMOVZXWD  32(DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both268:
+both314:
 	VSUBPS      Z3, Z7, Z7
 	VMULPS      Z4, Z7, Z7
 	VMOVUPS     (R10)(CX*4), Z9
@@ -2994,38 +3549,38 @@ both268:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols263
+	JLE         cols309
 
-cols264:
+cols310:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols270
+	JGT  cols316
 
-cols269:
+cols315:
 	CMPB       40(AX), $0x00
-	JNE        half271
+	JNE        half317
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both272
+	JMP        both318
 
-half271:
+half317:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both272:
+both318:
 	CMPB       64(AX), $0x00
-	JNE        half273
+	JNE        half319
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both274
+	JMP        both320
 
-half273:
+half319:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both274:
+both320:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -3041,35 +3596,35 @@ both274:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols269
+	JLE         cols315
 
-cols270:
+cols316:
 	CMPQ       CX, DX
-	JGE        row275
+	JGE        row321
 	CMPB       40(AX), $0x00
-	JNE        half276
+	JNE        half322
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both277
+	JMP        both323
 
-half276:
+half322:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both277:
+both323:
 	CMPB       64(AX), $0x00
-	JNE        half278
+	JNE        half324
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both279
+	JMP        both325
 
-half278:
+half324:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both279:
+both325:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -3083,10 +3638,10 @@ both279:
 	VADDPS      Z5, Z1, Z1
 	VFMADD231PS Z5, Z6, Z2
 
-row275:
+row321:
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPS        Y5, Y1, Y5
-	VEXTRACTF128  $0x01, Y5, X1
+	VEXTRACTF32X4 $0x01, Y5, X1
 	VADDPS        X1, X5, X1
 	VPERMILPS     $0x4e, X1, X5
 	VADDPS        X1, X5, X1
@@ -3094,7 +3649,7 @@ row275:
 	VADDPS        X1, X5, X1
 	VEXTRACTF64X4 $0x01, Z2, Y5
 	VADDPS        Y5, Y2, Y5
-	VEXTRACTF128  $0x01, Y5, X2
+	VEXTRACTF32X4 $0x01, Y5, X2
 	VADDPS        X2, X5, X2
 	VPERMILPS     $0x4e, X2, X5
 	VADDPS        X2, X5, X2
@@ -3107,41 +3662,41 @@ row275:
 	XORQ          CX, CX
 	LEAQ          32(CX), R12
 	CMPQ          R12, DX
-	JGT           cols281
+	JGT           cols327
 
-cols280:
+cols326:
 	CMPB       40(AX), $0x00
-	JNE        half282
+	JNE        half328
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both283
+	JMP        both329
 
-half282:
+half328:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both283:
+both329:
 	CMPB       64(AX), $0x00
-	JNE        half284
+	JNE        half330
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both285
+	JMP        both331
 
-half284:
+half330:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	VPMOVZXWD  32(DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both285:
+both331:
 	VSUBPS       Z3, Z7, Z7
 	VMULPS       Z4, Z7, Z7
 	VMOVUPS      (R9)(CX*4), Z9
@@ -3157,15 +3712,15 @@ both285:
 	VFNMADD231PS Z2, Z8, Z6
 	VMULPS       Z4, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half286
+	JNE          half332
 	VMOVUPS      Z5, (BX)(CX*4)
 	VMOVUPS      Z6, 64(BX)(CX*4)
-	JMP          both287
+	JMP          both333
 
-half286:
+half332:
 	VCMPPS       $0x03, Z5, Z6, K2
 	KORTESTW     K2, K2
-	JNE          nan288
+	JNE          nan334
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -3178,9 +3733,9 @@ half286:
 	VPADDD       Z9, Z6, K2, Z5
 	VPERMT2W     Z5, Z10, Z11
 	VMOVDQU32    Z11, (BX)(CX*2)
-	JMP          stored289
+	JMP          stored335
 
-nan288:
+nan334:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -3201,43 +3756,43 @@ nan288:
 	VPMOVDW      Z10, (BX)(CX*2)
 	VPMOVDW      Z5, 32(BX)(CX*2)
 
-stored289:
-both287:
+stored335:
+both333:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols280
+	JLE  cols326
 
-cols281:
+cols327:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols291
+	JGT  cols337
 
-cols290:
+cols336:
 	CMPB       40(AX), $0x00
-	JNE        half292
+	JNE        half338
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both293
+	JMP        both339
 
-half292:
+half338:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both293:
+both339:
 	CMPB       64(AX), $0x00
-	JNE        half294
+	JNE        half340
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both295
+	JMP        both341
 
-half294:
+half340:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both295:
+both341:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS      (R9)(CX*4), Z7
@@ -3246,11 +3801,11 @@ both295:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half296
+	JNE          half342
 	VMOVUPS      Z5, (BX)(CX*4)
-	JMP          both297
+	JMP          both343
 
-half296:
+half342:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -3263,39 +3818,39 @@ half296:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, (BX)(CX*2)
 
-both297:
+both343:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols290
+	JLE  cols336
 
-cols291:
+cols337:
 	CMPQ       CX, DX
-	JGE        row300
+	JGE        row346
 	CMPB       40(AX), $0x00
-	JNE        half301
+	JNE        half347
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both302
+	JMP        both348
 
-half301:
+half347:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both302:
+both348:
 	CMPB       64(AX), $0x00
-	JNE        half303
+	JNE        half349
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both304
+	JMP        both350
 
-half303:
+half349:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both304:
+both350:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS.Z    (R9)(CX*4), K1, Z3
@@ -3304,11 +3859,11 @@ both304:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half305
+	JNE          half351
 	VMOVUPS      Z5, K1, (BX)(CX*4)
-	JMP          both306
+	JMP          both352
 
-half305:
+half351:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3321,1476 +3876,1497 @@ half305:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both306:
-row300:
+both352:
+row346:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows262
+	JNZ  rows308
 	VZEROUPPER
 	RET
 
 // func softmaxAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·softmaxAVX512(SB), $16-8
-	MOVQ  a+0(FP), AX
-	MOVQ  56(AX), DX
-	MOVQ  DX, CX
-	ANDQ  $0x0f, CX
-	MOVQ  $0x0000ffff, BX
-	BZHIQ CX, BX, BX
-	KMOVW BX, K1
-	CMPQ  DX, $0x10
-	JGT   wider310
-	XORQ  BX, BX
+	MOVQ         a+0(FP), AX
+	MOVQ         56(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K1
+	VBROADCASTSS element3f318000<>+0(SB), Z0
+	VBROADCASTSS elementb95e8083<>+0(SB), Z1
+	VBROADCASTSS element0000007f<>+0(SB), Z2
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z3
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z4
+	VBROADCASTSS element39500d01<>+0(SB), Z5
+	VBROADCASTSS element3ab60b61<>+0(SB), Z6
+	VBROADCASTSS element3c088889<>+0(SB), Z7
+	VBROADCASTSS element3d2aaaab<>+0(SB), Z8
+	VBROADCASTSS element3e2aaaab<>+0(SB), Z9
+	VBROADCASTSS element3f000000<>+0(SB), Z10
+	CMPQ         DX, $0x10
+	JGT          wider356
+	XORQ         BX, BX
 
-rows311:
+rows357:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have312
+	JZ    have358
 	MOVL  (CX)(BX*4), SI
 
-have312:
+have358:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip313
+	JZ    skip359
 	MOVL  (CX)(SI*4), R8
 
-skip313:
-	XORQ      CX, CX
-	MOVQ      DX, R9
-	SUBQ      $0x00, R9
-	MOVQ      $0x0000ffff, R10
-	BZHIQ     R9, R10, R10
-	KMOVW     R10, K1
-	CMPB      16(AX), $0x00
-	JNE       half314
-	VMOVUPS.Z (DI)(CX*4), K1, Z0
-	JMP       both315
-
-half314:
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
-	VPSLLD      $0x10, Z0, Z0
-
-both315:
-	VBROADCASTSS  elementff800000<>+0(SB), Z1
-	VBLENDMPS     Z0, Z1, K1, Z0
-	VMOVAPS       Z0, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y2
-	VMAXPS        Y2, Y1, Y2
-	VEXTRACTF128  $0x01, Y2, X1
-	VMAXPS        X1, X2, X1
-	VPERMILPS     $0x4e, X1, X2
-	VMAXPS        X1, X2, X1
-	VPERMILPS     $0xb1, X1, X2
-	VMAXPS        X1, X2, X1
-	VBROADCASTSS  X1, Z2
-	VCMPPS        $0x00, Z2, Z0, K2
-	KMOVW         K2, R9
-	VSUBPS        Z2, Z0, Z0
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z2
-	VCMPPS        $0x05, Z2, Z0, K2
-	VMAXPS        Z0, Z2, Z0
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z2
-	VMULPS        Z2, Z0, Z2
-	VRNDSCALEPS   $0x08, Z2, Z2
-	VBROADCASTSS  element3f318000<>+0(SB), Z3
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z4
-	VFNMADD231PS  Z3, Z2, Z0
-	VFNMADD231PS  Z4, Z2, Z0
-	VBROADCASTSS  element39500d01<>+0(SB), Z3
-	VMOVAPS       Z3, Z3
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z4
-	VFMADD213PS   Z4, Z0, Z3
-	VBROADCASTSS  element3c088889<>+0(SB), Z4
-	VFMADD213PS   Z4, Z0, Z3
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z4
-	VFMADD213PS   Z4, Z0, Z3
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z4
-	VFMADD213PS   Z4, Z0, Z3
-	VBROADCASTSS  element3f000000<>+0(SB), Z4
-	VFMADD213PS   Z4, Z0, Z3
-	VMULPS        Z0, Z3, Z3
-	VFMADD213PS   Z0, Z0, Z3
-	VBROADCASTSS  element0000007f<>+0(SB), Z0
-	VCVTPS2DQ     Z2, Z2
-	VPADDD        Z0, Z2, Z2
-	VPSLLD        $0x17, Z2, Z2
-	VFMADD213PS   Z2, Z2, Z3
-	VMOVAPS.Z     Z3, K2, Z3
-	VMOVAPS       Z3, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y2
-	VADDPS        Y2, Y0, Y2
-	VEXTRACTF128  $0x01, Y2, X0
-	VADDPS        X0, X2, X0
-	VPERMILPS     $0x4e, X0, X2
-	VADDPS        X0, X2, X0
-	VPERMILPS     $0xb1, X0, X2
-	VADDPS        X0, X2, X0
-	MOVQ          80(AX), R10
-	VMOVSS        X0, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled316
-	CMPB          16(AX), $0x00
-	JNE           half317
-	VMOVSS        (DI)(R8*4), X2
-	JMP           both318
-
-half317:
-	MOVWLZX (DI)(R8*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X2
-
-both318:
-	VSUBSS   X2, X1, X4
-	MOVQ     88(AX), DI
-	VMOVSS   X4, (DI)(BX*4)
-	VUCOMISS X2, X1
-	JNE      unlabelled316
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled316
-	INCQ     112(AX)
-
-unlabelled316:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip319
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z2
-	VPBROADCASTD R8, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z2, Z3, K2, Z3
-	VMULPS       Z1, Z3, Z3
-	CMPB         40(AX), $0x00
-	JNE          half320
-	VMOVUPS      Z3, K1, (DI)(CX*4)
-	JMP          both321
-
-half320:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z2
-	VPSRLD       $0x10, Z3, Z4
-	VPANDD       Z0, Z4, Z4
-	VPADDD       Z1, Z4, Z4
-	VPADDD       Z3, Z4, Z4
-	VCMPPS       $0x03, Z3, Z3, K2
-	VPORD        Z2, Z3, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z4, K1, (DI)(CX*2)
-
-both321:
-skip319:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows311
-	JMP  done309
-
-wider310:
-	CMPQ DX, $0x20
-	JGT  wider322
-	XORQ BX, BX
-
-rows323:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have324
-	MOVL  (CX)(BX*4), SI
-
-have324:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  $-1, R8
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip325
-	MOVL  (CX)(SI*4), R8
-
-skip325:
-	XORQ      CX, CX
-	MOVQ      DX, R9
-	SUBQ      $0x10, R9
-	MOVQ      $0x0000ffff, R10
-	BZHIQ     R9, R10, R10
-	KMOVW     R10, K1
-	CMPB      16(AX), $0x00
-	JNE       half326
-	VMOVUPS   (DI)(CX*4), Z0
-	VMOVUPS.Z 64(DI)(CX*4), K1, Z1
-	JMP       both327
-
-half326:
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
-
-both327:
-	VBROADCASTSS  elementff800000<>+0(SB), Z2
-	VBLENDMPS     Z1, Z2, K1, Z1
-	VMOVAPS       Z0, Z2
-	VMAXPS        Z1, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z2, Y3
-	VMAXPS        Y3, Y2, Y3
-	VEXTRACTF128  $0x01, Y3, X2
-	VMAXPS        X2, X3, X2
-	VPERMILPS     $0x4e, X2, X3
-	VMAXPS        X2, X3, X2
-	VPERMILPS     $0xb1, X2, X3
-	VMAXPS        X2, X3, X2
-	VBROADCASTSS  X2, Z3
-	VCMPPS        $0x00, Z3, Z0, K2
-	KMOVW         K2, R9
-	VCMPPS        $0x00, Z3, Z1, K2
-	KMOVW         K2, R10
-	SHLQ          $0x10, R10
-	ORQ           R10, R9
-	VSUBPS        Z3, Z0, Z0
-	VSUBPS        Z3, Z1, Z1
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z3
-	VCMPPS        $0x05, Z3, Z0, K2
-	VMAXPS        Z0, Z3, Z0
-	VCMPPS        $0x05, Z3, Z1, K3
-	VMAXPS        Z1, Z3, Z1
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z4
-	VMULPS        Z4, Z0, Z3
-	VMULPS        Z4, Z1, Z4
-	VRNDSCALEPS   $0x08, Z3, Z3
-	VRNDSCALEPS   $0x08, Z4, Z4
-	VBROADCASTSS  element3f318000<>+0(SB), Z5
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z6
-	VFNMADD231PS  Z5, Z3, Z0
-	VFNMADD231PS  Z5, Z4, Z1
-	VFNMADD231PS  Z6, Z3, Z0
-	VFNMADD231PS  Z6, Z4, Z1
-	VBROADCASTSS  element39500d01<>+0(SB), Z6
-	VMOVAPS       Z6, Z5
-	VMOVAPS       Z6, Z6
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z7
-	VFMADD213PS   Z7, Z0, Z5
-	VFMADD213PS   Z7, Z1, Z6
-	VBROADCASTSS  element3c088889<>+0(SB), Z7
-	VFMADD213PS   Z7, Z0, Z5
-	VFMADD213PS   Z7, Z1, Z6
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z7
-	VFMADD213PS   Z7, Z0, Z5
-	VFMADD213PS   Z7, Z1, Z6
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z7
-	VFMADD213PS   Z7, Z0, Z5
-	VFMADD213PS   Z7, Z1, Z6
-	VBROADCASTSS  element3f000000<>+0(SB), Z7
-	VFMADD213PS   Z7, Z0, Z5
-	VFMADD213PS   Z7, Z1, Z6
-	VMULPS        Z0, Z5, Z5
-	VMULPS        Z1, Z6, Z6
-	VFMADD213PS   Z0, Z0, Z5
-	VFMADD213PS   Z1, Z1, Z6
-	VBROADCASTSS  element0000007f<>+0(SB), Z0
-	VCVTPS2DQ     Z3, Z3
-	VPADDD        Z0, Z3, Z3
-	VPSLLD        $0x17, Z3, Z3
-	VCVTPS2DQ     Z4, Z4
-	VPADDD        Z0, Z4, Z4
-	VPSLLD        $0x17, Z4, Z4
-	VFMADD213PS   Z3, Z3, Z5
-	VMOVAPS.Z     Z5, K2, Z5
-	VFMADD213PS   Z4, Z4, Z6
-	VMOVAPS.Z     Z6, K3, Z6
-	VMOVAPS       Z5, Z0
-	VADDPS        Z6, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R10
-	VMOVSS        X0, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled328
-	CMPB          16(AX), $0x00
-	JNE           half329
-	VMOVSS        (DI)(R8*4), X1
-	JMP           both330
-
-half329:
-	MOVWLZX (DI)(R8*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both330:
-	VSUBSS   X1, X2, X3
-	MOVQ     88(AX), DI
-	VMOVSS   X3, (DI)(BX*4)
-	VUCOMISS X1, X2
-	JNE      unlabelled328
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled328
-	INCQ     112(AX)
-
-unlabelled328:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip331
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z2
-	VPBROADCASTD R8, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z2, Z5, K2, Z5
-	VMULPS       Z1, Z5, Z5
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z2, Z6, K2, Z6
-	VMULPS       Z1, Z6, Z6
-	CMPB         40(AX), $0x00
-	JNE          half332
-	VMOVUPS      Z5, (DI)(CX*4)
-	VMOVUPS      Z6, K1, 64(DI)(CX*4)
-	JMP          both333
-
-half332:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z2
-	VPSRLD       $0x10, Z5, Z3
-	VPANDD       Z0, Z3, Z3
-	VPADDD       Z1, Z3, Z3
-	VPADDD       Z5, Z3, Z3
-	VCMPPS       $0x03, Z5, Z5, K2
-	VPORD        Z2, Z5, K2, Z3
-	VPSRLD       $0x10, Z3, Z3
-	VPSRLD       $0x10, Z6, Z4
-	VPANDD       Z0, Z4, Z4
-	VPADDD       Z1, Z4, Z4
-	VPADDD       Z6, Z4, Z4
-	VCMPPS       $0x03, Z6, Z6, K2
-	VPORD        Z2, Z6, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z3, (DI)(CX*2)
-	VPMOVDW      Z4, K1, 32(DI)(CX*2)
-
-both333:
-skip331:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows323
-	JMP  done309
-
-wider322:
-	CMPQ DX, $0x30
-	JGT  wider334
-	XORQ BX, BX
-
-rows335:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have336
-	MOVL  (CX)(BX*4), SI
-
-have336:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  $-1, R8
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip337
-	MOVL  (CX)(SI*4), R8
-
-skip337:
-	XORQ      CX, CX
-	MOVQ      DX, R9
-	SUBQ      $0x20, R9
-	MOVQ      $0x0000ffff, R10
-	BZHIQ     R9, R10, R10
-	KMOVW     R10, K1
-	CMPB      16(AX), $0x00
-	JNE       half338
-	VMOVUPS   (DI)(CX*4), Z0
-	VMOVUPS   64(DI)(CX*4), Z1
-	VMOVUPS.Z 128(DI)(CX*4), K1, Z2
-	JMP       both339
-
-half338:
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD   32(DI)(CX*2), Z1
-	VPSLLD      $0x10, Z1, Z1
-	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z2
-	VPSLLD      $0x10, Z2, Z2
-
-both339:
-	VBROADCASTSS  elementff800000<>+0(SB), Z3
-	VBLENDMPS     Z2, Z3, K1, Z2
-	VMOVAPS       Z0, Z3
-	VMAXPS        Z1, Z3, Z3
-	VMAXPS        Z2, Z3, Z3
-	VEXTRACTF64X4 $0x01, Z3, Y4
-	VMAXPS        Y4, Y3, Y4
-	VEXTRACTF128  $0x01, Y4, X3
-	VMAXPS        X3, X4, X3
-	VPERMILPS     $0x4e, X3, X4
-	VMAXPS        X3, X4, X3
-	VPERMILPS     $0xb1, X3, X4
-	VMAXPS        X3, X4, X3
-	VBROADCASTSS  X3, Z4
-	VCMPPS        $0x00, Z4, Z0, K2
-	KMOVW         K2, R9
-	VCMPPS        $0x00, Z4, Z1, K2
-	KMOVW         K2, R10
-	SHLQ          $0x10, R10
-	ORQ           R10, R9
-	VCMPPS        $0x00, Z4, Z2, K2
-	KMOVW         K2, R10
-	SHLQ          $0x20, R10
-	ORQ           R10, R9
-	VSUBPS        Z4, Z0, Z0
-	VSUBPS        Z4, Z1, Z1
-	VSUBPS        Z4, Z2, Z2
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z4
-	VCMPPS        $0x05, Z4, Z0, K2
-	VMAXPS        Z0, Z4, Z0
-	VCMPPS        $0x05, Z4, Z1, K3
-	VMAXPS        Z1, Z4, Z1
-	VCMPPS        $0x05, Z4, Z2, K4
-	VMAXPS        Z2, Z4, Z2
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
-	VMULPS        Z6, Z0, Z4
-	VMULPS        Z6, Z1, Z5
-	VMULPS        Z6, Z2, Z6
-	VRNDSCALEPS   $0x08, Z4, Z4
-	VRNDSCALEPS   $0x08, Z5, Z5
-	VRNDSCALEPS   $0x08, Z6, Z6
-	VBROADCASTSS  element3f318000<>+0(SB), Z7
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z8
-	VFNMADD231PS  Z7, Z4, Z0
-	VFNMADD231PS  Z7, Z5, Z1
-	VFNMADD231PS  Z7, Z6, Z2
-	VFNMADD231PS  Z8, Z4, Z0
-	VFNMADD231PS  Z8, Z5, Z1
-	VFNMADD231PS  Z8, Z6, Z2
-	VBROADCASTSS  element39500d01<>+0(SB), Z9
-	VMOVAPS       Z9, Z7
-	VMOVAPS       Z9, Z8
-	VMOVAPS       Z9, Z9
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z10
-	VFMADD213PS   Z10, Z0, Z7
-	VFMADD213PS   Z10, Z1, Z8
-	VFMADD213PS   Z10, Z2, Z9
-	VBROADCASTSS  element3c088889<>+0(SB), Z10
-	VFMADD213PS   Z10, Z0, Z7
-	VFMADD213PS   Z10, Z1, Z8
-	VFMADD213PS   Z10, Z2, Z9
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z10
-	VFMADD213PS   Z10, Z0, Z7
-	VFMADD213PS   Z10, Z1, Z8
-	VFMADD213PS   Z10, Z2, Z9
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z10
-	VFMADD213PS   Z10, Z0, Z7
-	VFMADD213PS   Z10, Z1, Z8
-	VFMADD213PS   Z10, Z2, Z9
-	VBROADCASTSS  element3f000000<>+0(SB), Z10
-	VFMADD213PS   Z10, Z0, Z7
-	VFMADD213PS   Z10, Z1, Z8
-	VFMADD213PS   Z10, Z2, Z9
-	VMULPS        Z0, Z7, Z7
-	VMULPS        Z1, Z8, Z8
-	VMULPS        Z2, Z9, Z9
-	VFMADD213PS   Z0, Z0, Z7
-	VFMADD213PS   Z1, Z1, Z8
-	VFMADD213PS   Z2, Z2, Z9
-	VBROADCASTSS  element0000007f<>+0(SB), Z0
-	VCVTPS2DQ     Z4, Z4
-	VPADDD        Z0, Z4, Z4
-	VPSLLD        $0x17, Z4, Z4
-	VCVTPS2DQ     Z5, Z5
-	VPADDD        Z0, Z5, Z5
-	VPSLLD        $0x17, Z5, Z5
-	VCVTPS2DQ     Z6, Z6
-	VPADDD        Z0, Z6, Z6
-	VPSLLD        $0x17, Z6, Z6
-	VFMADD213PS   Z4, Z4, Z7
-	VMOVAPS.Z     Z7, K2, Z7
-	VFMADD213PS   Z5, Z5, Z8
-	VMOVAPS.Z     Z8, K3, Z8
-	VFMADD213PS   Z6, Z6, Z9
-	VMOVAPS.Z     Z9, K4, Z9
-	VMOVAPS       Z7, Z0
-	VADDPS        Z8, Z0, Z0
-	VADDPS        Z9, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R10
-	VMOVSS        X0, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled340
-	CMPB          16(AX), $0x00
-	JNE           half341
-	VMOVSS        (DI)(R8*4), X1
-	JMP           both342
-
-half341:
-	MOVWLZX (DI)(R8*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both342:
-	VSUBSS   X1, X3, X2
-	MOVQ     88(AX), DI
-	VMOVSS   X2, (DI)(BX*4)
-	VUCOMISS X1, X3
-	JNE      unlabelled340
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled340
-	INCQ     112(AX)
-
-unlabelled340:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip343
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z2
-	VPBROADCASTD R8, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z2, Z7, K2, Z7
-	VMULPS       Z1, Z7, Z7
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z2, Z8, K2, Z8
-	VMULPS       Z1, Z8, Z8
-	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
-	VSUBPS       Z2, Z9, K2, Z9
-	VMULPS       Z1, Z9, Z9
-	CMPB         40(AX), $0x00
-	JNE          half344
-	VMOVUPS      Z7, (DI)(CX*4)
-	VMOVUPS      Z8, 64(DI)(CX*4)
-	VMOVUPS      Z9, K1, 128(DI)(CX*4)
-	JMP          both345
-
-half344:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z2
-	VPSRLD       $0x10, Z7, Z3
-	VPANDD       Z0, Z3, Z3
-	VPADDD       Z1, Z3, Z3
-	VPADDD       Z7, Z3, Z3
-	VCMPPS       $0x03, Z7, Z7, K2
-	VPORD        Z2, Z7, K2, Z3
-	VPSRLD       $0x10, Z3, Z3
-	VPSRLD       $0x10, Z8, Z4
-	VPANDD       Z0, Z4, Z4
-	VPADDD       Z1, Z4, Z4
-	VPADDD       Z8, Z4, Z4
-	VCMPPS       $0x03, Z8, Z8, K2
-	VPORD        Z2, Z8, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPSRLD       $0x10, Z9, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z9, Z5, Z5
-	VCMPPS       $0x03, Z9, Z9, K2
-	VPORD        Z2, Z9, K2, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z3, (DI)(CX*2)
-	VPMOVDW      Z4, 32(DI)(CX*2)
-	VPMOVDW      Z5, K1, 64(DI)(CX*2)
-
-both345:
-skip343:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows335
-	JMP  done309
-
-wider334:
-	CMPQ DX, $0x40
-	JGT  wider346
-	XORQ BX, BX
-
-rows347:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have348
-	MOVL  (CX)(BX*4), SI
-
-have348:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  $-1, R8
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip349
-	MOVL  (CX)(SI*4), R8
-
-skip349:
-	XORQ      CX, CX
-	MOVQ      DX, R9
-	SUBQ      $0x30, R9
-	MOVQ      $0x0000ffff, R10
-	BZHIQ     R9, R10, R10
-	KMOVW     R10, K1
-	CMPB      16(AX), $0x00
-	JNE       half350
-	VMOVUPS   (DI)(CX*4), Z0
-	VMOVUPS   64(DI)(CX*4), Z1
-	VMOVUPS   128(DI)(CX*4), Z2
-	VMOVUPS.Z 192(DI)(CX*4), K1, Z3
-	JMP       both351
-
-half350:
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD   32(DI)(CX*2), Z1
-	VPSLLD      $0x10, Z1, Z1
-	VPMOVZXWD   64(DI)(CX*2), Z2
-	VPSLLD      $0x10, Z2, Z2
-	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z3
-	VPSLLD      $0x10, Z3, Z3
-
-both351:
-	VBROADCASTSS  elementff800000<>+0(SB), Z4
-	VBLENDMPS     Z3, Z4, K1, Z3
-	VMOVAPS       Z0, Z4
-	VMAXPS        Z1, Z4, Z4
-	VMAXPS        Z2, Z4, Z4
-	VMAXPS        Z3, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y5
-	VMAXPS        Y5, Y4, Y5
-	VEXTRACTF128  $0x01, Y5, X4
-	VMAXPS        X4, X5, X4
-	VPERMILPS     $0x4e, X4, X5
-	VMAXPS        X4, X5, X4
-	VPERMILPS     $0xb1, X4, X5
-	VMAXPS        X4, X5, X4
-	VBROADCASTSS  X4, Z5
-	VCMPPS        $0x00, Z5, Z0, K2
-	KMOVW         K2, R9
-	VCMPPS        $0x00, Z5, Z1, K2
-	KMOVW         K2, R10
-	SHLQ          $0x10, R10
-	ORQ           R10, R9
-	VCMPPS        $0x00, Z5, Z2, K2
-	KMOVW         K2, R10
-	SHLQ          $0x20, R10
-	ORQ           R10, R9
-	VCMPPS        $0x00, Z5, Z3, K2
-	KMOVW         K2, R10
-	SHLQ          $0x30, R10
-	ORQ           R10, R9
-	VSUBPS        Z5, Z0, Z0
-	VSUBPS        Z5, Z1, Z1
-	VSUBPS        Z5, Z2, Z2
-	VSUBPS        Z5, Z3, Z3
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z5
-	VCMPPS        $0x05, Z5, Z0, K2
-	VMAXPS        Z0, Z5, Z0
-	VCMPPS        $0x05, Z5, Z1, K3
-	VMAXPS        Z1, Z5, Z1
-	VCMPPS        $0x05, Z5, Z2, K4
-	VMAXPS        Z2, Z5, Z2
-	VCMPPS        $0x05, Z5, Z3, K5
-	VMAXPS        Z3, Z5, Z3
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
-	VMULPS        Z8, Z0, Z5
-	VMULPS        Z8, Z1, Z6
-	VMULPS        Z8, Z2, Z7
-	VMULPS        Z8, Z3, Z8
-	VRNDSCALEPS   $0x08, Z5, Z5
-	VRNDSCALEPS   $0x08, Z6, Z6
-	VRNDSCALEPS   $0x08, Z7, Z7
-	VRNDSCALEPS   $0x08, Z8, Z8
-	VBROADCASTSS  element3f318000<>+0(SB), Z9
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z10
-	VFNMADD231PS  Z9, Z5, Z0
-	VFNMADD231PS  Z9, Z6, Z1
-	VFNMADD231PS  Z9, Z7, Z2
-	VFNMADD231PS  Z9, Z8, Z3
-	VFNMADD231PS  Z10, Z5, Z0
-	VFNMADD231PS  Z10, Z6, Z1
-	VFNMADD231PS  Z10, Z7, Z2
-	VFNMADD231PS  Z10, Z8, Z3
-	VBROADCASTSS  element39500d01<>+0(SB), Z12
-	VMOVAPS       Z12, Z9
-	VMOVAPS       Z12, Z10
-	VMOVAPS       Z12, Z11
-	VMOVAPS       Z12, Z12
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z13
-	VFMADD213PS   Z13, Z0, Z9
-	VFMADD213PS   Z13, Z1, Z10
-	VFMADD213PS   Z13, Z2, Z11
-	VFMADD213PS   Z13, Z3, Z12
-	VBROADCASTSS  element3c088889<>+0(SB), Z13
-	VFMADD213PS   Z13, Z0, Z9
-	VFMADD213PS   Z13, Z1, Z10
-	VFMADD213PS   Z13, Z2, Z11
-	VFMADD213PS   Z13, Z3, Z12
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z13
-	VFMADD213PS   Z13, Z0, Z9
-	VFMADD213PS   Z13, Z1, Z10
-	VFMADD213PS   Z13, Z2, Z11
-	VFMADD213PS   Z13, Z3, Z12
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z13
-	VFMADD213PS   Z13, Z0, Z9
-	VFMADD213PS   Z13, Z1, Z10
-	VFMADD213PS   Z13, Z2, Z11
-	VFMADD213PS   Z13, Z3, Z12
-	VBROADCASTSS  element3f000000<>+0(SB), Z13
-	VFMADD213PS   Z13, Z0, Z9
-	VFMADD213PS   Z13, Z1, Z10
-	VFMADD213PS   Z13, Z2, Z11
-	VFMADD213PS   Z13, Z3, Z12
-	VMULPS        Z0, Z9, Z9
-	VMULPS        Z1, Z10, Z10
-	VMULPS        Z2, Z11, Z11
-	VMULPS        Z3, Z12, Z12
-	VFMADD213PS   Z0, Z0, Z9
-	VFMADD213PS   Z1, Z1, Z10
-	VFMADD213PS   Z2, Z2, Z11
-	VFMADD213PS   Z3, Z3, Z12
-	VBROADCASTSS  element0000007f<>+0(SB), Z0
-	VCVTPS2DQ     Z5, Z5
-	VPADDD        Z0, Z5, Z5
-	VPSLLD        $0x17, Z5, Z5
-	VCVTPS2DQ     Z6, Z6
-	VPADDD        Z0, Z6, Z6
-	VPSLLD        $0x17, Z6, Z6
-	VCVTPS2DQ     Z7, Z7
-	VPADDD        Z0, Z7, Z7
-	VPSLLD        $0x17, Z7, Z7
-	VCVTPS2DQ     Z8, Z8
-	VPADDD        Z0, Z8, Z8
-	VPSLLD        $0x17, Z8, Z8
-	VFMADD213PS   Z5, Z5, Z9
-	VMOVAPS.Z     Z9, K2, Z9
-	VFMADD213PS   Z6, Z6, Z10
-	VMOVAPS.Z     Z10, K3, Z10
-	VFMADD213PS   Z7, Z7, Z11
-	VMOVAPS.Z     Z11, K4, Z11
-	VFMADD213PS   Z8, Z8, Z12
-	VMOVAPS.Z     Z12, K5, Z12
-	VMOVAPS       Z9, Z0
-	VADDPS        Z10, Z0, Z0
-	VADDPS        Z11, Z0, Z0
-	VADDPS        Z12, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF128  $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R10
-	VMOVSS        X0, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled352
-	CMPB          16(AX), $0x00
-	JNE           half353
-	VMOVSS        (DI)(R8*4), X1
-	JMP           both354
-
-half353:
-	MOVWLZX (DI)(R8*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both354:
-	VSUBSS   X1, X4, X2
-	MOVQ     88(AX), DI
-	VMOVSS   X2, (DI)(BX*4)
-	VUCOMISS X1, X4
-	JNE      unlabelled352
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled352
-	INCQ     112(AX)
-
-unlabelled352:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip355
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z2
-	VPBROADCASTD R8, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z2, Z9, K2, Z9
-	VMULPS       Z1, Z9, Z9
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z2, Z10, K2, Z10
-	VMULPS       Z1, Z10, Z10
-	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
-	VSUBPS       Z2, Z11, K2, Z11
-	VMULPS       Z1, Z11, Z11
-	VPCMPEQD     elementNumbers<>+192(SB), Z0, K2
-	VSUBPS       Z2, Z12, K2, Z12
-	VMULPS       Z1, Z12, Z12
-	CMPB         40(AX), $0x00
-	JNE          half356
-	VMOVUPS      Z9, (DI)(CX*4)
-	VMOVUPS      Z10, 64(DI)(CX*4)
-	VMOVUPS      Z11, 128(DI)(CX*4)
-	VMOVUPS      Z12, K1, 192(DI)(CX*4)
-	JMP          both357
-
-half356:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z2
-	VPSRLD       $0x10, Z9, Z3
-	VPANDD       Z0, Z3, Z3
-	VPADDD       Z1, Z3, Z3
-	VPADDD       Z9, Z3, Z3
-	VCMPPS       $0x03, Z9, Z9, K2
-	VPORD        Z2, Z9, K2, Z3
-	VPSRLD       $0x10, Z3, Z3
-	VPSRLD       $0x10, Z10, Z4
-	VPANDD       Z0, Z4, Z4
-	VPADDD       Z1, Z4, Z4
-	VPADDD       Z10, Z4, Z4
-	VCMPPS       $0x03, Z10, Z10, K2
-	VPORD        Z2, Z10, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPSRLD       $0x10, Z11, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z11, Z5, Z5
-	VCMPPS       $0x03, Z11, Z11, K2
-	VPORD        Z2, Z11, K2, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPSRLD       $0x10, Z12, Z6
-	VPANDD       Z0, Z6, Z6
-	VPADDD       Z1, Z6, Z6
-	VPADDD       Z12, Z6, Z6
-	VCMPPS       $0x03, Z12, Z12, K2
-	VPORD        Z2, Z12, K2, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z3, (DI)(CX*2)
-	VPMOVDW      Z4, 32(DI)(CX*2)
-	VPMOVDW      Z5, 64(DI)(CX*2)
-	VPMOVDW      Z6, K1, 96(DI)(CX*2)
-
-both357:
-skip355:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows347
-	JMP  done309
-
-wider346:
-	XORQ BX, BX
-
-rows358:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have359
-	MOVL  (CX)(BX*4), SI
-
-have359:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  $-1, R8
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip360
-	MOVL  (CX)(SI*4), R8
-
-skip360:
-	MOVQ         96(AX), R9
-	VBROADCASTSS elementff800000<>+0(SB), Z0
-	VMOVAPS      Z0, Z1
-	VMOVAPS      Z0, Z2
-	XORQ         CX, CX
-	LEAQ         32(CX), R10
-	CMPQ         R10, DX
-	JGT          cols362
-
-cols361:
+skip359:
+	XORQ       CX, CX
+	MOVQ       DX, R9
+	SUBQ       $0x00, R9
+	MOVQ       $0x0000ffff, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
 	CMPB       16(AX), $0x00
-	JNE        half363
+	JNE        half360
 	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
-	VMOVUPS    64(DI)(CX*4), Z4
-	JMP        both364
+	VMOVUPS.Z  (DI)(CX*4), K1, Z11
+	JMP        both361
+
+half360:
+	PREFETCHT0  1536(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z11
+	VPSLLD      $0x10, Z11, Z11
+
+both361:
+	VBROADCASTSS  elementff800000<>+0(SB), Z12
+	VBLENDMPS     Z11, Z12, K1, Z11
+	VMOVAPS       Z11, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y13
+	VMAXPS        Y13, Y12, Y13
+	VEXTRACTF32X4 $0x01, Y13, X12
+	VMAXPS        X12, X13, X12
+	VPERMILPS     $0x4e, X12, X13
+	VMAXPS        X12, X13, X12
+	VPERMILPS     $0xb1, X12, X13
+	VMAXPS        X12, X13, X12
+	VBROADCASTSS  X12, Z13
+	VCMPPS        $0x00, Z13, Z11, K2
+	KMOVW         K2, R9
+	VSUBPS        Z13, Z11, Z11
+	VCMPPS        $0x05, Z3, Z11, K2
+	VMAXPS        Z11, Z3, Z11
+	VMULPS        Z4, Z11, Z13
+	VRNDSCALEPS   $0x08, Z13, Z13
+	VFNMADD231PS  Z0, Z13, Z11
+	VFNMADD231PS  Z1, Z13, Z11
+	VMOVAPS       Z5, Z14
+	VFMADD213PS   Z6, Z11, Z14
+	VFMADD213PS   Z7, Z11, Z14
+	VFMADD213PS   Z8, Z11, Z14
+	VFMADD213PS   Z9, Z11, Z14
+	VFMADD213PS   Z10, Z11, Z14
+	VMULPS        Z11, Z14, Z14
+	VFMADD213PS   Z11, Z11, Z14
+	VCVTPS2DQ     Z13, Z13
+	VPADDD        Z2, Z13, Z13
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS   Z13, Z13, Z14
+	VMOVAPS.Z     Z14, K2, Z14
+	VMOVAPS       Z14, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y13
+	VADDPS        Y13, Y11, Y13
+	VEXTRACTF32X4 $0x01, Y13, X11
+	VADDPS        X11, X13, X11
+	VPERMILPS     $0x4e, X11, X13
+	VADDPS        X11, X13, X11
+	VPERMILPS     $0xb1, X11, X13
+	VADDPS        X11, X13, X11
+	MOVQ          80(AX), R10
+	VMOVSS        X11, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled362
+	CMPB          16(AX), $0x00
+	JNE           half363
+	VMOVSS        (DI)(R8*4), X13
+	JMP           both364
 
 half363:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-	VPMOVZXWD  32(DI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X13
 
 both364:
-	VMAXPS Z3, Z1, Z1
-	VMAXPS Z4, Z2, Z2
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R10
-	CMPQ   R10, DX
-	JLE    cols361
+	VSUBSS   X13, X12, X15
+	MOVQ     88(AX), DI
+	VMOVSS   X15, (DI)(BX*4)
+	VUCOMISS X13, X12
+	JNE      unlabelled362
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled362
+	INCQ     112(AX)
 
-cols362:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols366
+unlabelled362:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip365
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X12
+	VDIVSS       X11, X12, X12
+	VBROADCASTSS X12, Z12
+	XORQ         CX, CX
+	VBROADCASTSS X11, Z13
+	VPBROADCASTD R8, Z11
+	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
+	VSUBPS       Z13, Z14, K2, Z14
+	VMULPS       Z12, Z14, Z14
+	CMPB         40(AX), $0x00
+	JNE          half366
+	VMOVUPS      Z14, K1, (DI)(CX*4)
+	JMP          both367
 
-cols365:
+half366:
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z14, Z15
+	VPANDD       Z11, Z15, Z15
+	VPADDD       Z12, Z15, Z15
+	VPADDD       Z14, Z15, Z15
+	VCMPPS       $0x03, Z14, Z14, K2
+	VPORD        Z13, Z14, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, K1, (DI)(CX*2)
+
+both367:
+skip365:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows357
+	JMP  done355
+
+wider356:
+	CMPQ DX, $0x20
+	JGT  wider368
+	XORQ BX, BX
+
+rows369:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have370
+	MOVL  (CX)(BX*4), SI
+
+have370:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip371
+	MOVL  (CX)(SI*4), R8
+
+skip371:
+	XORQ       CX, CX
+	MOVQ       DX, R9
+	SUBQ       $0x10, R9
+	MOVQ       $0x0000ffff, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
 	CMPB       16(AX), $0x00
-	JNE        half367
+	JNE        half372
 	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both368
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z11
+	VMOVUPS.Z  64(DI)(CX*4), K1, Z12
+	JMP        both373
 
-half367:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-
-both368:
-	VMAXPS Z3, Z1, Z1
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R10
-	CMPQ   R10, DX
-	JLE    cols365
-
-cols366:
-	CMPQ       CX, DX
-	JGE        row369
-	CMPB       16(AX), $0x00
-	JNE        half370
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z3
-	JMP        both371
-
-half370:
+half372:
 	PREFETCHT0  1536(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
-	VPSLLD      $0x10, Z3, Z3
+	VPMOVZXWD   (DI)(CX*2), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z12
+	VPSLLD      $0x10, Z12, Z12
 
-both371:
-	VBLENDMPS Z3, Z0, K1, Z3
-	VMAXPS    Z3, Z1, Z1
+both373:
+	VBROADCASTSS  elementff800000<>+0(SB), Z13
+	VBLENDMPS     Z12, Z13, K1, Z12
+	VMOVAPS       Z11, Z13
+	VMAXPS        Z12, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y14
+	VMAXPS        Y14, Y13, Y14
+	VEXTRACTF32X4 $0x01, Y14, X13
+	VMAXPS        X13, X14, X13
+	VPERMILPS     $0x4e, X13, X14
+	VMAXPS        X13, X14, X13
+	VPERMILPS     $0xb1, X13, X14
+	VMAXPS        X13, X14, X13
+	VBROADCASTSS  X13, Z14
+	VCMPPS        $0x00, Z14, Z11, K2
+	KMOVW         K2, R9
+	VCMPPS        $0x00, Z14, Z12, K2
+	KMOVW         K2, R10
+	SHLQ          $0x10, R10
+	ORQ           R10, R9
+	VSUBPS        Z14, Z11, Z11
+	VSUBPS        Z14, Z12, Z12
+	VCMPPS        $0x05, Z3, Z11, K2
+	VMAXPS        Z11, Z3, Z11
+	VCMPPS        $0x05, Z3, Z12, K3
+	VMAXPS        Z12, Z3, Z12
+	VMULPS        Z4, Z11, Z14
+	VMULPS        Z4, Z12, Z15
+	VRNDSCALEPS   $0x08, Z14, Z14
+	VRNDSCALEPS   $0x08, Z15, Z15
+	VFNMADD231PS  Z0, Z14, Z11
+	VFNMADD231PS  Z0, Z15, Z12
+	VFNMADD231PS  Z1, Z14, Z11
+	VFNMADD231PS  Z1, Z15, Z12
+	VMOVAPS       Z5, Z16
+	VMOVAPS       Z5, Z17
+	VFMADD213PS   Z6, Z11, Z16
+	VFMADD213PS   Z6, Z12, Z17
+	VFMADD213PS   Z7, Z11, Z16
+	VFMADD213PS   Z7, Z12, Z17
+	VFMADD213PS   Z8, Z11, Z16
+	VFMADD213PS   Z8, Z12, Z17
+	VFMADD213PS   Z9, Z11, Z16
+	VFMADD213PS   Z9, Z12, Z17
+	VFMADD213PS   Z10, Z11, Z16
+	VFMADD213PS   Z10, Z12, Z17
+	VMULPS        Z11, Z16, Z16
+	VMULPS        Z12, Z17, Z17
+	VFMADD213PS   Z11, Z11, Z16
+	VFMADD213PS   Z12, Z12, Z17
+	VCVTPS2DQ     Z14, Z14
+	VPADDD        Z2, Z14, Z14
+	VPSLLD        $0x17, Z14, Z14
+	VCVTPS2DQ     Z15, Z15
+	VPADDD        Z2, Z15, Z15
+	VPSLLD        $0x17, Z15, Z15
+	VFMADD213PS   Z14, Z14, Z16
+	VMOVAPS.Z     Z16, K2, Z16
+	VFMADD213PS   Z15, Z15, Z17
+	VMOVAPS.Z     Z17, K3, Z17
+	VMOVAPS       Z16, Z11
+	VADDPS        Z17, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VADDPS        Y12, Y11, Y12
+	VEXTRACTF32X4 $0x01, Y12, X11
+	VADDPS        X11, X12, X11
+	VPERMILPS     $0x4e, X11, X12
+	VADDPS        X11, X12, X11
+	VPERMILPS     $0xb1, X11, X12
+	VADDPS        X11, X12, X11
+	MOVQ          80(AX), R10
+	VMOVSS        X11, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled374
+	CMPB          16(AX), $0x00
+	JNE           half375
+	VMOVSS        (DI)(R8*4), X12
+	JMP           both376
 
-row369:
-	VMAXPS        Z2, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VMAXPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
-	VMAXPS        X1, X0, X1
-	VPERMILPS     $0x4e, X1, X0
-	VMAXPS        X1, X0, X1
-	VPERMILPS     $0xb1, X1, X0
-	VMAXPS        X1, X0, X1
-	VBROADCASTSS  X1, Z0
-	VBROADCASTSS  element00000000<>+0(SB), Z2
-	XORQ          CX, CX
-	LEAQ          64(CX), R10
-	CMPQ          R10, DX
-	JGT           cols373
+half375:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X12
 
-cols372:
+both376:
+	VSUBSS   X12, X13, X14
+	MOVQ     88(AX), DI
+	VMOVSS   X14, (DI)(BX*4)
+	VUCOMISS X12, X13
+	JNE      unlabelled374
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled374
+	INCQ     112(AX)
+
+unlabelled374:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip377
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X12
+	VDIVSS       X11, X12, X12
+	VBROADCASTSS X12, Z12
+	XORQ         CX, CX
+	VBROADCASTSS X11, Z13
+	VPBROADCASTD R8, Z11
+	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
+	VSUBPS       Z13, Z16, K2, Z16
+	VMULPS       Z12, Z16, Z16
+	VPCMPEQD     elementNumbers<>+64(SB), Z11, K2
+	VSUBPS       Z13, Z17, K2, Z17
+	VMULPS       Z12, Z17, Z17
+	CMPB         40(AX), $0x00
+	JNE          half378
+	VMOVUPS      Z16, (DI)(CX*4)
+	VMOVUPS      Z17, K1, 64(DI)(CX*4)
+	JMP          both379
+
+half378:
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z16, Z14
+	VPANDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z16, Z14, Z14
+	VCMPPS       $0x03, Z16, Z16, K2
+	VPORD        Z13, Z16, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPSRLD       $0x10, Z17, Z15
+	VPANDD       Z11, Z15, Z15
+	VPADDD       Z12, Z15, Z15
+	VPADDD       Z17, Z15, Z15
+	VCMPPS       $0x03, Z17, Z17, K2
+	VPORD        Z13, Z17, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z14, (DI)(CX*2)
+	VPMOVDW      Z15, K1, 32(DI)(CX*2)
+
+both379:
+skip377:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows369
+	JMP  done355
+
+wider368:
+	CMPQ DX, $0x30
+	JGT  wider380
+	XORQ BX, BX
+
+rows381:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have382
+	MOVL  (CX)(BX*4), SI
+
+have382:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip383
+	MOVL  (CX)(SI*4), R8
+
+skip383:
+	XORQ       CX, CX
+	MOVQ       DX, R9
+	SUBQ       $0x20, R9
+	MOVQ       $0x0000ffff, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
 	CMPB       16(AX), $0x00
-	JNE        half374
+	JNE        half384
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	PREFETCHT0 1664(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z11
+	VMOVUPS    64(DI)(CX*4), Z12
+	VMOVUPS.Z  128(DI)(CX*4), K1, Z13
+	JMP        both385
+
+half384:
+	PREFETCHT0  1536(DI)(CX*2)
+	PREFETCHT0  1600(DI)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VPMOVZXWD   32(DI)(CX*2), Z12
+	VPSLLD      $0x10, Z12, Z12
+	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z13
+	VPSLLD      $0x10, Z13, Z13
+
+both385:
+	VBROADCASTSS  elementff800000<>+0(SB), Z14
+	VBLENDMPS     Z13, Z14, K1, Z13
+	VMOVAPS       Z11, Z14
+	VMAXPS        Z12, Z14, Z14
+	VMAXPS        Z13, Z14, Z14
+	VEXTRACTF64X4 $0x01, Z14, Y15
+	VMAXPS        Y15, Y14, Y15
+	VEXTRACTF32X4 $0x01, Y15, X14
+	VMAXPS        X14, X15, X14
+	VPERMILPS     $0x4e, X14, X15
+	VMAXPS        X14, X15, X14
+	VPERMILPS     $0xb1, X14, X15
+	VMAXPS        X14, X15, X14
+	VBROADCASTSS  X14, Z15
+	VCMPPS        $0x00, Z15, Z11, K2
+	KMOVW         K2, R9
+	VCMPPS        $0x00, Z15, Z12, K2
+	KMOVW         K2, R10
+	SHLQ          $0x10, R10
+	ORQ           R10, R9
+	VCMPPS        $0x00, Z15, Z13, K2
+	KMOVW         K2, R10
+	SHLQ          $0x20, R10
+	ORQ           R10, R9
+	VSUBPS        Z15, Z11, Z11
+	VSUBPS        Z15, Z12, Z12
+	VSUBPS        Z15, Z13, Z13
+	VCMPPS        $0x05, Z3, Z11, K2
+	VMAXPS        Z11, Z3, Z11
+	VCMPPS        $0x05, Z3, Z12, K3
+	VMAXPS        Z12, Z3, Z12
+	VCMPPS        $0x05, Z3, Z13, K4
+	VMAXPS        Z13, Z3, Z13
+	VMULPS        Z4, Z11, Z15
+	VMULPS        Z4, Z12, Z16
+	VMULPS        Z4, Z13, Z17
+	VRNDSCALEPS   $0x08, Z15, Z15
+	VRNDSCALEPS   $0x08, Z16, Z16
+	VRNDSCALEPS   $0x08, Z17, Z17
+	VFNMADD231PS  Z0, Z15, Z11
+	VFNMADD231PS  Z0, Z16, Z12
+	VFNMADD231PS  Z0, Z17, Z13
+	VFNMADD231PS  Z1, Z15, Z11
+	VFNMADD231PS  Z1, Z16, Z12
+	VFNMADD231PS  Z1, Z17, Z13
+	VMOVAPS       Z5, Z18
+	VMOVAPS       Z5, Z19
+	VMOVAPS       Z5, Z20
+	VFMADD213PS   Z6, Z11, Z18
+	VFMADD213PS   Z6, Z12, Z19
+	VFMADD213PS   Z6, Z13, Z20
+	VFMADD213PS   Z7, Z11, Z18
+	VFMADD213PS   Z7, Z12, Z19
+	VFMADD213PS   Z7, Z13, Z20
+	VFMADD213PS   Z8, Z11, Z18
+	VFMADD213PS   Z8, Z12, Z19
+	VFMADD213PS   Z8, Z13, Z20
+	VFMADD213PS   Z9, Z11, Z18
+	VFMADD213PS   Z9, Z12, Z19
+	VFMADD213PS   Z9, Z13, Z20
+	VFMADD213PS   Z10, Z11, Z18
+	VFMADD213PS   Z10, Z12, Z19
+	VFMADD213PS   Z10, Z13, Z20
+	VMULPS        Z11, Z18, Z18
+	VMULPS        Z12, Z19, Z19
+	VMULPS        Z13, Z20, Z20
+	VFMADD213PS   Z11, Z11, Z18
+	VFMADD213PS   Z12, Z12, Z19
+	VFMADD213PS   Z13, Z13, Z20
+	VCVTPS2DQ     Z15, Z15
+	VPADDD        Z2, Z15, Z15
+	VPSLLD        $0x17, Z15, Z15
+	VCVTPS2DQ     Z16, Z16
+	VPADDD        Z2, Z16, Z16
+	VPSLLD        $0x17, Z16, Z16
+	VCVTPS2DQ     Z17, Z17
+	VPADDD        Z2, Z17, Z17
+	VPSLLD        $0x17, Z17, Z17
+	VFMADD213PS   Z15, Z15, Z18
+	VMOVAPS.Z     Z18, K2, Z18
+	VFMADD213PS   Z16, Z16, Z19
+	VMOVAPS.Z     Z19, K3, Z19
+	VFMADD213PS   Z17, Z17, Z20
+	VMOVAPS.Z     Z20, K4, Z20
+	VMOVAPS       Z18, Z11
+	VADDPS        Z19, Z11, Z11
+	VADDPS        Z20, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VADDPS        Y12, Y11, Y12
+	VEXTRACTF32X4 $0x01, Y12, X11
+	VADDPS        X11, X12, X11
+	VPERMILPS     $0x4e, X11, X12
+	VADDPS        X11, X12, X11
+	VPERMILPS     $0xb1, X11, X12
+	VADDPS        X11, X12, X11
+	MOVQ          80(AX), R10
+	VMOVSS        X11, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled386
+	CMPB          16(AX), $0x00
+	JNE           half387
+	VMOVSS        (DI)(R8*4), X12
+	JMP           both388
+
+half387:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X12
+
+both388:
+	VSUBSS   X12, X14, X13
+	MOVQ     88(AX), DI
+	VMOVSS   X13, (DI)(BX*4)
+	VUCOMISS X12, X14
+	JNE      unlabelled386
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled386
+	INCQ     112(AX)
+
+unlabelled386:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip389
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X12
+	VDIVSS       X11, X12, X12
+	VBROADCASTSS X12, Z12
+	XORQ         CX, CX
+	VBROADCASTSS X11, Z13
+	VPBROADCASTD R8, Z11
+	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
+	VSUBPS       Z13, Z18, K2, Z18
+	VMULPS       Z12, Z18, Z18
+	VPCMPEQD     elementNumbers<>+64(SB), Z11, K2
+	VSUBPS       Z13, Z19, K2, Z19
+	VMULPS       Z12, Z19, Z19
+	VPCMPEQD     elementNumbers<>+128(SB), Z11, K2
+	VSUBPS       Z13, Z20, K2, Z20
+	VMULPS       Z12, Z20, Z20
+	CMPB         40(AX), $0x00
+	JNE          half390
+	VMOVUPS      Z18, (DI)(CX*4)
+	VMOVUPS      Z19, 64(DI)(CX*4)
+	VMOVUPS      Z20, K1, 128(DI)(CX*4)
+	JMP          both391
+
+half390:
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z18, Z14
+	VPANDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z18, Z14, Z14
+	VCMPPS       $0x03, Z18, Z18, K2
+	VPORD        Z13, Z18, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPSRLD       $0x10, Z19, Z15
+	VPANDD       Z11, Z15, Z15
+	VPADDD       Z12, Z15, Z15
+	VPADDD       Z19, Z15, Z15
+	VCMPPS       $0x03, Z19, Z19, K2
+	VPORD        Z13, Z19, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPSRLD       $0x10, Z20, Z16
+	VPANDD       Z11, Z16, Z16
+	VPADDD       Z12, Z16, Z16
+	VPADDD       Z20, Z16, Z16
+	VCMPPS       $0x03, Z20, Z20, K2
+	VPORD        Z13, Z20, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z14, (DI)(CX*2)
+	VPMOVDW      Z15, 32(DI)(CX*2)
+	VPMOVDW      Z16, K1, 64(DI)(CX*2)
+
+both391:
+skip389:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows381
+	JMP  done355
+
+wider380:
+	CMPQ DX, $0x40
+	JGT  wider392
+	XORQ BX, BX
+
+rows393:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have394
+	MOVL  (CX)(BX*4), SI
+
+have394:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip395
+	MOVL  (CX)(SI*4), R8
+
+skip395:
+	XORQ       CX, CX
+	MOVQ       DX, R9
+	SUBQ       $0x30, R9
+	MOVQ       $0x0000ffff, R10
+	BZHIQ      R9, R10, R10
+	KMOVW      R10, K1
+	CMPB       16(AX), $0x00
+	JNE        half396
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	PREFETCHT0 1664(DI)(CX*4)
 	PREFETCHT0 1728(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
-	VMOVUPS    64(DI)(CX*4), Z4
-	VMOVUPS    128(DI)(CX*4), Z5
-	VMOVUPS    192(DI)(CX*4), Z6
-	JMP        both375
+	VMOVUPS    (DI)(CX*4), Z11
+	VMOVUPS    64(DI)(CX*4), Z12
+	VMOVUPS    128(DI)(CX*4), Z13
+	VMOVUPS.Z  192(DI)(CX*4), K1, Z14
+	JMP        both397
 
-half374:
+half396:
+	PREFETCHT0  1536(DI)(CX*2)
+	PREFETCHT0  1600(DI)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VPMOVZXWD   32(DI)(CX*2), Z12
+	VPSLLD      $0x10, Z12, Z12
+	VPMOVZXWD   64(DI)(CX*2), Z13
+	VPSLLD      $0x10, Z13, Z13
+	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z14
+	VPSLLD      $0x10, Z14, Z14
+
+both397:
+	VBROADCASTSS  elementff800000<>+0(SB), Z15
+	VBLENDMPS     Z14, Z15, K1, Z14
+	VMOVAPS       Z11, Z15
+	VMAXPS        Z12, Z15, Z15
+	VMAXPS        Z13, Z15, Z15
+	VMAXPS        Z14, Z15, Z15
+	VEXTRACTF64X4 $0x01, Z15, Y16
+	VMAXPS        Y16, Y15, Y16
+	VEXTRACTF32X4 $0x01, Y16, X15
+	VMAXPS        X15, X16, X15
+	VPERMILPS     $0x4e, X15, X16
+	VMAXPS        X15, X16, X15
+	VPERMILPS     $0xb1, X15, X16
+	VMAXPS        X15, X16, X15
+	VBROADCASTSS  X15, Z16
+	VCMPPS        $0x00, Z16, Z11, K2
+	KMOVW         K2, R9
+	VCMPPS        $0x00, Z16, Z12, K2
+	KMOVW         K2, R10
+	SHLQ          $0x10, R10
+	ORQ           R10, R9
+	VCMPPS        $0x00, Z16, Z13, K2
+	KMOVW         K2, R10
+	SHLQ          $0x20, R10
+	ORQ           R10, R9
+	VCMPPS        $0x00, Z16, Z14, K2
+	KMOVW         K2, R10
+	SHLQ          $0x30, R10
+	ORQ           R10, R9
+	VSUBPS        Z16, Z11, Z11
+	VSUBPS        Z16, Z12, Z12
+	VSUBPS        Z16, Z13, Z13
+	VSUBPS        Z16, Z14, Z14
+	VCMPPS        $0x05, Z3, Z11, K2
+	VMAXPS        Z11, Z3, Z11
+	VCMPPS        $0x05, Z3, Z12, K3
+	VMAXPS        Z12, Z3, Z12
+	VCMPPS        $0x05, Z3, Z13, K4
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K5
+	VMAXPS        Z14, Z3, Z14
+	VMULPS        Z4, Z11, Z16
+	VMULPS        Z4, Z12, Z17
+	VMULPS        Z4, Z13, Z18
+	VMULPS        Z4, Z14, Z19
+	VRNDSCALEPS   $0x08, Z16, Z16
+	VRNDSCALEPS   $0x08, Z17, Z17
+	VRNDSCALEPS   $0x08, Z18, Z18
+	VRNDSCALEPS   $0x08, Z19, Z19
+	VFNMADD231PS  Z0, Z16, Z11
+	VFNMADD231PS  Z0, Z17, Z12
+	VFNMADD231PS  Z0, Z18, Z13
+	VFNMADD231PS  Z0, Z19, Z14
+	VFNMADD231PS  Z1, Z16, Z11
+	VFNMADD231PS  Z1, Z17, Z12
+	VFNMADD231PS  Z1, Z18, Z13
+	VFNMADD231PS  Z1, Z19, Z14
+	VMOVAPS       Z5, Z20
+	VMOVAPS       Z5, Z21
+	VMOVAPS       Z5, Z22
+	VMOVAPS       Z5, Z23
+	VFMADD213PS   Z6, Z11, Z20
+	VFMADD213PS   Z6, Z12, Z21
+	VFMADD213PS   Z6, Z13, Z22
+	VFMADD213PS   Z6, Z14, Z23
+	VFMADD213PS   Z7, Z11, Z20
+	VFMADD213PS   Z7, Z12, Z21
+	VFMADD213PS   Z7, Z13, Z22
+	VFMADD213PS   Z7, Z14, Z23
+	VFMADD213PS   Z8, Z11, Z20
+	VFMADD213PS   Z8, Z12, Z21
+	VFMADD213PS   Z8, Z13, Z22
+	VFMADD213PS   Z8, Z14, Z23
+	VFMADD213PS   Z9, Z11, Z20
+	VFMADD213PS   Z9, Z12, Z21
+	VFMADD213PS   Z9, Z13, Z22
+	VFMADD213PS   Z9, Z14, Z23
+	VFMADD213PS   Z10, Z11, Z20
+	VFMADD213PS   Z10, Z12, Z21
+	VFMADD213PS   Z10, Z13, Z22
+	VFMADD213PS   Z10, Z14, Z23
+	VMULPS        Z11, Z20, Z20
+	VMULPS        Z12, Z21, Z21
+	VMULPS        Z13, Z22, Z22
+	VMULPS        Z14, Z23, Z23
+	VFMADD213PS   Z11, Z11, Z20
+	VFMADD213PS   Z12, Z12, Z21
+	VFMADD213PS   Z13, Z13, Z22
+	VFMADD213PS   Z14, Z14, Z23
+	VCVTPS2DQ     Z16, Z16
+	VPADDD        Z2, Z16, Z16
+	VPSLLD        $0x17, Z16, Z16
+	VCVTPS2DQ     Z17, Z17
+	VPADDD        Z2, Z17, Z17
+	VPSLLD        $0x17, Z17, Z17
+	VCVTPS2DQ     Z18, Z18
+	VPADDD        Z2, Z18, Z18
+	VPSLLD        $0x17, Z18, Z18
+	VCVTPS2DQ     Z19, Z19
+	VPADDD        Z2, Z19, Z19
+	VPSLLD        $0x17, Z19, Z19
+	VFMADD213PS   Z16, Z16, Z20
+	VMOVAPS.Z     Z20, K2, Z20
+	VFMADD213PS   Z17, Z17, Z21
+	VMOVAPS.Z     Z21, K3, Z21
+	VFMADD213PS   Z18, Z18, Z22
+	VMOVAPS.Z     Z22, K4, Z22
+	VFMADD213PS   Z19, Z19, Z23
+	VMOVAPS.Z     Z23, K5, Z23
+	VMOVAPS       Z20, Z11
+	VADDPS        Z21, Z11, Z11
+	VADDPS        Z22, Z11, Z11
+	VADDPS        Z23, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VADDPS        Y12, Y11, Y12
+	VEXTRACTF32X4 $0x01, Y12, X11
+	VADDPS        X11, X12, X11
+	VPERMILPS     $0x4e, X11, X12
+	VADDPS        X11, X12, X11
+	VPERMILPS     $0xb1, X11, X12
+	VADDPS        X11, X12, X11
+	MOVQ          80(AX), R10
+	VMOVSS        X11, (R10)(BX*4)
+	TESTQ         R8, R8
+	JS            unlabelled398
+	CMPB          16(AX), $0x00
+	JNE           half399
+	VMOVSS        (DI)(R8*4), X12
+	JMP           both400
+
+half399:
+	MOVWLZX (DI)(R8*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X12
+
+both400:
+	VSUBSS   X12, X15, X13
+	MOVQ     88(AX), DI
+	VMOVSS   X13, (DI)(BX*4)
+	VUCOMISS X12, X15
+	JNE      unlabelled398
+	BSFQ     R9, CX
+	CMPQ     CX, R8
+	JNE      unlabelled398
+	INCQ     112(AX)
+
+unlabelled398:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip401
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X12
+	VDIVSS       X11, X12, X12
+	VBROADCASTSS X12, Z12
+	XORQ         CX, CX
+	VBROADCASTSS X11, Z13
+	VPBROADCASTD R8, Z11
+	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
+	VSUBPS       Z13, Z20, K2, Z20
+	VMULPS       Z12, Z20, Z20
+	VPCMPEQD     elementNumbers<>+64(SB), Z11, K2
+	VSUBPS       Z13, Z21, K2, Z21
+	VMULPS       Z12, Z21, Z21
+	VPCMPEQD     elementNumbers<>+128(SB), Z11, K2
+	VSUBPS       Z13, Z22, K2, Z22
+	VMULPS       Z12, Z22, Z22
+	VPCMPEQD     elementNumbers<>+192(SB), Z11, K2
+	VSUBPS       Z13, Z23, K2, Z23
+	VMULPS       Z12, Z23, Z23
+	CMPB         40(AX), $0x00
+	JNE          half402
+	VMOVUPS      Z20, (DI)(CX*4)
+	VMOVUPS      Z21, 64(DI)(CX*4)
+	VMOVUPS      Z22, 128(DI)(CX*4)
+	VMOVUPS      Z23, K1, 192(DI)(CX*4)
+	JMP          both403
+
+half402:
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z20, Z14
+	VPANDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z20, Z14, Z14
+	VCMPPS       $0x03, Z20, Z20, K2
+	VPORD        Z13, Z20, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPSRLD       $0x10, Z21, Z15
+	VPANDD       Z11, Z15, Z15
+	VPADDD       Z12, Z15, Z15
+	VPADDD       Z21, Z15, Z15
+	VCMPPS       $0x03, Z21, Z21, K2
+	VPORD        Z13, Z21, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPSRLD       $0x10, Z22, Z16
+	VPANDD       Z11, Z16, Z16
+	VPADDD       Z12, Z16, Z16
+	VPADDD       Z22, Z16, Z16
+	VCMPPS       $0x03, Z22, Z22, K2
+	VPORD        Z13, Z22, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPSRLD       $0x10, Z23, Z17
+	VPANDD       Z11, Z17, Z17
+	VPADDD       Z12, Z17, Z17
+	VPADDD       Z23, Z17, Z17
+	VCMPPS       $0x03, Z23, Z23, K2
+	VPORD        Z13, Z23, K2, Z17
+	VPSRLD       $0x10, Z17, Z17
+	VPMOVDW      Z14, (DI)(CX*2)
+	VPMOVDW      Z15, 32(DI)(CX*2)
+	VPMOVDW      Z16, 64(DI)(CX*2)
+	VPMOVDW      Z17, K1, 96(DI)(CX*2)
+
+both403:
+skip401:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows393
+	JMP  done355
+
+wider392:
+	XORQ BX, BX
+
+rows404:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have405
+	MOVL  (CX)(BX*4), SI
+
+have405:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip406
+	MOVL  (CX)(SI*4), R8
+
+skip406:
+	MOVQ         96(AX), R9
+	VBROADCASTSS elementff800000<>+0(SB), Z11
+	VMOVAPS      Z11, Z12
+	VMOVAPS      Z11, Z13
+	XORQ         CX, CX
+	LEAQ         32(CX), R10
+	CMPQ         R10, DX
+	JGT          cols408
+
+cols407:
+	CMPB       16(AX), $0x00
+	JNE        half409
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z14
+	VMOVUPS    64(DI)(CX*4), Z15
+	JMP        both410
+
+half409:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z14
+	VPMOVZXWD  32(DI)(CX*2), Z15
+	VPSLLD     $0x10, Z15, Z15
+
+both410:
+	VMAXPS Z14, Z12, Z12
+	VMAXPS Z15, Z13, Z13
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R10
+	CMPQ   R10, DX
+	JLE    cols407
+
+cols408:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols412
+
+cols411:
+	CMPB       16(AX), $0x00
+	JNE        half413
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z14
+	JMP        both414
+
+half413:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z14
+
+both414:
+	VMAXPS Z14, Z12, Z12
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R10
+	CMPQ   R10, DX
+	JLE    cols411
+
+cols412:
+	CMPQ       CX, DX
+	JGE        row415
+	CMPB       16(AX), $0x00
+	JNE        half416
+	PREFETCHT0 1536(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z14
+	JMP        both417
+
+half416:
+	PREFETCHT0  1536(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z14
+	VPSLLD      $0x10, Z14, Z14
+
+both417:
+	VBLENDMPS Z14, Z11, K1, Z14
+	VMAXPS    Z14, Z12, Z12
+
+row415:
+	VMAXPS        Z13, Z12, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y11
+	VMAXPS        Y11, Y12, Y11
+	VEXTRACTF32X4 $0x01, Y11, X12
+	VMAXPS        X12, X11, X12
+	VPERMILPS     $0x4e, X12, X11
+	VMAXPS        X12, X11, X12
+	VPERMILPS     $0xb1, X12, X11
+	VMAXPS        X12, X11, X12
+	VBROADCASTSS  X12, Z11
+	VBROADCASTSS  element00000000<>+0(SB), Z13
+	XORQ          CX, CX
+	LEAQ          64(CX), R10
+	CMPQ          R10, DX
+	JGT           cols419
+
+cols418:
+	CMPB       16(AX), $0x00
+	JNE        half420
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	PREFETCHT0 1664(DI)(CX*4)
+	PREFETCHT0 1728(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z14
+	VMOVUPS    64(DI)(CX*4), Z15
+	VMOVUPS    128(DI)(CX*4), Z16
+	VMOVUPS    192(DI)(CX*4), Z17
+	JMP        both421
+
+half420:
 	PREFETCHT0 1536(DI)(CX*2)
 	PREFETCHT0 1600(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-	VPMOVZXWD  32(DI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	VPMOVZXWD  64(DI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  96(DI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z14
+	VPMOVZXWD  32(DI)(CX*2), Z15
+	VPSLLD     $0x10, Z15, Z15
+	VPMOVZXWD  64(DI)(CX*2), Z16
+	VPSLLD     $0x10, Z16, Z16
+	VPMOVZXWD  96(DI)(CX*2), Z17
+	VPSLLD     $0x10, Z17, Z17
 
-both375:
-	VSUBPS       Z0, Z3, Z3
-	VSUBPS       Z0, Z4, Z4
-	VSUBPS       Z0, Z5, Z5
-	VSUBPS       Z0, Z6, Z6
-	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
-	VCMPPS       $0x05, Z7, Z3, K2
-	VMAXPS       Z3, Z7, Z3
-	VCMPPS       $0x05, Z7, Z4, K3
-	VMAXPS       Z4, Z7, Z4
-	VCMPPS       $0x05, Z7, Z5, K4
-	VMAXPS       Z5, Z7, Z5
-	VCMPPS       $0x05, Z7, Z6, K5
-	VMAXPS       Z6, Z7, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
-	VMULPS       Z10, Z3, Z7
-	VMULPS       Z10, Z4, Z8
-	VMULPS       Z10, Z5, Z9
-	VMULPS       Z10, Z6, Z10
-	VRNDSCALEPS  $0x08, Z7, Z7
-	VRNDSCALEPS  $0x08, Z8, Z8
-	VRNDSCALEPS  $0x08, Z9, Z9
-	VRNDSCALEPS  $0x08, Z10, Z10
-	VBROADCASTSS element3f318000<>+0(SB), Z11
-	VBROADCASTSS elementb95e8083<>+0(SB), Z12
-	VFNMADD231PS Z11, Z7, Z3
-	VFNMADD231PS Z11, Z8, Z4
-	VFNMADD231PS Z11, Z9, Z5
-	VFNMADD231PS Z11, Z10, Z6
-	VFNMADD231PS Z12, Z7, Z3
-	VFNMADD231PS Z12, Z8, Z4
-	VFNMADD231PS Z12, Z9, Z5
-	VFNMADD231PS Z12, Z10, Z6
-	VBROADCASTSS element39500d01<>+0(SB), Z14
-	VMOVAPS      Z14, Z11
-	VMOVAPS      Z14, Z12
-	VMOVAPS      Z14, Z13
-	VMOVAPS      Z14, Z14
-	VBROADCASTSS element3ab60b61<>+0(SB), Z15
-	VFMADD213PS  Z15, Z3, Z11
-	VFMADD213PS  Z15, Z4, Z12
-	VFMADD213PS  Z15, Z5, Z13
-	VFMADD213PS  Z15, Z6, Z14
-	VBROADCASTSS element3c088889<>+0(SB), Z15
-	VFMADD213PS  Z15, Z3, Z11
-	VFMADD213PS  Z15, Z4, Z12
-	VFMADD213PS  Z15, Z5, Z13
-	VFMADD213PS  Z15, Z6, Z14
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z15
-	VFMADD213PS  Z15, Z3, Z11
-	VFMADD213PS  Z15, Z4, Z12
-	VFMADD213PS  Z15, Z5, Z13
-	VFMADD213PS  Z15, Z6, Z14
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z15
-	VFMADD213PS  Z15, Z3, Z11
-	VFMADD213PS  Z15, Z4, Z12
-	VFMADD213PS  Z15, Z5, Z13
-	VFMADD213PS  Z15, Z6, Z14
-	VBROADCASTSS element3f000000<>+0(SB), Z15
-	VFMADD213PS  Z15, Z3, Z11
-	VFMADD213PS  Z15, Z4, Z12
-	VFMADD213PS  Z15, Z5, Z13
-	VFMADD213PS  Z15, Z6, Z14
-	VMULPS       Z3, Z11, Z11
-	VMULPS       Z4, Z12, Z12
-	VMULPS       Z5, Z13, Z13
-	VMULPS       Z6, Z14, Z14
-	VFMADD213PS  Z3, Z3, Z11
-	VFMADD213PS  Z4, Z4, Z12
-	VFMADD213PS  Z5, Z5, Z13
-	VFMADD213PS  Z6, Z6, Z14
-	VBROADCASTSS element0000007f<>+0(SB), Z3
-	VCVTPS2DQ    Z7, Z7
-	VPADDD       Z3, Z7, Z7
-	VPSLLD       $0x17, Z7, Z7
-	VCVTPS2DQ    Z8, Z8
-	VPADDD       Z3, Z8, Z8
-	VPSLLD       $0x17, Z8, Z8
-	VCVTPS2DQ    Z9, Z9
-	VPADDD       Z3, Z9, Z9
-	VPSLLD       $0x17, Z9, Z9
-	VCVTPS2DQ    Z10, Z10
-	VPADDD       Z3, Z10, Z10
-	VPSLLD       $0x17, Z10, Z10
-	VFMADD213PS  Z7, Z7, Z11
-	VMOVAPS.Z    Z11, K2, Z11
-	VFMADD213PS  Z8, Z8, Z12
-	VMOVAPS.Z    Z12, K3, Z12
-	VFMADD213PS  Z9, Z9, Z13
-	VMOVAPS.Z    Z13, K4, Z13
-	VFMADD213PS  Z10, Z10, Z14
-	VMOVAPS.Z    Z14, K5, Z14
-	VMOVUPS      Z11, (R9)(CX*4)
-	VADDPS       Z11, Z2, Z2
-	VMOVUPS      Z12, 64(R9)(CX*4)
-	VADDPS       Z12, Z2, Z2
-	VMOVUPS      Z13, 128(R9)(CX*4)
-	VADDPS       Z13, Z2, Z2
-	VMOVUPS      Z14, 192(R9)(CX*4)
-	VADDPS       Z14, Z2, Z2
+both421:
+	VSUBPS       Z11, Z14, Z14
+	VSUBPS       Z11, Z15, Z15
+	VSUBPS       Z11, Z16, Z16
+	VSUBPS       Z11, Z17, Z17
+	VCMPPS       $0x05, Z3, Z14, K2
+	VMAXPS       Z14, Z3, Z14
+	VCMPPS       $0x05, Z3, Z15, K3
+	VMAXPS       Z15, Z3, Z15
+	VCMPPS       $0x05, Z3, Z16, K4
+	VMAXPS       Z16, Z3, Z16
+	VCMPPS       $0x05, Z3, Z17, K5
+	VMAXPS       Z17, Z3, Z17
+	VMULPS       Z4, Z14, Z18
+	VMULPS       Z4, Z15, Z19
+	VMULPS       Z4, Z16, Z20
+	VMULPS       Z4, Z17, Z21
+	VRNDSCALEPS  $0x08, Z18, Z18
+	VRNDSCALEPS  $0x08, Z19, Z19
+	VRNDSCALEPS  $0x08, Z20, Z20
+	VRNDSCALEPS  $0x08, Z21, Z21
+	VFNMADD231PS Z0, Z18, Z14
+	VFNMADD231PS Z0, Z19, Z15
+	VFNMADD231PS Z0, Z20, Z16
+	VFNMADD231PS Z0, Z21, Z17
+	VFNMADD231PS Z1, Z18, Z14
+	VFNMADD231PS Z1, Z19, Z15
+	VFNMADD231PS Z1, Z20, Z16
+	VFNMADD231PS Z1, Z21, Z17
+	VMOVAPS      Z5, Z22
+	VMOVAPS      Z5, Z23
+	VMOVAPS      Z5, Z24
+	VMOVAPS      Z5, Z25
+	VFMADD213PS  Z6, Z14, Z22
+	VFMADD213PS  Z6, Z15, Z23
+	VFMADD213PS  Z6, Z16, Z24
+	VFMADD213PS  Z6, Z17, Z25
+	VFMADD213PS  Z7, Z14, Z22
+	VFMADD213PS  Z7, Z15, Z23
+	VFMADD213PS  Z7, Z16, Z24
+	VFMADD213PS  Z7, Z17, Z25
+	VFMADD213PS  Z8, Z14, Z22
+	VFMADD213PS  Z8, Z15, Z23
+	VFMADD213PS  Z8, Z16, Z24
+	VFMADD213PS  Z8, Z17, Z25
+	VFMADD213PS  Z9, Z14, Z22
+	VFMADD213PS  Z9, Z15, Z23
+	VFMADD213PS  Z9, Z16, Z24
+	VFMADD213PS  Z9, Z17, Z25
+	VFMADD213PS  Z10, Z14, Z22
+	VFMADD213PS  Z10, Z15, Z23
+	VFMADD213PS  Z10, Z16, Z24
+	VFMADD213PS  Z10, Z17, Z25
+	VMULPS       Z14, Z22, Z22
+	VMULPS       Z15, Z23, Z23
+	VMULPS       Z16, Z24, Z24
+	VMULPS       Z17, Z25, Z25
+	VFMADD213PS  Z14, Z14, Z22
+	VFMADD213PS  Z15, Z15, Z23
+	VFMADD213PS  Z16, Z16, Z24
+	VFMADD213PS  Z17, Z17, Z25
+	VCVTPS2DQ    Z18, Z18
+	VPADDD       Z2, Z18, Z18
+	VPSLLD       $0x17, Z18, Z18
+	VCVTPS2DQ    Z19, Z19
+	VPADDD       Z2, Z19, Z19
+	VPSLLD       $0x17, Z19, Z19
+	VCVTPS2DQ    Z20, Z20
+	VPADDD       Z2, Z20, Z20
+	VPSLLD       $0x17, Z20, Z20
+	VCVTPS2DQ    Z21, Z21
+	VPADDD       Z2, Z21, Z21
+	VPSLLD       $0x17, Z21, Z21
+	VFMADD213PS  Z18, Z18, Z22
+	VMOVAPS.Z    Z22, K2, Z22
+	VFMADD213PS  Z19, Z19, Z23
+	VMOVAPS.Z    Z23, K3, Z23
+	VFMADD213PS  Z20, Z20, Z24
+	VMOVAPS.Z    Z24, K4, Z24
+	VFMADD213PS  Z21, Z21, Z25
+	VMOVAPS.Z    Z25, K5, Z25
+	VMOVUPS      Z22, (R9)(CX*4)
+	VADDPS       Z22, Z13, Z13
+	VMOVUPS      Z23, 64(R9)(CX*4)
+	VADDPS       Z23, Z13, Z13
+	VMOVUPS      Z24, 128(R9)(CX*4)
+	VADDPS       Z24, Z13, Z13
+	VMOVUPS      Z25, 192(R9)(CX*4)
+	VADDPS       Z25, Z13, Z13
 	ADDQ         $0x40, CX
 	LEAQ         64(CX), R10
 	CMPQ         R10, DX
-	JLE          cols372
+	JLE          cols418
 
-cols373:
+cols419:
+	LEAQ 32(CX), R10
+	CMPQ R10, DX
+	JGT  cols423
+
+cols422:
+	CMPB       16(AX), $0x00
+	JNE        half424
+	PREFETCHT0 1536(DI)(CX*4)
+	PREFETCHT0 1600(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z14
+	VMOVUPS    64(DI)(CX*4), Z15
+	JMP        both425
+
+half424:
+	PREFETCHT0 1536(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z14
+	VPMOVZXWD  32(DI)(CX*2), Z15
+	VPSLLD     $0x10, Z15, Z15
+
+both425:
+	VSUBPS       Z11, Z14, Z14
+	VSUBPS       Z11, Z15, Z15
+	VCMPPS       $0x05, Z3, Z14, K2
+	VMAXPS       Z14, Z3, Z14
+	VCMPPS       $0x05, Z3, Z15, K3
+	VMAXPS       Z15, Z3, Z15
+	VMULPS       Z4, Z14, Z16
+	VMULPS       Z4, Z15, Z17
+	VRNDSCALEPS  $0x08, Z16, Z16
+	VRNDSCALEPS  $0x08, Z17, Z17
+	VFNMADD231PS Z0, Z16, Z14
+	VFNMADD231PS Z0, Z17, Z15
+	VFNMADD231PS Z1, Z16, Z14
+	VFNMADD231PS Z1, Z17, Z15
+	VMOVAPS      Z5, Z18
+	VMOVAPS      Z5, Z19
+	VFMADD213PS  Z6, Z14, Z18
+	VFMADD213PS  Z6, Z15, Z19
+	VFMADD213PS  Z7, Z14, Z18
+	VFMADD213PS  Z7, Z15, Z19
+	VFMADD213PS  Z8, Z14, Z18
+	VFMADD213PS  Z8, Z15, Z19
+	VFMADD213PS  Z9, Z14, Z18
+	VFMADD213PS  Z9, Z15, Z19
+	VFMADD213PS  Z10, Z14, Z18
+	VFMADD213PS  Z10, Z15, Z19
+	VMULPS       Z14, Z18, Z18
+	VMULPS       Z15, Z19, Z19
+	VFMADD213PS  Z14, Z14, Z18
+	VFMADD213PS  Z15, Z15, Z19
+	VCVTPS2DQ    Z16, Z16
+	VPADDD       Z2, Z16, Z16
+	VPSLLD       $0x17, Z16, Z16
+	VCVTPS2DQ    Z17, Z17
+	VPADDD       Z2, Z17, Z17
+	VPSLLD       $0x17, Z17, Z17
+	VFMADD213PS  Z16, Z16, Z18
+	VMOVAPS.Z    Z18, K2, Z18
+	VFMADD213PS  Z17, Z17, Z19
+	VMOVAPS.Z    Z19, K3, Z19
+	VMOVUPS      Z18, (R9)(CX*4)
+	VADDPS       Z18, Z13, Z13
+	VMOVUPS      Z19, 64(R9)(CX*4)
+	VADDPS       Z19, Z13, Z13
+	ADDQ         $0x20, CX
+	LEAQ         32(CX), R10
+	CMPQ         R10, DX
+	JLE          cols422
+
+cols423:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols377
+	JGT  cols427
 
-cols376:
+cols426:
 	CMPB       16(AX), $0x00
-	JNE        half378
+	JNE        half428
 	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both379
+	VMOVUPS    (DI)(CX*4), Z14
+	JMP        both429
 
-half378:
+half428:
 	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
+	VPMOVZXWD  (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z14
 
-both379:
-	VSUBPS       Z0, Z3, Z3
-	VBROADCASTSS elementc2ae0000<>+0(SB), Z4
-	VCMPPS       $0x05, Z4, Z3, K2
-	VMAXPS       Z3, Z4, Z3
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z4
-	VMULPS       Z4, Z3, Z4
-	VRNDSCALEPS  $0x08, Z4, Z4
-	VBROADCASTSS element3f318000<>+0(SB), Z5
-	VBROADCASTSS elementb95e8083<>+0(SB), Z6
-	VFNMADD231PS Z5, Z4, Z3
-	VFNMADD231PS Z6, Z4, Z3
-	VBROADCASTSS element39500d01<>+0(SB), Z5
-	VMOVAPS      Z5, Z5
-	VBROADCASTSS element3ab60b61<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3c088889<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3f000000<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VMULPS       Z3, Z5, Z5
-	VFMADD213PS  Z3, Z3, Z5
-	VBROADCASTSS element0000007f<>+0(SB), Z3
-	VCVTPS2DQ    Z4, Z4
-	VPADDD       Z3, Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VFMADD213PS  Z4, Z4, Z5
-	VMOVAPS.Z    Z5, K2, Z5
-	VMOVUPS      Z5, (R9)(CX*4)
-	VADDPS       Z5, Z2, Z2
+both429:
+	VSUBPS       Z11, Z14, Z14
+	VCMPPS       $0x05, Z3, Z14, K2
+	VMAXPS       Z14, Z3, Z14
+	VMULPS       Z4, Z14, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z0, Z15, Z14
+	VFNMADD231PS Z1, Z15, Z14
+	VMOVAPS      Z5, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VFMADD213PS  Z10, Z14, Z16
+	VMULPS       Z14, Z16, Z16
+	VFMADD213PS  Z14, Z14, Z16
+	VCVTPS2DQ    Z15, Z15
+	VPADDD       Z2, Z15, Z15
+	VPSLLD       $0x17, Z15, Z15
+	VFMADD213PS  Z15, Z15, Z16
+	VMOVAPS.Z    Z16, K2, Z16
+	VMOVUPS      Z16, (R9)(CX*4)
+	VADDPS       Z16, Z13, Z13
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JLE          cols376
+	JLE          cols426
 
-cols377:
+cols427:
 	CMPQ       CX, DX
-	JGE        row380
+	JGE        row430
 	CMPB       16(AX), $0x00
-	JNE        half381
+	JNE        half431
 	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z3
-	JMP        both382
+	VMOVUPS.Z  (DI)(CX*4), K1, Z14
+	JMP        both432
 
-half381:
+half431:
 	PREFETCHT0  1536(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
-	VPSLLD      $0x10, Z3, Z3
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z14
+	VPSLLD      $0x10, Z14, Z14
 
-both382:
-	VSUBPS       Z0, Z3, Z3
-	VBROADCASTSS elementc2ae0000<>+0(SB), Z4
-	VCMPPS       $0x05, Z4, Z3, K2
-	VMAXPS       Z3, Z4, Z3
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z4
-	VMULPS       Z4, Z3, Z4
-	VRNDSCALEPS  $0x08, Z4, Z4
-	VBROADCASTSS element3f318000<>+0(SB), Z5
-	VBROADCASTSS elementb95e8083<>+0(SB), Z6
-	VFNMADD231PS Z5, Z4, Z3
-	VFNMADD231PS Z6, Z4, Z3
-	VBROADCASTSS element39500d01<>+0(SB), Z5
-	VMOVAPS      Z5, Z5
-	VBROADCASTSS element3ab60b61<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3c088889<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VBROADCASTSS element3f000000<>+0(SB), Z6
-	VFMADD213PS  Z6, Z3, Z5
-	VMULPS       Z3, Z5, Z5
-	VFMADD213PS  Z3, Z3, Z5
-	VBROADCASTSS element0000007f<>+0(SB), Z3
-	VCVTPS2DQ    Z4, Z4
-	VPADDD       Z3, Z4, Z4
-	VPSLLD       $0x17, Z4, Z4
-	VFMADD213PS  Z4, Z4, Z5
-	VMOVAPS.Z    Z5, K2, Z5
-	VMOVAPS.Z    Z5, K1, Z5
-	VMOVUPS      Z5, (R9)(CX*4)
-	VADDPS       Z5, Z2, Z2
+both432:
+	VSUBPS       Z11, Z14, Z14
+	VCMPPS       $0x05, Z3, Z14, K2
+	VMAXPS       Z14, Z3, Z14
+	VMULPS       Z4, Z14, Z15
+	VRNDSCALEPS  $0x08, Z15, Z15
+	VFNMADD231PS Z0, Z15, Z14
+	VFNMADD231PS Z1, Z15, Z14
+	VMOVAPS      Z5, Z16
+	VFMADD213PS  Z6, Z14, Z16
+	VFMADD213PS  Z7, Z14, Z16
+	VFMADD213PS  Z8, Z14, Z16
+	VFMADD213PS  Z9, Z14, Z16
+	VFMADD213PS  Z10, Z14, Z16
+	VMULPS       Z14, Z16, Z16
+	VFMADD213PS  Z14, Z14, Z16
+	VCVTPS2DQ    Z15, Z15
+	VPADDD       Z2, Z15, Z15
+	VPSLLD       $0x17, Z15, Z15
+	VFMADD213PS  Z15, Z15, Z16
+	VMOVAPS.Z    Z16, K2, Z16
+	VMOVAPS.Z    Z16, K1, Z16
+	VMOVUPS      Z16, (R9)(CX*4)
+	VADDPS       Z16, Z13, Z13
 
-row380:
-	VEXTRACTF64X4 $0x01, Z2, Y3
-	VADDPS        Y3, Y2, Y3
-	VEXTRACTF128  $0x01, Y3, X2
-	VADDPS        X2, X3, X2
-	VPERMILPS     $0x4e, X2, X3
-	VADDPS        X2, X3, X2
-	VPERMILPS     $0xb1, X2, X3
-	VADDPS        X2, X3, X2
+row430:
+	VEXTRACTF64X4 $0x01, Z13, Y14
+	VADDPS        Y14, Y13, Y14
+	VEXTRACTF32X4 $0x01, Y14, X13
+	VADDPS        X13, X14, X13
+	VPERMILPS     $0x4e, X13, X14
+	VADDPS        X13, X14, X13
+	VPERMILPS     $0xb1, X13, X14
+	VADDPS        X13, X14, X13
 	MOVQ          80(AX), CX
-	VMOVSS        X2, (CX)(BX*4)
+	VMOVSS        X13, (CX)(BX*4)
 	TESTQ         R8, R8
-	JS            unlabelled383
+	JS            unlabelled433
 	CMPB          16(AX), $0x00
-	JNE           half384
-	VMOVSS        (DI)(R8*4), X3
-	JMP           both385
+	JNE           half434
+	VMOVSS        (DI)(R8*4), X14
+	JMP           both435
 
-half384:
+half434:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
-	VMOVD   CX, X3
+	VMOVD   CX, X14
 
-both385:
-	VSUBSS   X3, X1, X4
+both435:
+	VSUBSS   X14, X12, X15
 	MOVQ     88(AX), CX
-	VMOVSS   X4, (CX)(BX*4)
-	VUCOMISS X3, X1
-	JNE      unlabelled383
+	VMOVSS   X15, (CX)(BX*4)
+	VUCOMISS X14, X12
+	JNE      unlabelled433
 	XORQ     CX, CX
 
-next387:
+next437:
 	LEAQ       16(CX), R10
 	CMPQ       R10, DX
-	JGT        last389
+	JGT        last439
 	CMPB       16(AX), $0x00
-	JNE        half390
+	JNE        half440
 	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z1
-	JMP        both391
+	VMOVUPS    (DI)(CX*4), Z12
+	JMP        both441
 
-half390:
+half440:
 	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z1
-	VPSLLD     $0x10, Z1, Z1
+	VPMOVZXWD  (DI)(CX*2), Z12
+	VPSLLD     $0x10, Z12, Z12
 
-both391:
-	VCMPPS $0x00, Z0, Z1, K2
+both441:
+	VCMPPS $0x00, Z11, Z12, K2
 	KMOVW  K2, R10
 	TESTL  R10, R10
-	JNZ    found386
+	JNZ    found436
 	ADDQ   $0x10, CX
-	JMP    next387
+	JMP    next437
 
-last389:
+last439:
 	CMPQ       CX, DX
-	JGE        end388
+	JGE        end438
 	CMPB       16(AX), $0x00
-	JNE        half392
+	JNE        half442
 	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z1
-	JMP        both393
+	VMOVUPS.Z  (DI)(CX*4), K1, Z12
+	JMP        both443
 
-half392:
+half442:
 	PREFETCHT0  1536(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z12
+	VPSLLD      $0x10, Z12, Z12
 
-both393:
-	VCMPPS $0x00, Z0, Z1, K2
+both443:
+	VCMPPS $0x00, Z11, Z12, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R10
 	TESTL  R10, R10
-	JNZ    found386
+	JNZ    found436
 	MOVQ   DX, CX
-	JMP    end388
+	JMP    end438
 
-found386:
+found436:
 	BSFL R10, R10
 	ADDQ R10, CX
 
-end388:
+end438:
 	CMPQ CX, R8
-	JNE  unlabelled383
+	JNE  unlabelled433
 	INCQ 112(AX)
 
-unlabelled383:
+unlabelled433:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip394
+	JZ           skip444
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
-	VMOVSS       104(AX), X0
-	VDIVSS       X2, X0, X0
-	VBROADCASTSS X0, Z0
+	VMOVSS       104(AX), X11
+	VDIVSS       X13, X11, X11
+	VBROADCASTSS X11, Z11
 	TESTQ        R8, R8
-	JS           unlabelled395
-	VMOVSS       (R9)(R8*4), X1
-	VSUBSS       X2, X1, X1
-	VMOVSS       X1, (R9)(R8*4)
+	JS           unlabelled445
+	VMOVSS       (R9)(R8*4), X12
+	VSUBSS       X13, X12, X12
+	VMOVSS       X12, (R9)(R8*4)
 
-unlabelled395:
+unlabelled445:
 	XORQ CX, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols397
+	JGT  cols447
 
-cols396:
-	VMULPS  (R9)(CX*4), Z0, Z1
-	VMULPS  64(R9)(CX*4), Z0, Z2
+cols446:
+	VMULPS  (R9)(CX*4), Z11, Z12
+	VMULPS  64(R9)(CX*4), Z11, Z13
 	CMPB    40(AX), $0x00
-	JNE     half398
-	VMOVUPS Z1, (DI)(CX*4)
-	VMOVUPS Z2, 64(DI)(CX*4)
-	JMP     both399
+	JNE     half448
+	VMOVUPS Z12, (DI)(CX*4)
+	VMOVUPS Z13, 64(DI)(CX*4)
+	JMP     both449
 
-half398:
-	VCMPPS       $0x03, Z1, Z2, K2
+half448:
+	VCMPPS       $0x03, Z12, Z13, K2
 	KORTESTW     K2, K2
-	JNE          nan400
-	VBROADCASTSS element00010000<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00008000<>+0(SB), Z5
-	VMOVDQU32    elementUpper<>+0(SB), Z6
-	VPTESTMD     Z3, Z1, K2
-	VPADDD       Z4, Z1, Z7
-	VPADDD       Z5, Z1, K2, Z7
-	VPTESTMD     Z3, Z2, K2
-	VPADDD       Z4, Z2, Z1
-	VPADDD       Z5, Z2, K2, Z1
-	VPERMT2W     Z1, Z6, Z7
-	VMOVDQU32    Z7, (DI)(CX*2)
-	JMP          stored401
+	JNE          nan450
+	VBROADCASTSS element00010000<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00008000<>+0(SB), Z16
+	VMOVDQU32    elementUpper<>+0(SB), Z17
+	VPTESTMD     Z14, Z12, K2
+	VPADDD       Z15, Z12, Z18
+	VPADDD       Z16, Z12, K2, Z18
+	VPTESTMD     Z14, Z13, K2
+	VPADDD       Z15, Z13, Z12
+	VPADDD       Z16, Z13, K2, Z12
+	VPERMT2W     Z12, Z17, Z18
+	VMOVDQU32    Z18, (DI)(CX*2)
+	JMP          stored451
 
-nan400:
-	VBROADCASTSS element00000001<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00400000<>+0(SB), Z5
-	VPSRLD       $0x10, Z1, Z6
-	VPANDD       Z3, Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VPADDD       Z1, Z6, Z6
-	VCMPPS       $0x03, Z1, Z1, K2
-	VPORD        Z5, Z1, K2, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPSRLD       $0x10, Z2, Z1
-	VPANDD       Z3, Z1, Z1
-	VPADDD       Z4, Z1, Z1
-	VPADDD       Z2, Z1, Z1
-	VCMPPS       $0x03, Z2, Z2, K2
-	VPORD        Z5, Z2, K2, Z1
-	VPSRLD       $0x10, Z1, Z1
-	VPMOVDW      Z6, (DI)(CX*2)
-	VPMOVDW      Z1, 32(DI)(CX*2)
+nan450:
+	VBROADCASTSS element00000001<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00400000<>+0(SB), Z16
+	VPSRLD       $0x10, Z12, Z17
+	VPANDD       Z14, Z17, Z17
+	VPADDD       Z15, Z17, Z17
+	VPADDD       Z12, Z17, Z17
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z16, Z12, K2, Z17
+	VPSRLD       $0x10, Z17, Z17
+	VPSRLD       $0x10, Z13, Z12
+	VPANDD       Z14, Z12, Z12
+	VPADDD       Z15, Z12, Z12
+	VPADDD       Z13, Z12, Z12
+	VCMPPS       $0x03, Z13, Z13, K2
+	VPORD        Z16, Z13, K2, Z12
+	VPSRLD       $0x10, Z12, Z12
+	VPMOVDW      Z17, (DI)(CX*2)
+	VPMOVDW      Z12, 32(DI)(CX*2)
 
-stored401:
-both399:
+stored451:
+both449:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols396
+	JLE  cols446
 
-cols397:
+cols447:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols403
+	JGT  cols453
 
-cols402:
-	VMULPS  (R9)(CX*4), Z0, Z1
+cols452:
+	VMULPS  (R9)(CX*4), Z11, Z12
 	CMPB    40(AX), $0x00
-	JNE     half404
-	VMOVUPS Z1, (DI)(CX*4)
-	JMP     both405
+	JNE     half454
+	VMOVUPS Z12, (DI)(CX*4)
+	JMP     both455
 
-half404:
-	VBROADCASTSS element00000001<>+0(SB), Z2
-	VBROADCASTSS element00007fff<>+0(SB), Z3
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z1, Z5
-	VPANDD       Z2, Z5, Z5
-	VPADDD       Z3, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VCMPPS       $0x03, Z1, Z1, K2
-	VPORD        Z4, Z1, K2, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (DI)(CX*2)
+half454:
+	VBROADCASTSS element00000001<>+0(SB), Z13
+	VBROADCASTSS element00007fff<>+0(SB), Z14
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VPSRLD       $0x10, Z12, Z16
+	VPANDD       Z13, Z16, Z16
+	VPADDD       Z14, Z16, Z16
+	VPADDD       Z12, Z16, Z16
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z15, Z12, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z16, (DI)(CX*2)
 
-both405:
+both455:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols402
+	JLE  cols452
 
-cols403:
+cols453:
 	CMPQ    CX, DX
-	JGE     row408
-	VMULPS  (R9)(CX*4), Z0, Z0
+	JGE     row458
+	VMULPS  (R9)(CX*4), Z11, Z11
 	CMPB    40(AX), $0x00
-	JNE     half409
-	VMOVUPS Z0, K1, (DI)(CX*4)
-	JMP     both410
+	JNE     half459
+	VMOVUPS Z11, K1, (DI)(CX*4)
+	JMP     both460
 
-half409:
-	VBROADCASTSS element00000001<>+0(SB), Z1
-	VBROADCASTSS element00007fff<>+0(SB), Z2
-	VBROADCASTSS element00400000<>+0(SB), Z3
-	VPSRLD       $0x10, Z0, Z4
-	VPANDD       Z1, Z4, Z4
-	VPADDD       Z2, Z4, Z4
-	VPADDD       Z0, Z4, Z4
-	VCMPPS       $0x03, Z0, Z0, K2
-	VPORD        Z3, Z0, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z4, K1, (DI)(CX*2)
+half459:
+	VBROADCASTSS element00000001<>+0(SB), Z12
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00400000<>+0(SB), Z14
+	VPSRLD       $0x10, Z11, Z15
+	VPANDD       Z12, Z15, Z15
+	VPADDD       Z13, Z15, Z15
+	VPADDD       Z11, Z15, Z15
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z14, Z11, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, K1, (DI)(CX*2)
 
-both410:
-row408:
-skip394:
+both460:
+row458:
+skip444:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows358
+	JLT  rows404
 
-done309:
+done355:
 	VZEROUPPER
 	RET
 
@@ -4798,7 +5374,7 @@ DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
 
 // func argmaxAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  32(AX), DX
@@ -4811,86 +5387,86 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  40(AX), SI
 	MOVQ  24(AX), DI
 
-rows413:
+rows463:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VMOVAPS      Z0, Z1
 	VMOVAPS      Z0, Z2
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols415
+	JGT          cols465
 
-cols414:
+cols464:
 	CMPB       16(AX), $0x00
-	JNE        half416
+	JNE        half466
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z3
 	VMOVUPS    64(BX)(CX*4), Z4
-	JMP        both417
+	JMP        both467
 
-half416:
+half466:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 	VPMOVZXWD  32(BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both417:
+both467:
 	VMAXPS Z3, Z1, Z1
 	VMAXPS Z4, Z2, Z2
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R8
 	CMPQ   R8, DX
-	JLE    cols414
+	JLE    cols464
 
-cols415:
+cols465:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols419
+	JGT  cols469
 
-cols418:
+cols468:
 	CMPB       16(AX), $0x00
-	JNE        half420
+	JNE        half470
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z3
-	JMP        both421
+	JMP        both471
 
-half420:
+half470:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both421:
+both471:
 	VMAXPS Z3, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols418
+	JLE    cols468
 
-cols419:
+cols469:
 	CMPQ       CX, DX
-	JGE        row422
+	JGE        row472
 	CMPB       16(AX), $0x00
-	JNE        half423
+	JNE        half473
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z3
-	JMP        both424
+	JMP        both474
 
-half423:
+half473:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both424:
+both474:
 	VBLENDMPS Z3, Z0, K1, Z3
 	VMAXPS    Z3, Z1, Z1
 
-row422:
+row472:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VMAXPS        X1, X0, X1
 	VPERMILPS     $0x4e, X1, X0
 	VMAXPS        X1, X0, X1
@@ -4899,57 +5475,57 @@ row422:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next426:
+next476:
 	LEAQ       16(CX), R8
 	CMPQ       R8, DX
-	JGT        last428
+	JGT        last478
 	CMPB       16(AX), $0x00
-	JNE        half429
+	JNE        half479
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both430
+	JMP        both480
 
-half429:
+half479:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both430:
+both480:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found425
+	JNZ    found475
 	ADDQ   $0x10, CX
-	JMP    next426
+	JMP    next476
 
-last428:
+last478:
 	CMPQ       CX, DX
-	JGE        end427
+	JGE        end477
 	CMPB       16(AX), $0x00
-	JNE        half431
+	JNE        half481
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both432
+	JMP        both482
 
-half431:
+half481:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both432:
+both482:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found425
+	JNZ    found475
 	MOVQ   DX, CX
-	JMP    end427
+	JMP    end477
 
-found425:
+found475:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end427:
+end477:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -4957,12 +5533,12 @@ end427:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows413
+	JNZ     rows463
 	VZEROUPPER
 	RET
 
 // func bceAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·bceAVX512(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
@@ -4980,240 +5556,434 @@ TEXT ·bceAVX512(SB), $16-8
 	VMOVUPD      152(AX), Z1
 	MOVQ         72(AX), R8
 
-rows433:
+rows483:
 	XORQ CX, CX
+	LEAQ 32(CX), R9
+	CMPQ R9, DX
+	JGT  cols485
+
+cols484:
+	CMPB       16(AX), $0x00
+	JNE        half486
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z4
+	VMOVUPS    64(BX)(CX*4), Z5
+	JMP        both487
+
+half486:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+	VPMOVZXWD  32(BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both487:
+	CMPB       40(AX), $0x00
+	JNE        half488
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z6
+	VMOVUPS    64(SI)(CX*4), Z7
+	JMP        both489
+
+half488:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+	VPMOVZXWD  32(SI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+
+both489:
+	VBROADCASTSS  element00000000<>+0(SB), Z8
+	VBROADCASTSS  element80000000<>+0(SB), Z9
+	VMAXPS        Z4, Z8, Z10
+	VFNMADD231PS  Z4, Z6, Z10
+	VCVTPS2PD     Y10, Z15
+	VADDPD        Z15, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z10, Y10
+	VCVTPS2PD     Y10, Z10
+	VADDPD        Z10, Z3, Z3
+	VPORD         Z9, Z4, Z10
+	VMAXPS        Z5, Z8, Z8
+	VFNMADD231PS  Z5, Z7, Z8
+	VCVTPS2PD     Y8, Z15
+	VADDPD        Z15, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z8, Y8
+	VCVTPS2PD     Y8, Z8
+	VADDPD        Z8, Z3, Z3
+	VPORD         Z9, Z5, Z8
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z9
+	VCMPPS        $0x05, Z9, Z10, K2
+	VMAXPS        Z10, Z9, Z10
+	VCMPPS        $0x05, Z9, Z8, K3
+	VMAXPS        Z8, Z9, Z8
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z15
+	VMULPS        Z15, Z10, Z9
+	VMULPS        Z15, Z8, Z15
+	VRNDSCALEPS   $0x08, Z9, Z9
+	VRNDSCALEPS   $0x08, Z15, Z15
+	VBROADCASTSS  element3f318000<>+0(SB), Z16
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS  Z16, Z9, Z10
+	VFNMADD231PS  Z16, Z15, Z8
+	VFNMADD231PS  Z17, Z9, Z10
+	VFNMADD231PS  Z17, Z15, Z8
+	VBROADCASTSS  element39500d01<>+0(SB), Z17
+	VMOVAPS       Z17, Z16
+	VMOVAPS       Z17, Z17
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z18
+	VFMADD213PS   Z18, Z10, Z16
+	VFMADD213PS   Z18, Z8, Z17
+	VBROADCASTSS  element3c088889<>+0(SB), Z18
+	VFMADD213PS   Z18, Z10, Z16
+	VFMADD213PS   Z18, Z8, Z17
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z18
+	VFMADD213PS   Z18, Z10, Z16
+	VFMADD213PS   Z18, Z8, Z17
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z18
+	VFMADD213PS   Z18, Z10, Z16
+	VFMADD213PS   Z18, Z8, Z17
+	VBROADCASTSS  element3f000000<>+0(SB), Z18
+	VFMADD213PS   Z18, Z10, Z16
+	VFMADD213PS   Z18, Z8, Z17
+	VMULPS        Z10, Z16, Z16
+	VMULPS        Z8, Z17, Z17
+	VFMADD213PS   Z10, Z10, Z16
+	VFMADD213PS   Z8, Z8, Z17
+	VBROADCASTSS  element0000007f<>+0(SB), Z8
+	VCVTPS2DQ     Z9, Z9
+	VPADDD        Z8, Z9, Z9
+	VPSLLD        $0x17, Z9, Z9
+	VCVTPS2DQ     Z15, Z15
+	VPADDD        Z8, Z15, Z15
+	VPSLLD        $0x17, Z15, Z15
+	VFMADD213PS   Z9, Z9, Z16
+	VMOVAPS.Z     Z16, K2, Z16
+	VFMADD213PS   Z15, Z15, Z17
+	VMOVAPS.Z     Z17, K3, Z17
+	VBROADCASTSD  elementOne<>+0(SB), Z8
+	VCVTPS2PD     Y16, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z16, Y9
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z1, Z1
+	VCVTPS2PD     Y17, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z17, Y9
+	VCVTPS2PD     Y9, Z9
+	VADDPD        Z8, Z9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip490
+	VBROADCASTSS  element3f800000<>+0(SB), Z8
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z16, Z8, K2, Z11
+	VADDPS        Z8, Z16, Z16
+	VDIVPS        Z16, Z11, Z11
+	VSUBPS        Z6, Z11, Z11
+	VMULPS        Z9, Z11, Z4
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	VCMPPS        $0x01, Z6, Z5, K2
+	VBLENDMPS     Z17, Z8, K2, Z12
+	VADDPS        Z8, Z17, Z17
+	VDIVPS        Z17, Z12, Z12
+	VSUBPS        Z7, Z12, Z12
+	VMULPS        Z9, Z12, Z5
+	CMPB          64(AX), $0x00
+	JNE           half491
+	VMOVUPS       Z4, (DI)(CX*4)
+	VMOVUPS       Z5, 64(DI)(CX*4)
+	JMP           both492
+
+half491:
+	VCMPPS       $0x03, Z4, Z5, K2
+	KORTESTW     K2, K2
+	JNE          nan493
+	VBROADCASTSS element00010000<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00008000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z9
+	VPTESTMD     Z6, Z4, K2
+	VPADDD       Z7, Z4, Z10
+	VPADDD       Z8, Z4, K2, Z10
+	VPTESTMD     Z6, Z5, K2
+	VPADDD       Z7, Z5, Z4
+	VPADDD       Z8, Z5, K2, Z4
+	VPERMT2W     Z4, Z9, Z10
+	VMOVDQU32    Z10, (DI)(CX*2)
+	JMP          stored494
+
+nan493:
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z4, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCMPPS       $0x03, Z4, Z4, K2
+	VPORD        Z8, Z4, K2, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPSRLD       $0x10, Z5, Z4
+	VPANDD       Z6, Z4, Z4
+	VPADDD       Z7, Z4, Z4
+	VPADDD       Z5, Z4, Z4
+	VCMPPS       $0x03, Z5, Z5, K2
+	VPORD        Z8, Z5, K2, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VPMOVDW      Z9, (DI)(CX*2)
+	VPMOVDW      Z4, 32(DI)(CX*2)
+
+stored494:
+both492:
+skip490:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R9
+	CMPQ R9, DX
+	JLE  cols484
+
+cols485:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols435
+	JGT  cols496
 
-cols434:
+cols495:
 	CMPB       16(AX), $0x00
-	JNE        half436
+	JNE        half497
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both437
+	JMP        both498
 
-half436:
+half497:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both437:
+both498:
 	CMPB       40(AX), $0x00
-	JNE        half438
+	JNE        half499
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both439
+	JMP        both500
 
-half438:
+half499:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both439:
+both500:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
-	VBROADCASTSS  element3f800000<>+0(SB), Z7
-	VMAXPS        Z4, Z6, Z8
-	VFNMADD231PS  Z4, Z5, Z8
-	VBROADCASTSS  element80000000<>+0(SB), Z9
-	VPORD         Z9, Z4, Z9
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z10
-	VCMPPS        $0x05, Z10, Z9, K2
-	VMAXPS        Z9, Z10, Z9
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z10
-	VMULPS        Z10, Z9, Z10
-	VRNDSCALEPS   $0x08, Z10, Z10
-	VBROADCASTSS  element3f318000<>+0(SB), Z13
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z14
-	VFNMADD231PS  Z13, Z10, Z9
-	VFNMADD231PS  Z14, Z10, Z9
-	VBROADCASTSS  element39500d01<>+0(SB), Z13
-	VMOVAPS       Z13, Z13
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3c088889<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3f000000<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VMULPS        Z9, Z13, Z13
-	VFMADD213PS   Z9, Z9, Z13
-	VBROADCASTSS  element0000007f<>+0(SB), Z9
-	VCVTPS2DQ     Z10, Z10
-	VPADDD        Z9, Z10, Z10
-	VPSLLD        $0x17, Z10, Z10
-	VFMADD213PS   Z10, Z10, Z13
-	VMOVAPS.Z     Z13, K2, Z13
-	VCVTPS2PD     Y8, Z9
-	VADDPD        Z9, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z8, Y8
-	VCVTPS2PD     Y8, Z8
-	VADDPD        Z8, Z3, Z3
-	VBROADCASTSD  elementOne<>+0(SB), Z8
-	VCVTPS2PD     Y13, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z13, Y9
-	VCVTPS2PD     Y9, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z1, Z1
+	VBROADCASTSS  element80000000<>+0(SB), Z7
+	VMAXPS        Z4, Z6, Z6
+	VFNMADD231PS  Z4, Z5, Z6
+	VCVTPS2PD     Y6, Z8
+	VADDPD        Z8, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VADDPD        Z6, Z3, Z3
+	VPORD         Z7, Z4, Z6
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z7
+	VCMPPS        $0x05, Z7, Z6, K2
+	VMAXPS        Z6, Z7, Z6
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z7
+	VMULPS        Z7, Z6, Z7
+	VRNDSCALEPS   $0x08, Z7, Z7
+	VBROADCASTSS  element3f318000<>+0(SB), Z8
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z9
+	VFNMADD231PS  Z8, Z7, Z6
+	VFNMADD231PS  Z9, Z7, Z6
+	VBROADCASTSS  element39500d01<>+0(SB), Z8
+	VMOVAPS       Z8, Z8
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3c088889<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3f000000<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VMULPS        Z6, Z8, Z8
+	VFMADD213PS   Z6, Z6, Z8
+	VBROADCASTSS  element0000007f<>+0(SB), Z6
+	VCVTPS2DQ     Z7, Z7
+	VPADDD        Z6, Z7, Z7
+	VPSLLD        $0x17, Z7, Z7
+	VFMADD213PS   Z7, Z7, Z8
+	VMOVAPS.Z     Z8, K2, Z8
+	VBROADCASTSD  elementOne<>+0(SB), Z6
+	VCVTPS2PD     Y8, Z7
+	VADDPD        Z6, Z7, Z7
+	VMULPD        Z7, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z8, Y7
+	VCVTPS2PD     Y7, Z7
+	VADDPD        Z6, Z7, Z7
+	VMULPD        Z7, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip440
-	VCMPPS        $0x01, Z6, Z4, K2
-	VBLENDMPS     Z13, Z7, K2, Z11
-	VADDPS        Z7, Z13, Z4
-	VDIVPS        Z4, Z11, Z11
-	VSUBPS        Z5, Z11, Z11
-	VBROADCASTSS  224(AX), Z4
-	VMULPS        Z4, Z11, Z11
+	JZ            skip501
+	VBROADCASTSS  element3f800000<>+0(SB), Z6
+	VBROADCASTSS  224(AX), Z7
+	VBROADCASTSS  element00000000<>+0(SB), Z9
+	VCMPPS        $0x01, Z9, Z4, K2
+	VBLENDMPS     Z8, Z6, K2, Z13
+	VADDPS        Z6, Z8, Z8
+	VDIVPS        Z8, Z13, Z13
+	VSUBPS        Z5, Z13, Z13
+	VMULPS        Z7, Z13, Z4
 	CMPB          64(AX), $0x00
-	JNE           half441
-	VMOVUPS       Z11, (DI)(CX*4)
-	JMP           both442
+	JNE           half502
+	VMOVUPS       Z4, (DI)(CX*4)
+	JMP           both503
 
-half441:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z11, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z11, Z7, Z7
-	VCMPPS       $0x03, Z11, Z11, K2
-	VPORD        Z6, Z11, K2, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (DI)(CX*2)
+half502:
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z4, Z8
+	VPANDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z4, Z8, Z8
+	VCMPPS       $0x03, Z4, Z4, K2
+	VPORD        Z7, Z4, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, (DI)(CX*2)
 
-both442:
-skip440:
+both503:
+skip501:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols434
+	JLE  cols495
 
-cols435:
+cols496:
 	CMPQ       CX, DX
-	JGE        row445
+	JGE        row506
 	CMPB       16(AX), $0x00
-	JNE        half446
+	JNE        half507
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z4
-	JMP        both447
+	JMP        both508
 
-half446:
+half507:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both447:
+both508:
 	CMPB       40(AX), $0x00
-	JNE        half448
+	JNE        half509
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both449
+	JMP        both510
 
-half448:
+half509:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both449:
+both510:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
-	VBROADCASTSS  element3f800000<>+0(SB), Z7
-	VMAXPS        Z4, Z6, Z8
-	VFNMADD231PS  Z4, Z5, Z8
-	VBROADCASTSS  element80000000<>+0(SB), Z9
-	VPORD         Z9, Z4, Z9
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z10
-	VCMPPS        $0x05, Z10, Z9, K2
-	VMAXPS        Z9, Z10, Z9
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z10
-	VMULPS        Z10, Z9, Z10
-	VRNDSCALEPS   $0x08, Z10, Z10
-	VBROADCASTSS  element3f318000<>+0(SB), Z13
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z14
-	VFNMADD231PS  Z13, Z10, Z9
-	VFNMADD231PS  Z14, Z10, Z9
-	VBROADCASTSS  element39500d01<>+0(SB), Z13
-	VMOVAPS       Z13, Z13
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3c088889<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VBROADCASTSS  element3f000000<>+0(SB), Z14
-	VFMADD213PS   Z14, Z9, Z13
-	VMULPS        Z9, Z13, Z13
-	VFMADD213PS   Z9, Z9, Z13
-	VBROADCASTSS  element0000007f<>+0(SB), Z9
-	VCVTPS2DQ     Z10, Z10
-	VPADDD        Z9, Z10, Z10
-	VPSLLD        $0x17, Z10, Z10
-	VFMADD213PS   Z10, Z10, Z13
-	VMOVAPS.Z     Z13, K2, Z13
-	VMOVAPS.Z     Z13, K1, Z13
-	VCVTPS2PD     Y8, Z9
-	VADDPD        Z9, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z8, Y8
-	VCVTPS2PD     Y8, Z8
-	VADDPD        Z8, Z3, Z3
-	VBROADCASTSD  elementOne<>+0(SB), Z8
-	VCVTPS2PD     Y13, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z13, Y9
-	VCVTPS2PD     Y9, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z1, Z1
+	VBROADCASTSS  element80000000<>+0(SB), Z7
+	VMAXPS        Z4, Z6, Z6
+	VFNMADD231PS  Z4, Z5, Z6
+	VCVTPS2PD     Y6, Z8
+	VADDPD        Z8, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VADDPD        Z6, Z3, Z3
+	VPORD         Z7, Z4, Z6
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z7
+	VCMPPS        $0x05, Z7, Z6, K2
+	VMAXPS        Z6, Z7, Z6
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z7
+	VMULPS        Z7, Z6, Z7
+	VRNDSCALEPS   $0x08, Z7, Z7
+	VBROADCASTSS  element3f318000<>+0(SB), Z8
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z9
+	VFNMADD231PS  Z8, Z7, Z6
+	VFNMADD231PS  Z9, Z7, Z6
+	VBROADCASTSS  element39500d01<>+0(SB), Z8
+	VMOVAPS       Z8, Z8
+	VBROADCASTSS  element3ab60b61<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3c088889<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3d2aaaab<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3e2aaaab<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VBROADCASTSS  element3f000000<>+0(SB), Z9
+	VFMADD213PS   Z9, Z6, Z8
+	VMULPS        Z6, Z8, Z8
+	VFMADD213PS   Z6, Z6, Z8
+	VBROADCASTSS  element0000007f<>+0(SB), Z6
+	VCVTPS2DQ     Z7, Z7
+	VPADDD        Z6, Z7, Z7
+	VPSLLD        $0x17, Z7, Z7
+	VFMADD213PS   Z7, Z7, Z8
+	VMOVAPS.Z     Z8, K2, Z8
+	VBROADCASTSD  elementOne<>+0(SB), Z6
+	VMOVAPS.Z     Z8, K1, Z8
+	VCVTPS2PD     Y8, Z7
+	VADDPD        Z6, Z7, Z7
+	VMULPD        Z7, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z8, Y7
+	VCVTPS2PD     Y7, Z7
+	VADDPD        Z6, Z7, Z7
+	VMULPD        Z7, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip450
-	VCMPPS        $0x01, Z6, Z4, K2
-	VBLENDMPS     Z13, Z7, K2, Z12
-	VADDPS        Z7, Z13, Z4
-	VDIVPS        Z4, Z12, Z12
-	VSUBPS        Z5, Z12, Z12
-	VBROADCASTSS  224(AX), Z4
-	VMULPS        Z4, Z12, Z12
+	JZ            skip511
+	VBROADCASTSS  element3f800000<>+0(SB), Z6
+	VBROADCASTSS  224(AX), Z7
+	VBROADCASTSS  element00000000<>+0(SB), Z9
+	VCMPPS        $0x01, Z9, Z4, K2
+	VBLENDMPS     Z8, Z6, K2, Z14
+	VADDPS        Z6, Z8, Z8
+	VDIVPS        Z8, Z14, Z14
+	VSUBPS        Z5, Z14, Z14
+	VMULPS        Z7, Z14, Z4
 	CMPB          64(AX), $0x00
-	JNE           half451
-	VMOVUPS       Z12, K1, (DI)(CX*4)
-	JMP           both452
+	JNE           half512
+	VMOVUPS       Z4, K1, (DI)(CX*4)
+	JMP           both513
 
-half451:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z12, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z12, Z7, Z7
-	VCMPPS       $0x03, Z12, Z12, K2
-	VPORD        Z6, Z12, K2, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, K1, (DI)(CX*2)
+half512:
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z4, Z8
+	VPANDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z4, Z8, Z8
+	VCMPPS       $0x03, Z4, Z4, K2
+	VPORD        Z7, Z4, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, K1, (DI)(CX*2)
 
-both452:
-skip450:
-row445:
+both513:
+skip511:
+row506:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows433
+	JNZ           rows483
 	VMOVUPD       Z0, 88(AX)
 	VMOVUPD       Z1, 152(AX)
 	VADDPD        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VADDPD        Y0, Y2, Y0
-	VEXTRACTF128  $0x01, Y0, X1
+	VEXTRACTF32X4 $0x01, Y0, X1
 	VADDPD        X1, X0, X1
 	VPERMILPD     $0x01, X1, X0
 	VADDSD        X1, X0, X1
@@ -5242,9 +6012,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), R9
 	CMPQ  R9, DX
-	JGT   cols456
+	JGT   cols517
 
-cols455:
+cols516:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -5274,11 +6044,11 @@ cols455:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols455
+	JLE          cols516
 
-cols456:
+cols517:
 	CMPQ         CX, DX
-	JGE          row457
+	JGE          row518
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -5306,7 +6076,7 @@ cols456:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row457:
+row518:
 	VZEROUPPER
 	RET
 
@@ -5325,77 +6095,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), DI
 	CMPQ  DI, DX
-	JGT   cols459
+	JGT   cols520
 
-cols458:
+cols519:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip460
+	JZ           skip521
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first461
+	JNE          first522
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first461:
+first522:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain462
+	JEQ         plain523
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved463
+	JMP         moved524
 
-plain462:
+plain523:
 	VMOVAPS Z3, Z1
 
-moved463:
-skip460:
+moved524:
+skip521:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols458
+	JLE          cols519
 
-cols459:
+cols520:
 	CMPQ         CX, DX
-	JGE          row464
+	JGE          row525
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip465
+	JZ           skip526
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first466
+	JNE          first527
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first466:
+first527:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain467
+	JEQ         plain528
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved468
+	JMP         moved529
 
-plain467:
+plain528:
 	VMOVAPS Z3, Z1
 
-moved468:
-skip465:
+moved529:
+skip526:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row464:
+row525:
 	VZEROUPPER
 	RET
 
@@ -5417,16 +6187,16 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVL    144(AX), R10
 	MOVQ    72(AX), R11
 
-rows469:
+rows530:
 	CMPB  160(AX), $0x00
-	JEQ   skip470
+	JEQ   skip531
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id471
+	JZ    id532
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id471:
+id532:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -5451,60 +6221,60 @@ id471:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip470:
+skip531:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols473
+	JGT  cols534
 
-cols472:
+cols533:
 	CMPB       40(AX), $0x00
-	JNE        half474
+	JNE        half535
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both475
+	JMP        both536
 
-half474:
+half535:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both475:
+both536:
 	CMPB         176(AX), $0x00
-	JEQ          skip476
+	JEQ          skip537
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip477
+	JZ           skip538
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half478
+	JNE          half539
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both479
+	JMP          both540
 
-half478:
+half539:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both479:
+both540:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip477:
-skip476:
+skip538:
+skip537:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip480
+	JZ           skip541
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -5512,45 +6282,45 @@ skip476:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip480:
+skip541:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip481
+	JZ      skip542
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip481:
+skip542:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip482
+	JZ      skip543
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip482:
+skip543:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip483
+	JZ      skip544
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip483:
+skip544:
 	CMPB         177(AX), $0x00
-	JEQ          none484
+	JEQ          none545
 	CMPB         177(AX), $0x01
-	JNE          act485
+	JNE          act546
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act485:
+act546:
 	CMPB         177(AX), $0x03
-	JNE          act486
+	JNE          act547
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -5560,9 +6330,9 @@ act485:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act486:
+act547:
 	CMPB         177(AX), $0x02
-	JNE          act487
+	JNE          act548
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
@@ -5619,10 +6389,10 @@ act486:
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y12, Y4
 
-act487:
-none484:
+act548:
+none545:
 	CMPB         160(AX), $0x00
-	JEQ          skip488
+	JEQ          skip549
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -5657,14 +6427,14 @@ none484:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip488:
+skip549:
 	CMPB    16(AX), $0x00
-	JNE     half489
+	JNE     half550
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both490
+	JMP     both551
 
-half489:
+half550:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -5691,103 +6461,103 @@ half489:
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both490:
+both551:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols472
+	JLE  cols533
 
-cols473:
+cols534:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols494
+	JGT  cols555
 
-cols493:
+cols554:
 	CMPB       40(AX), $0x00
-	JNE        half495
+	JNE        half556
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both496
+	JMP        both557
 
-half495:
+half556:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both496:
+both557:
 	CMPB         176(AX), $0x00
-	JEQ          skip497
+	JEQ          skip558
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip498
+	JZ           skip559
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half499
+	JNE          half560
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both500
+	JMP          both561
 
-half499:
+half560:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both500:
+both561:
 	VFMADD231PS Y4, Y5, Y3
 
-skip498:
-skip497:
+skip559:
+skip558:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip501
+	JZ           skip562
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip501:
+skip562:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip502
+	JZ      skip563
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip502:
+skip563:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip503
+	JZ      skip564
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip503:
+skip564:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip504
+	JZ      skip565
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip504:
+skip565:
 	CMPB         177(AX), $0x00
-	JEQ          none505
+	JEQ          none566
 	CMPB         177(AX), $0x01
-	JNE          act506
+	JNE          act567
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act506:
+act567:
 	CMPB         177(AX), $0x03
-	JNE          act507
+	JNE          act568
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act507:
+act568:
 	CMPB         177(AX), $0x02
-	JNE          act508
+	JNE          act569
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -5823,10 +6593,10 @@ act507:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act508:
-none505:
+act569:
+none566:
 	CMPB         160(AX), $0x00
-	JEQ          skip509
+	JEQ          skip570
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -5847,13 +6617,13 @@ none505:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip509:
+skip570:
 	CMPB    16(AX), $0x00
-	JNE     half510
+	JNE     half571
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both511
+	JMP     both572
 
-half510:
+half571:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -5869,22 +6639,22 @@ half510:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both511:
+both572:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols493
+	JLE  cols554
 
-cols494:
+cols555:
 	CMPQ       CX, DX
-	JGE        row514
+	JGE        row575
 	CMPB       40(AX), $0x00
-	JNE        half515
+	JNE        half576
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both516
+	JMP        both577
 
-half515:
+half576:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -5892,30 +6662,30 @@ half515:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy517:
+copy578:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy517
+	JNZ       copy578
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both516:
+both577:
 	CMPB         176(AX), $0x00
-	JEQ          skip518
+	JEQ          skip579
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip519
+	JZ           skip580
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half520
+	JNE          half581
 	PREFETCHT0   1536(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both521
+	JMP          both582
 
-half520:
+half581:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -5923,68 +6693,68 @@ half520:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy522:
+copy583:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy522
+	JNZ       copy583
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both521:
+both582:
 	VFMADD231PS Y4, Y5, Y3
 
-skip519:
-skip518:
+skip580:
+skip579:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip523
+	JZ           skip584
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip523:
+skip584:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip524
+	JZ         skip585
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip524:
+skip585:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip525
+	JZ         skip586
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip525:
+skip586:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip526
+	JZ         skip587
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip526:
+skip587:
 	CMPB         177(AX), $0x00
-	JEQ          none527
+	JEQ          none588
 	CMPB         177(AX), $0x01
-	JNE          act528
+	JNE          act589
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act528:
+act589:
 	CMPB         177(AX), $0x03
-	JNE          act529
+	JNE          act590
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act529:
+act590:
 	CMPB         177(AX), $0x02
-	JNE          act530
+	JNE          act591
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -6020,10 +6790,10 @@ act529:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act530:
-none527:
+act591:
+none588:
 	CMPB         160(AX), $0x00
-	JEQ          skip531
+	JEQ          skip592
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6044,13 +6814,13 @@ none527:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip531:
+skip592:
 	CMPB       16(AX), $0x00
-	JNE        half532
+	JNE        half593
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both533
+	JMP        both594
 
-half532:
+half593:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6069,20 +6839,20 @@ half532:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy536:
+copy597:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy536
+	JNZ  copy597
 
-both533:
-row514:
+both594:
+row575:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows469
+	JNZ  rows530
 	VZEROUPPER
 	RET
 
@@ -6106,16 +6876,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows537:
+rows598:
 	CMPB  128(AX), $0x00
-	JEQ   skip538
+	JEQ   skip599
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id539
+	JZ    id600
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id539:
+id600:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -6140,56 +6910,56 @@ id539:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip538:
+skip599:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols541
+	JGT  cols602
 
-cols540:
+cols601:
 	CMPB       40(AX), $0x00
-	JNE        half542
+	JNE        half603
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both543
+	JMP        both604
 
-half542:
+half603:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both543:
+both604:
 	CMPB       136(AX), $0x00
-	JEQ        skip544
+	JEQ        skip605
 	CMPB       64(AX), $0x00
-	JNE        half545
+	JNE        half606
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both546
+	JMP        both607
 
-half545:
+half606:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both546:
+both607:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act547
+	JNE          act608
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act547:
+act608:
 	CMPB         136(AX), $0x03
-	JNE          act548
+	JNE          act609
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -6198,16 +6968,16 @@ act547:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act548:
+act609:
 	CMPB         136(AX), $0x02
-	JNE          act549
+	JNE          act610
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip550
+	JEQ          skip611
 	VBROADCASTSS 124(AX), Y8
 
-skip550:
+skip611:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -6215,18 +6985,18 @@ skip550:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act549:
-skip544:
+act610:
+skip605:
 	CMPB         128(AX), $0x00
-	JEQ          skip551
+	JEQ          skip612
 	CMPB         136(AX), $0x01
-	JNE          draws552
+	JNE          draws613
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn553
+	JMP          drawn614
 
-draws552:
+draws613:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -6261,15 +7031,15 @@ draws552:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn553:
-skip551:
+drawn614:
+skip612:
 	CMPB    16(AX), $0x00
-	JNE     half554
+	JNE     half615
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both555
+	JMP     both616
 
-half554:
+half615:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -6296,92 +7066,92 @@ half554:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both555:
+both616:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip558
+	JZ      skip619
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip558:
+skip619:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols540
+	JLE  cols601
 
-cols541:
+cols602:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols560
+	JGT  cols621
 
-cols559:
+cols620:
 	CMPB       40(AX), $0x00
-	JNE        half561
+	JNE        half622
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both562
+	JMP        both623
 
-half561:
+half622:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both562:
+both623:
 	CMPB       136(AX), $0x00
-	JEQ        skip563
+	JEQ        skip624
 	CMPB       64(AX), $0x00
-	JNE        half564
+	JNE        half625
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both565
+	JMP        both626
 
-half564:
+half625:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both565:
+both626:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act566
+	JNE          act627
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act566:
+act627:
 	CMPB         136(AX), $0x03
-	JNE          act567
+	JNE          act628
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act567:
+act628:
 	CMPB         136(AX), $0x02
-	JNE          act568
+	JNE          act629
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip569
+	JEQ          skip630
 	VBROADCASTSS 124(AX), Y6
 
-skip569:
+skip630:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act568:
-skip563:
+act629:
+skip624:
 	CMPB         128(AX), $0x00
-	JEQ          skip570
+	JEQ          skip631
 	CMPB         136(AX), $0x01
-	JNE          draws571
+	JNE          draws632
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn572
+	JMP          drawn633
 
-draws571:
+draws632:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6402,14 +7172,14 @@ draws571:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn572:
-skip570:
+drawn633:
+skip631:
 	CMPB    16(AX), $0x00
-	JNE     half573
+	JNE     half634
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both574
+	JMP     both635
 
-half573:
+half634:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6425,29 +7195,29 @@ half573:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both574:
+both635:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip577
+	JZ      skip638
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip577:
+skip638:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols559
+	JLE  cols620
 
-cols560:
+cols621:
 	CMPQ       CX, DX
-	JGE        row578
+	JGE        row639
 	CMPB       40(AX), $0x00
-	JNE        half579
+	JNE        half640
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both580
+	JMP        both641
 
-half579:
+half640:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -6455,24 +7225,24 @@ half579:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy581:
+copy642:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy581
+	JNZ       copy642
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both580:
+both641:
 	CMPB       136(AX), $0x00
-	JEQ        skip582
+	JEQ        skip643
 	CMPB       64(AX), $0x00
-	JNE        half583
+	JNE        half644
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both584
+	JMP        both645
 
-half583:
+half644:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -6480,54 +7250,54 @@ half583:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy585:
+copy646:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy585
+	JNZ       copy646
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both584:
+both645:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act586
+	JNE          act647
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act586:
+act647:
 	CMPB         136(AX), $0x03
-	JNE          act587
+	JNE          act648
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act587:
+act648:
 	CMPB         136(AX), $0x02
-	JNE          act588
+	JNE          act649
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip589
+	JEQ          skip650
 	VBROADCASTSS 124(AX), Y6
 
-skip589:
+skip650:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act588:
-skip582:
+act649:
+skip643:
 	CMPB         128(AX), $0x00
-	JEQ          skip590
+	JEQ          skip651
 	CMPB         136(AX), $0x01
-	JNE          draws591
+	JNE          draws652
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn592
+	JMP          drawn653
 
-draws591:
+draws652:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6548,14 +7318,14 @@ draws591:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn592:
-skip590:
+drawn653:
+skip651:
 	CMPB       16(AX), $0x00
-	JNE        half593
+	JNE        half654
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both594
+	JMP        both655
 
-half593:
+half654:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6574,31 +7344,31 @@ half593:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy597:
+copy658:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy597
+	JNZ  copy658
 
-both594:
+both655:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip598
+	JZ      skip659
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip598:
-row578:
+skip659:
+row639:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows537
+	JNZ  rows598
 	VZEROUPPER
 	RET
 
 // func dotAVX2(a *byte)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·dotAVX2(SB), $16-8
 	MOVQ         a+0(FP), AX
 	MOVQ         56(AX), DX
@@ -6615,200 +7385,217 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows599:
+rows660:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols601
+	JGT  cols662
 
-cols600:
-	CMPB      16(AX), $0x00
-	JNE       half602
-	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both603
+cols661:
+	CMPB       16(AX), $0x00
+	JNE        half663
+	PREFETCHT0 1536(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Y5
+	VCVTPS2PD  16(BX)(CX*4), Y6
+	VCVTPS2PD  32(BX)(CX*4), Y7
+	VCVTPS2PD  48(BX)(CX*4), Y8
+	JMP        both664
 
-half602:
-	VPMOVZXWD (BX)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
+half663:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	VPMOVZXWD  8(BX)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+	VPMOVZXWD  16(BX)(CX*2), X7
+	VPSLLD     $0x10, X7, X7
+	VCVTPS2PD  X7, Y7
+	VPMOVZXWD  24(BX)(CX*2), X8
+	VPSLLD     $0x10, X8, X8
+	VCVTPS2PD  X8, Y8
 
-both603:
-	CMPB      40(AX), $0x00
-	JNE       half604
-	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both605
+both664:
+	CMPB       40(AX), $0x00
+	JNE        half665
+	PREFETCHT0 1536(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Y9
+	VCVTPS2PD  16(SI)(CX*4), Y10
+	VCVTPS2PD  32(SI)(CX*4), Y11
+	VCVTPS2PD  48(SI)(CX*4), Y12
+	JMP        both666
 
-half604:
-	VPMOVZXWD (SI)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
+half665:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), X9
+	VPSLLD     $0x10, X9, X9
+	VCVTPS2PD  X9, Y9
+	VPMOVZXWD  8(SI)(CX*2), X10
+	VPSLLD     $0x10, X10, X10
+	VCVTPS2PD  X10, Y10
+	VPMOVZXWD  16(SI)(CX*2), X11
+	VPSLLD     $0x10, X11, X11
+	VCVTPS2PD  X11, Y11
+	VPMOVZXWD  24(SI)(CX*2), X12
+	VPSLLD     $0x10, X12, X12
+	VCVTPS2PD  X12, Y12
 
-both605:
-	VFMADD231PD Y5, Y6, Y1
-	CMPB        16(AX), $0x00
-	JNE         half606
-	VCVTPS2PD   16(BX)(CX*4), Y5
-	JMP         both607
-
-half606:
-	VPMOVZXWD 8(BX)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both607:
-	CMPB      40(AX), $0x00
-	JNE       half608
-	VCVTPS2PD 16(SI)(CX*4), Y6
-	JMP       both609
-
-half608:
-	VPMOVZXWD 8(SI)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both609:
-	VFMADD231PD Y5, Y6, Y2
-	CMPB        16(AX), $0x00
-	JNE         half610
-	VCVTPS2PD   32(BX)(CX*4), Y5
-	JMP         both611
-
-half610:
-	VPMOVZXWD 16(BX)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both611:
-	CMPB      40(AX), $0x00
-	JNE       half612
-	VCVTPS2PD 32(SI)(CX*4), Y6
-	JMP       both613
-
-half612:
-	VPMOVZXWD 16(SI)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both613:
-	VFMADD231PD Y5, Y6, Y3
-	CMPB        16(AX), $0x00
-	JNE         half614
-	VCVTPS2PD   48(BX)(CX*4), Y5
-	JMP         both615
-
-half614:
-	VPMOVZXWD 24(BX)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both615:
-	CMPB      40(AX), $0x00
-	JNE       half616
-	VCVTPS2PD 48(SI)(CX*4), Y6
-	JMP       both617
-
-half616:
-	VPMOVZXWD 24(SI)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both617:
-	VFMADD231PD Y5, Y6, Y4
+both666:
+	VFMADD231PD Y5, Y9, Y1
+	VFMADD231PD Y6, Y10, Y2
+	VFMADD231PD Y7, Y11, Y3
+	VFMADD231PD Y8, Y12, Y4
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols600
+	JLE         cols661
 
-cols601:
+cols662:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols668
+
+cols667:
+	CMPB       16(AX), $0x00
+	JNE        half669
+	PREFETCHT0 1536(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Y5
+	VCVTPS2PD  16(BX)(CX*4), Y6
+	JMP        both670
+
+half669:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	VPMOVZXWD  8(BX)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+
+both670:
+	CMPB       40(AX), $0x00
+	JNE        half671
+	PREFETCHT0 1536(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Y7
+	VCVTPS2PD  16(SI)(CX*4), Y8
+	JMP        both672
+
+half671:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), X7
+	VPSLLD     $0x10, X7, X7
+	VCVTPS2PD  X7, Y7
+	VPMOVZXWD  8(SI)(CX*2), X8
+	VPSLLD     $0x10, X8, X8
+	VCVTPS2PD  X8, Y8
+
+both672:
+	VFMADD231PD Y5, Y7, Y1
+	VFMADD231PD Y6, Y8, Y2
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), R8
+	CMPQ        R8, DX
+	JLE         cols667
+
+cols668:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols619
+	JGT  cols674
 
-cols618:
-	CMPB      16(AX), $0x00
-	JNE       half620
-	VCVTPS2PD (BX)(CX*4), Y5
-	JMP       both621
+cols673:
+	CMPB       16(AX), $0x00
+	JNE        half675
+	PREFETCHT0 1536(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Y5
+	JMP        both676
 
-half620:
-	VPMOVZXWD (BX)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
+half675:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
 
-both621:
-	CMPB      40(AX), $0x00
-	JNE       half622
-	VCVTPS2PD (SI)(CX*4), Y6
-	JMP       both623
+both676:
+	CMPB       40(AX), $0x00
+	JNE        half677
+	PREFETCHT0 1536(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Y6
+	JMP        both678
 
-half622:
-	VPMOVZXWD (SI)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
+half677:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
 
-both623:
+both678:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols618
+	JLE         cols673
 
-cols619:
+cols674:
 	CMPQ       CX, DX
-	JGE        row624
+	JGE        row679
 	CMPB       16(AX), $0x00
-	JNE        half625
+	JNE        half680
+	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both626
+	JMP        both681
 
-half625:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R10
+half680:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R10
 
-copy627:
+copy682:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy627
+	JNZ       copy682
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both626:
+both681:
 	CMPB       40(AX), $0x00
-	JNE        half628
+	JNE        half683
+	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both629
+	JMP        both684
 
-half628:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (SI)(CX*2), R9
+half683:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (SI)(CX*2), R9
 
-copy630:
+copy685:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy630
+	JNZ       copy685
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both629:
+both684:
 	VFMADD231PD Y5, Y6, Y1
 
-row624:
+row679:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows599
+	JNZ          rows660
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -6839,69 +7626,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows631:
+rows686:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols633
+	JGT  cols688
 
-cols632:
+cols687:
 	CMPB       16(AX), $0x00
-	JNE        half634
+	JNE        half689
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both635
+	JMP        both690
 
-half634:
+half689:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both635:
+both690:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols632
+	JLE         cols687
 
-cols633:
+cols688:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols637
+	JGT  cols692
 
-cols636:
+cols691:
 	CMPB       16(AX), $0x00
-	JNE        half638
+	JNE        half693
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both639
+	JMP        both694
 
-half638:
+half693:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both639:
+both694:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols636
+	JLE         cols691
 
-cols637:
+cols692:
 	CMPQ       CX, DX
-	JGE        row640
+	JGE        row695
 	CMPB       16(AX), $0x00
-	JNE        half641
+	JNE        half696
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both642
+	JMP        both697
 
-half641:
+half696:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -6909,21 +7696,21 @@ half641:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy643:
+copy698:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy643
+	JNZ       copy698
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both642:
+both697:
 	VFMADD231PS Y6, Y1, Y2
 
-row640:
+row695:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows631
+	JNZ          rows686
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -6952,28 +7739,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group644:
+group699:
 	CMPQ DI, $0x04
-	JLT  group645
+	JLT  group700
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols647
+	JGT  cols702
 
-cols646:
+cols701:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain648
+	JZ         plain703
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half650
+	JNE        half705
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -6986,9 +7773,9 @@ cols646:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both651
+	JMP        both706
 
-half650:
+half705:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7010,10 +7797,10 @@ half650:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both651:
+both706:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half652
+	JNE        half707
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7026,9 +7813,9 @@ both651:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both653
+	JMP        both708
 
-half652:
+half707:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7050,7 +7837,7 @@ half652:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both653:
+both708:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -7067,12 +7854,12 @@ both653:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed649
+	JMP         summed704
 
-plain648:
+plain703:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half654
+	JNE        half709
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7085,9 +7872,9 @@ plain648:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both655
+	JMP        both710
 
-half654:
+half709:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7109,7 +7896,7 @@ half654:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both655:
+both710:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -7119,7 +7906,7 @@ both655:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed649:
+summed704:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -7127,24 +7914,24 @@ summed649:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols646
+	JLE     cols701
 
-cols647:
+cols702:
 	CMPQ       CX, DX
-	JGE        row656
+	JGE        row711
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain657
+	JZ         plain712
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half659
+	JNE        half714
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7161,9 +7948,9 @@ cols647:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both660
+	JMP        both715
 
-half659:
+half714:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7174,11 +7961,11 @@ half659:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy661:
+copy716:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy661
+	JNZ       copy716
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -7189,11 +7976,11 @@ copy661:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy662:
+copy717:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy662
+	JNZ       copy717
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -7204,11 +7991,11 @@ copy662:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy663:
+copy718:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy663
+	JNZ       copy718
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -7219,20 +8006,20 @@ copy663:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy664:
+copy719:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy664
+	JNZ       copy719
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both660:
+both715:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half665
+	JNE        half720
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7249,9 +8036,9 @@ both660:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both666
+	JMP        both721
 
-half665:
+half720:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7262,11 +8049,11 @@ half665:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy667:
+copy722:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy667
+	JNZ       copy722
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -7277,11 +8064,11 @@ copy667:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy668:
+copy723:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy668
+	JNZ       copy723
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -7292,11 +8079,11 @@ copy668:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy669:
+copy724:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy669
+	JNZ       copy724
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -7307,17 +8094,17 @@ copy669:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy670:
+copy725:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy670
+	JNZ       copy725
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both666:
+both721:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -7334,12 +8121,12 @@ both666:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed658
+	JMP         summed713
 
-plain657:
+plain712:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half671
+	JNE        half726
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7356,9 +8143,9 @@ plain657:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both672
+	JMP        both727
 
-half671:
+half726:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7369,11 +8156,11 @@ half671:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy673:
+copy728:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy673
+	JNZ       copy728
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -7384,11 +8171,11 @@ copy673:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy674:
+copy729:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy674
+	JNZ       copy729
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -7399,11 +8186,11 @@ copy674:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy675:
+copy730:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy675
+	JNZ       copy730
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -7414,17 +8201,17 @@ copy675:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy676:
+copy731:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy676
+	JNZ       copy731
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both672:
+both727:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -7434,13 +8221,13 @@ both672:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed658:
+summed713:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row656:
+row711:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -7450,75 +8237,81 @@ row656:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group644
+	JMP  group699
 
-group645:
-group677:
+group700:
+group732:
 	CMPQ DI, $0x01
-	JLT  group678
+	JLT  group733
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols680
+	JGT  cols735
 
-cols679:
-	MOVQ      80(AX), R8
-	VMOVUPD   (R8)(CX*8), Y1
-	MOVQ      88(AX), R8
-	VMOVUPD   (R8)(CX*8), Y2
-	MOVQ      64(AX), R8
-	TESTQ     R8, R8
-	JZ        plain681
-	VMOVUPD   (R8)(CX*8), Y3
-	MOVQ      72(AX), R8
-	VMOVUPD   (R8)(CX*8), Y4
-	MOVQ      SI, R8
-	CMPB      40(AX), $0x00
-	JNE       half683
-	VCVTPS2PD (R8)(CX*4), Y5
-	JMP       both684
+cols734:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Y1
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Y2
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain736
+	VMOVUPD    (R8)(CX*8), Y3
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Y4
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half738
+	PREFETCHT0 1536(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Y5
+	JMP        both739
 
-half683:
-	VPMOVZXWD (R8)(CX*2), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
+half738:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
 
-both684:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half685
-	VCVTPS2PD (R8)(CX*4), Y6
-	JMP       both686
+both739:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half740
+	PREFETCHT0 1536(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Y6
+	JMP        both741
 
-half685:
-	VPMOVZXWD (R8)(CX*2), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
+half740:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
 
-both686:
+both741:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed682
+	JMP         summed737
 
-plain681:
-	MOVQ      BX, R8
-	CMPB      16(AX), $0x00
-	JNE       half687
-	VCVTPS2PD (R8)(CX*4), Y3
-	JMP       both688
+plain736:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half742
+	PREFETCHT0 1536(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Y3
+	JMP        both743
 
-half687:
-	VPMOVZXWD (R8)(CX*2), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
+half742:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), X3
+	VPSLLD     $0x10, X3, X3
+	VCVTPS2PD  X3, Y3
 
-both688:
+both743:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed682:
+summed737:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -7526,116 +8319,122 @@ summed682:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols679
+	JLE     cols734
 
-cols680:
+cols735:
 	CMPQ       CX, DX
-	JGE        row689
+	JGE        row744
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain690
+	JZ         plain745
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half692
+	JNE        half747
+	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both693
+	JMP        both748
 
-half692:
-	VPXOR   X5, X5, X5
-	VMOVDQU X5, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R10
+half747:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R10
 
-copy694:
+copy749:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy694
+	JNZ       copy749
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both693:
+both748:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half695
+	JNE        half750
+	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both696
+	JMP        both751
 
-half695:
-	VPXOR   X6, X6, X6
-	VMOVDQU X6, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R10
+half750:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R10
 
-copy697:
+copy752:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy697
+	JNZ       copy752
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both696:
+both751:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed691
+	JMP         summed746
 
-plain690:
+plain745:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half698
+	JNE        half753
+	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both699
+	JMP        both754
 
-half698:
-	VPXOR   X3, X3, X3
-	VMOVDQU X3, (SP)
-	MOVQ    DX, R9
-	SUBQ    CX, R9
-	LEAQ    (R8)(CX*2), R10
+half753:
+	PREFETCHT0 1536(R8)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R10
 
-copy700:
+copy755:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy700
+	JNZ       copy755
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both699:
+both754:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed691:
+summed746:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row689:
+row744:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group677
+	JMP  group732
 
-group678:
+group733:
 	VZEROUPPER
 	RET
 
@@ -7658,43 +8457,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows701:
+rows756:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols703
+	JGT  cols758
 
-cols702:
+cols757:
 	CMPB       40(AX), $0x00
-	JNE        half704
+	JNE        half759
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both705
+	JMP        both760
 
-half704:
+half759:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both705:
+both760:
 	CMPB       64(AX), $0x00
-	JNE        half706
+	JNE        half761
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both707
+	JMP        both762
 
-half706:
+half761:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both707:
+both762:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -7710,12 +8509,12 @@ both707:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half708
+	JNE          half763
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both709
+	JMP          both764
 
-half708:
+half763:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -7742,42 +8541,42 @@ half708:
 	VPACKUSDW    X2, X1, X2
 	VMOVDQU      X2, 16(BX)(CX*2)
 
-both709:
+both764:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols702
+	JLE  cols757
 
-cols703:
+cols758:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols713
+	JGT  cols768
 
-cols712:
+cols767:
 	CMPB       40(AX), $0x00
-	JNE        half714
+	JNE        half769
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both715
+	JMP        both770
 
-half714:
+half769:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both715:
+both770:
 	CMPB       64(AX), $0x00
-	JNE        half716
+	JNE        half771
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both717
+	JMP        both772
 
-half716:
+half771:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both717:
+both772:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -7786,11 +8585,11 @@ both717:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half718
+	JNE          half773
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both719
+	JMP          both774
 
-half718:
+half773:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -7806,22 +8605,22 @@ half718:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both719:
+both774:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols712
+	JLE  cols767
 
-cols713:
+cols768:
 	CMPQ       CX, DX
-	JGE        row722
+	JGE        row777
 	CMPB       40(AX), $0x00
-	JNE        half723
+	JNE        half778
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both724
+	JMP        both779
 
-half723:
+half778:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -7829,22 +8628,22 @@ half723:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy725:
+copy780:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy725
+	JNZ       copy780
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both724:
+both779:
 	CMPB       64(AX), $0x00
-	JNE        half726
+	JNE        half781
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both727
+	JMP        both782
 
-half726:
+half781:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -7852,15 +8651,15 @@ half726:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy728:
+copy783:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy728
+	JNZ       copy783
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both727:
+both782:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -7869,11 +8668,11 @@ both727:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half729
+	JNE          half784
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both730
+	JMP          both785
 
-half729:
+half784:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -7892,19 +8691,19 @@ half729:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy733:
+copy788:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy733
+	JNZ  copy788
 
-both730:
-row722:
+both785:
+row777:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows701
+	JNZ  rows756
 	VZEROUPPER
 	RET
 
@@ -7926,71 +8725,71 @@ TEXT ·rowMomentsAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       24(AX), DI
 
-rows734:
+rows789:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols736
+	JGT          cols791
 
-cols735:
+cols790:
 	CMPB       16(AX), $0x00
-	JNE        half737
+	JNE        half792
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y4
 	VMOVUPS    32(BX)(CX*4), Y5
-	JMP        both738
+	JMP        both793
 
-half737:
+half792:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both738:
+both793:
 	VADDPS Y4, Y2, Y2
 	VADDPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols735
+	JLE    cols790
 
-cols736:
+cols791:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols740
+	JGT  cols795
 
-cols739:
+cols794:
 	CMPB       16(AX), $0x00
-	JNE        half741
+	JNE        half796
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y4
-	JMP        both742
+	JMP        both797
 
-half741:
+half796:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both742:
+both797:
 	VADDPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols739
+	JLE    cols794
 
-cols740:
+cols795:
 	CMPQ       CX, DX
-	JGE        row743
+	JGE        row798
 	CMPB       16(AX), $0x00
-	JNE        half744
+	JNE        half799
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both745
+	JMP        both800
 
-half744:
+half799:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -7998,18 +8797,18 @@ half744:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy746:
+copy801:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy746
+	JNZ       copy801
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both745:
+both800:
 	VADDPS Y4, Y2, Y2
 
-row743:
+row798:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
@@ -8025,24 +8824,24 @@ row743:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols748
+	JGT          cols803
 
-cols747:
+cols802:
 	CMPB       16(AX), $0x00
-	JNE        half749
+	JNE        half804
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
 	VMOVUPS    32(BX)(CX*4), Y6
-	JMP        both750
+	JMP        both805
 
-half749:
+half804:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both750:
+both805:
 	VSUBPS Y4, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
@@ -8052,44 +8851,44 @@ both750:
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols747
+	JLE    cols802
 
-cols748:
+cols803:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols752
+	JGT  cols807
 
-cols751:
+cols806:
 	CMPB       16(AX), $0x00
-	JNE        half753
+	JNE        half808
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both754
+	JMP        both809
 
-half753:
+half808:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both754:
+both809:
 	VSUBPS Y4, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols751
+	JLE    cols806
 
-cols752:
+cols807:
 	CMPQ       CX, DX
-	JGE        row755
+	JGE        row810
 	CMPB       16(AX), $0x00
-	JNE        half756
+	JNE        half811
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both757
+	JMP        both812
 
-half756:
+half811:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -8097,21 +8896,21 @@ half756:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy758:
+copy813:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy758
+	JNZ       copy813
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both757:
+both812:
 	VSUBPS Y4, Y5, Y5
 	VPAND  Y0, Y5, Y5
 	VMULPS Y5, Y5, Y5
 	VADDPS Y5, Y2, Y2
 
-row755:
+row810:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X3
 	VADDPS       X3, X2, X3
@@ -8128,7 +8927,7 @@ row755:
 	ADDQ         48(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         DI
-	JNZ          rows734
+	JNZ          rows789
 	VZEROUPPER
 	RET
 
@@ -8154,7 +8953,7 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R11
 
-rows759:
+rows814:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	VBROADCASTSS (R8), Y4
@@ -8162,39 +8961,39 @@ rows759:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols761
+	JGT          cols816
 
-cols760:
+cols815:
 	CMPB       40(AX), $0x00
-	JNE        half762
+	JNE        half817
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both763
+	JMP        both818
 
-half762:
+half817:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both763:
+both818:
 	CMPB       64(AX), $0x00
-	JNE        half764
+	JNE        half819
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both765
+	JMP        both820
 
-half764:
+half819:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both765:
+both820:
 	VSUBPS      Y4, Y8, Y8
 	VMULPS      Y5, Y8, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -8222,38 +9021,38 @@ both765:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols760
+	JLE         cols815
 
-cols761:
+cols816:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols767
+	JGT  cols822
 
-cols766:
+cols821:
 	CMPB       40(AX), $0x00
-	JNE        half768
+	JNE        half823
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both769
+	JMP        both824
 
-half768:
+half823:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both769:
+both824:
 	CMPB       64(AX), $0x00
-	JNE        half770
+	JNE        half825
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both771
+	JMP        both826
 
-half770:
+half825:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both771:
+both826:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -8269,18 +9068,18 @@ both771:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R12
 	CMPQ        R12, DX
-	JLE         cols766
+	JLE         cols821
 
-cols767:
+cols822:
 	CMPQ       CX, DX
-	JGE        row772
+	JGE        row827
 	CMPB       40(AX), $0x00
-	JNE        half773
+	JNE        half828
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both774
+	JMP        both829
 
-half773:
+half828:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8288,22 +9087,22 @@ half773:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy775:
+copy830:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy775
+	JNZ       copy830
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both774:
+both829:
 	CMPB       64(AX), $0x00
-	JNE        half776
+	JNE        half831
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both777
+	JMP        both832
 
-half776:
+half831:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -8311,15 +9110,15 @@ half776:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy778:
+copy833:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy778
+	JNZ       copy833
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both777:
+both832:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -8333,7 +9132,7 @@ both777:
 	VADDPS      Y6, Y2, Y2
 	VFMADD231PS Y6, Y7, Y3
 
-row772:
+row827:
 	VEXTRACTF128 $0x01, Y2, X6
 	VADDPS       X6, X2, X6
 	VPERMILPS    $0x4e, X6, X2
@@ -8353,39 +9152,39 @@ row772:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols780
+	JGT          cols835
 
-cols779:
+cols834:
 	CMPB       40(AX), $0x00
-	JNE        half781
+	JNE        half836
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both782
+	JMP        both837
 
-half781:
+half836:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both782:
+both837:
 	CMPB       64(AX), $0x00
-	JNE        half783
+	JNE        half838
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both784
+	JMP        both839
 
-half783:
+half838:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both784:
+both839:
 	VSUBPS       Y4, Y8, Y8
 	VMULPS       Y5, Y8, Y8
 	VMOVUPS      (R9)(CX*4), Y10
@@ -8401,12 +9200,12 @@ both784:
 	VFNMADD231PS Y2, Y9, Y7
 	VMULPS       Y5, Y7, Y7
 	CMPB         16(AX), $0x00
-	JNE          half785
+	JNE          half840
 	VMOVUPS      Y6, (BX)(CX*4)
 	VMOVUPS      Y7, 32(BX)(CX*4)
-	JMP          both786
+	JMP          both841
 
-half785:
+half840:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -8433,42 +9232,42 @@ half785:
 	VPACKUSDW    X7, X6, X7
 	VMOVDQU      X7, 16(BX)(CX*2)
 
-both786:
+both841:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols779
+	JLE  cols834
 
-cols780:
+cols835:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols790
+	JGT  cols845
 
-cols789:
+cols844:
 	CMPB       40(AX), $0x00
-	JNE        half791
+	JNE        half846
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both792
+	JMP        both847
 
-half791:
+half846:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both792:
+both847:
 	CMPB       64(AX), $0x00
-	JNE        half793
+	JNE        half848
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both794
+	JMP        both849
 
-half793:
+half848:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both794:
+both849:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMOVUPS      (R9)(CX*4), Y8
@@ -8477,11 +9276,11 @@ both794:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half795
+	JNE          half850
 	VMOVUPS      Y6, (BX)(CX*4)
-	JMP          both796
+	JMP          both851
 
-half795:
+half850:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -8497,22 +9296,22 @@ half795:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both796:
+both851:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols789
+	JLE  cols844
 
-cols790:
+cols845:
 	CMPQ       CX, DX
-	JGE        row799
+	JGE        row854
 	CMPB       40(AX), $0x00
-	JNE        half800
+	JNE        half855
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both801
+	JMP        both856
 
-half800:
+half855:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8520,22 +9319,22 @@ half800:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy802:
+copy857:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy802
+	JNZ       copy857
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both801:
+both856:
 	CMPB       64(AX), $0x00
-	JNE        half803
+	JNE        half858
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both804
+	JMP        both859
 
-half803:
+half858:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -8543,15 +9342,15 @@ half803:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy805:
+copy860:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy805
+	JNZ       copy860
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both804:
+both859:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMASKMOVPS   (R9)(CX*4), Y0, Y4
@@ -8560,11 +9359,11 @@ both804:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half806
+	JNE          half861
 	VMASKMOVPS   Y6, Y0, (BX)(CX*4)
-	JMP          both807
+	JMP          both862
 
-half806:
+half861:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8583,20 +9382,20 @@ half806:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy810:
+copy865:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy810
+	JNZ  copy865
 
-both807:
-row799:
+both862:
+row854:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows759
+	JNZ  rows814
 	VZEROUPPER
 	RET
 
@@ -8612,24 +9411,24 @@ TEXT ·softmaxAVX2(SB), $16-8
 	VMOVDQU 32(BX)(CX*4), Y0
 	XORQ    BX, BX
 
-rows812:
+rows867:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have813
+	JZ    have868
 	MOVL  (CX)(BX*4), SI
 
-have813:
+have868:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip814
+	JZ    skip869
 	MOVL  (CX)(SI*4), R8
 
-skip814:
+skip869:
 	MOVQ         96(AX), R9
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
@@ -8637,65 +9436,65 @@ skip814:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols816
+	JGT          cols871
 
-cols815:
+cols870:
 	CMPB       16(AX), $0x00
-	JNE        half817
+	JNE        half872
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
 	VMOVUPS    32(DI)(CX*4), Y5
-	JMP        both818
+	JMP        both873
 
-half817:
+half872:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both818:
+both873:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R10
 	CMPQ   R10, DX
-	JLE    cols815
+	JLE    cols870
 
-cols816:
+cols871:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols820
+	JGT  cols875
 
-cols819:
+cols874:
 	CMPB       16(AX), $0x00
-	JNE        half821
+	JNE        half876
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both822
+	JMP        both877
 
-half821:
+half876:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both822:
+both877:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R10
 	CMPQ   R10, DX
-	JLE    cols819
+	JLE    cols874
 
-cols820:
+cols875:
 	CMPQ       CX, DX
-	JGE        row823
+	JGE        row878
 	CMPB       16(AX), $0x00
-	JNE        half824
+	JNE        half879
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both825
+	JMP        both880
 
-half824:
+half879:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -8703,19 +9502,19 @@ half824:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R11
 
-copy826:
+copy881:
 	MOVW      -2(R11)(R10*2), CX
 	MOVW      CX, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy826
+	JNZ       copy881
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both825:
+both880:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row823:
+row878:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -8728,24 +9527,24 @@ row823:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols828
+	JGT          cols883
 
-cols827:
+cols882:
 	CMPB       16(AX), $0x00
-	JNE        half829
+	JNE        half884
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
 	VMOVUPS    32(DI)(CX*4), Y5
-	JMP        both830
+	JMP        both885
 
-half829:
+half884:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both830:
+both885:
 	VSUBPS       Y2, Y4, Y4
 	VSUBPS       Y2, Y5, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -8804,26 +9603,26 @@ both830:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JLE          cols827
+	JLE          cols882
 
-cols828:
+cols883:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols832
+	JGT  cols887
 
-cols831:
+cols886:
 	CMPB       16(AX), $0x00
-	JNE        half833
+	JNE        half888
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both834
+	JMP        both889
 
-half833:
+half888:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both834:
+both889:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -8860,18 +9659,18 @@ both834:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R10
 	CMPQ         R10, DX
-	JLE          cols831
+	JLE          cols886
 
-cols832:
+cols887:
 	CMPQ       CX, DX
-	JGE        row835
+	JGE        row890
 	CMPB       16(AX), $0x00
-	JNE        half836
+	JNE        half891
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both837
+	JMP        both892
 
-half836:
+half891:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -8879,15 +9678,15 @@ half836:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy838:
+copy893:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy838
+	JNZ       copy893
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both837:
+both892:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -8923,7 +9722,7 @@ both837:
 	VMOVUPS      Y7, (R9)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-row835:
+row890:
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X4
 	VPERMILPS    $0x4e, X4, X3
@@ -8933,58 +9732,58 @@ row835:
 	MOVQ         80(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	TESTQ        R8, R8
-	JS           unlabelled839
+	JS           unlabelled894
 	CMPB         16(AX), $0x00
-	JNE          half840
+	JNE          half895
 	VMOVSS       (DI)(R8*4), X3
-	JMP          both841
+	JMP          both896
 
-half840:
+half895:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both841:
+both896:
 	VSUBSS   X3, X1, X5
 	MOVQ     88(AX), CX
 	VMOVSS   X5, (CX)(BX*4)
 	VUCOMISS X3, X1
-	JNE      unlabelled839
+	JNE      unlabelled894
 	XORQ     CX, CX
 
-next843:
+next898:
 	LEAQ       8(CX), R10
 	CMPQ       R10, DX
-	JGT        last845
+	JGT        last900
 	CMPB       16(AX), $0x00
-	JNE        half846
+	JNE        half901
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y1
-	JMP        both847
+	JMP        both902
 
-half846:
+half901:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both847:
+both902:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VMOVMSKPS Y1, R10
 	TESTL     R10, R10
-	JNZ       found842
+	JNZ       found897
 	ADDQ      $0x08, CX
-	JMP       next843
+	JMP       next898
 
-last845:
+last900:
 	CMPQ       CX, DX
-	JGE        end844
+	JGE        end899
 	CMPB       16(AX), $0x00
-	JNE        half848
+	JNE        half903
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y1
-	JMP        both849
+	JMP        both904
 
-half848:
+half903:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -8992,63 +9791,63 @@ half848:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R11
 
-copy850:
+copy905:
 	MOVW      -2(R11)(R10*2), DI
 	MOVW      DI, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy850
+	JNZ       copy905
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both849:
+both904:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R10
 	TESTL     R10, R10
-	JNZ       found842
+	JNZ       found897
 	MOVQ      DX, CX
-	JMP       end844
+	JMP       end899
 
-found842:
+found897:
 	BSFL R10, R10
 	ADDQ R10, CX
 
-end844:
+end899:
 	CMPQ CX, R8
-	JNE  unlabelled839
+	JNE  unlabelled894
 	INCQ 112(AX)
 
-unlabelled839:
+unlabelled894:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip851
+	JZ           skip906
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
 	VDIVSS       X4, X1, X1
 	VBROADCASTSS X1, Y1
 	TESTQ        R8, R8
-	JS           unlabelled852
+	JS           unlabelled907
 	VMOVSS       (R9)(R8*4), X2
 	VSUBSS       X4, X2, X2
 	VMOVSS       X2, (R9)(R8*4)
 
-unlabelled852:
+unlabelled907:
 	XORQ CX, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols854
+	JGT  cols909
 
-cols853:
+cols908:
 	VMULPS  (R9)(CX*4), Y1, Y2
 	VMULPS  32(R9)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half855
+	JNE     half910
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both856
+	JMP     both911
 
-half855:
+half910:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -9075,25 +9874,25 @@ half855:
 	VPACKUSDW    X3, X2, X3
 	VMOVDQU      X3, 16(DI)(CX*2)
 
-both856:
+both911:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols853
+	JLE  cols908
 
-cols854:
+cols909:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols860
+	JGT  cols915
 
-cols859:
+cols914:
 	VMULPS  (R9)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half861
+	JNE     half916
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both862
+	JMP     both917
 
-half861:
+half916:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -9109,22 +9908,22 @@ half861:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both862:
+both917:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols859
+	JLE  cols914
 
-cols860:
+cols915:
 	CMPQ       CX, DX
-	JGE        row865
+	JGE        row920
 	VMULPS     (R9)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half866
+	JNE        half921
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both867
+	JMP        both922
 
-half866:
+half921:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9143,18 +9942,18 @@ half866:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy870:
+copy925:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy870
+	JNZ  copy925
 
-both867:
-row865:
-skip851:
+both922:
+row920:
+skip906:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows812
+	JLT  rows867
 	VZEROUPPER
 	RET
 
@@ -9172,72 +9971,72 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows871:
+rows926:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
 	VMOVAPS      Y1, Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols873
+	JGT          cols928
 
-cols872:
+cols927:
 	CMPB       16(AX), $0x00
-	JNE        half874
+	JNE        half929
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y4
 	VMOVUPS    32(BX)(CX*4), Y5
-	JMP        both875
+	JMP        both930
 
-half874:
+half929:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both875:
+both930:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols872
+	JLE    cols927
 
-cols873:
+cols928:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols877
+	JGT  cols932
 
-cols876:
+cols931:
 	CMPB       16(AX), $0x00
-	JNE        half878
+	JNE        half933
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y4
-	JMP        both879
+	JMP        both934
 
-half878:
+half933:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both879:
+both934:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols876
+	JLE    cols931
 
-cols877:
+cols932:
 	CMPQ       CX, DX
-	JGE        row880
+	JGE        row935
 	CMPB       16(AX), $0x00
-	JNE        half881
+	JNE        half936
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both882
+	JMP        both937
 
-half881:
+half936:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -9245,19 +10044,19 @@ half881:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy883:
+copy938:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy883
+	JNZ       copy938
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both882:
+both937:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row880:
+row935:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -9268,39 +10067,39 @@ row880:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next885:
+next940:
 	LEAQ       8(CX), R8
 	CMPQ       R8, DX
-	JGT        last887
+	JGT        last942
 	CMPB       16(AX), $0x00
-	JNE        half888
+	JNE        half943
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both889
+	JMP        both944
 
-half888:
+half943:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both889:
+both944:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found884
+	JNZ       found939
 	ADDQ      $0x08, CX
-	JMP       next885
+	JMP       next940
 
-last887:
+last942:
 	CMPQ       CX, DX
-	JGE        end886
+	JGE        end941
 	CMPB       16(AX), $0x00
-	JNE        half890
+	JNE        half945
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both891
+	JMP        both946
 
-half890:
+half945:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -9308,28 +10107,28 @@ half890:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy892:
+copy947:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy892
+	JNZ       copy947
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both891:
+both946:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found884
+	JNZ       found939
 	MOVQ      DX, CX
-	JMP       end886
+	JMP       end941
 
-found884:
+found939:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end886:
+end941:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -9337,7 +10136,7 @@ end886:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows871
+	JNZ     rows926
 	VZEROUPPER
 	RET
 
@@ -9360,102 +10159,103 @@ TEXT ·bceAVX2(SB), $16-8
 	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows893:
+rows948:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols895
+	JGT  cols950
 
-cols894:
+cols949:
 	CMPB       16(AX), $0x00
-	JNE        half896
+	JNE        half951
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both897
+	JMP        both952
 
-half896:
+half951:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both897:
+both952:
 	CMPB       40(AX), $0x00
-	JNE        half898
+	JNE        half953
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both899
+	JMP        both954
 
-half898:
+half953:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both899:
+both954:
 	VBROADCASTSS element00000000<>+0(SB), Y7
-	VBROADCASTSS element3f800000<>+0(SB), Y8
-	VMAXPS       Y5, Y7, Y9
-	VFNMADD231PS Y5, Y6, Y9
-	VBROADCASTSS element80000000<>+0(SB), Y10
-	VPOR         Y10, Y5, Y10
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y11
-	VCMPPS       $0x05, Y11, Y10, Y12
-	VMAXPS       Y10, Y11, Y10
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y11
-	VMULPS       Y11, Y10, Y11
-	VROUNDPS     $0x08, Y11, Y11
-	VBROADCASTSS element3f318000<>+0(SB), Y13
-	VBROADCASTSS elementb95e8083<>+0(SB), Y14
-	VFNMADD231PS Y13, Y11, Y10
-	VFNMADD231PS Y14, Y11, Y10
-	VBROADCASTSS element39500d01<>+0(SB), Y13
-	VMOVAPS      Y13, Y13
-	VBROADCASTSS element3ab60b61<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3c088889<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3f000000<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VMULPS       Y10, Y13, Y13
-	VFMADD213PS  Y10, Y10, Y13
-	VBROADCASTSS element0000007f<>+0(SB), Y10
-	VCVTPS2DQ    Y11, Y11
-	VPADDD       Y10, Y11, Y11
-	VPSLLD       $0x17, Y11, Y11
-	VFMADD213PS  Y11, Y11, Y13
-	VPAND        Y12, Y13, Y13
-	VCVTPS2PD    X9, Y10
-	VADDPD       Y10, Y3, Y3
-	VEXTRACTF128 $0x01, Y9, X9
-	VCVTPS2PD    X9, Y9
-	VADDPD       Y9, Y4, Y4
-	VBROADCASTSD elementOne<>+0(SB), Y9
-	VCVTPS2PD    X13, Y10
-	VADDPD       Y9, Y10, Y10
-	VMULPD       Y10, Y1, Y1
-	VEXTRACTF128 $0x01, Y13, X10
-	VCVTPS2PD    X10, Y10
-	VADDPD       Y9, Y10, Y10
-	VMULPD       Y10, Y2, Y2
+	VBROADCASTSS element80000000<>+0(SB), Y8
+	VMAXPS       Y5, Y7, Y7
+	VFNMADD231PS Y5, Y6, Y7
+	VCVTPS2PD    X7, Y9
+	VADDPD       Y9, Y3, Y3
+	VEXTRACTF128 $0x01, Y7, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y7, Y4, Y4
+	VPOR         Y8, Y5, Y7
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
+	VCMPPS       $0x05, Y8, Y7, Y9
+	VMAXPS       Y7, Y8, Y7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
+	VMULPS       Y8, Y7, Y8
+	VROUNDPS     $0x08, Y8, Y8
+	VBROADCASTSS element3f318000<>+0(SB), Y10
+	VBROADCASTSS elementb95e8083<>+0(SB), Y11
+	VFNMADD231PS Y10, Y8, Y7
+	VFNMADD231PS Y11, Y8, Y7
+	VBROADCASTSS element39500d01<>+0(SB), Y10
+	VMOVAPS      Y10, Y10
+	VBROADCASTSS element3ab60b61<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3c088889<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3d2aaaab<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3e2aaaab<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3f000000<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VMULPS       Y7, Y10, Y10
+	VFMADD213PS  Y7, Y7, Y10
+	VBROADCASTSS element0000007f<>+0(SB), Y7
+	VCVTPS2DQ    Y8, Y8
+	VPADDD       Y7, Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y8, Y8, Y10
+	VPAND        Y9, Y10, Y10
+	VBROADCASTSD elementOne<>+0(SB), Y7
+	VCVTPS2PD    X10, Y8
+	VADDPD       Y7, Y8, Y8
+	VMULPD       Y8, Y1, Y1
+	VEXTRACTF128 $0x01, Y10, X8
+	VCVTPS2PD    X8, Y8
+	VADDPD       Y7, Y8, Y8
+	VMULPD       Y8, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip900
-	VCMPPS       $0x01, Y7, Y5, Y5
-	VBLENDVPS    Y5, Y13, Y8, Y5
-	VADDPS       Y8, Y13, Y7
-	VDIVPS       Y7, Y5, Y5
+	JZ           skip955
+	VBROADCASTSS element3f800000<>+0(SB), Y7
+	VBROADCASTSS 224(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y5, Y5
+	VBLENDVPS    Y5, Y10, Y7, Y5
+	VADDPS       Y7, Y10, Y10
+	VDIVPS       Y10, Y5, Y5
 	VSUBPS       Y6, Y5, Y5
-	VBROADCASTSS 224(AX), Y6
-	VMULPS       Y6, Y5, Y5
+	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half901
+	JNE          half956
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both902
+	JMP          both957
 
-half901:
+half956:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -9471,23 +10271,23 @@ half901:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both902:
-skip900:
+both957:
+skip955:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols894
+	JLE  cols949
 
-cols895:
+cols950:
 	CMPQ       CX, DX
-	JGE        row905
+	JGE        row960
 	CMPB       16(AX), $0x00
-	JNE        half906
+	JNE        half961
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both907
+	JMP        both962
 
-half906:
+half961:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -9495,22 +10295,22 @@ half906:
 	SUBQ       CX, R9
 	LEAQ       (BX)(CX*2), R11
 
-copy908:
+copy963:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy908
+	JNZ       copy963
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both907:
+both962:
 	CMPB       40(AX), $0x00
-	JNE        half909
+	JNE        half964
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both910
+	JMP        both965
 
-half909:
+half964:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -9518,81 +10318,82 @@ half909:
 	SUBQ       CX, R9
 	LEAQ       (SI)(CX*2), R11
 
-copy911:
+copy966:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy911
+	JNZ       copy966
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both910:
+both965:
 	VBROADCASTSS element00000000<>+0(SB), Y7
-	VBROADCASTSS element3f800000<>+0(SB), Y8
-	VMAXPS       Y5, Y7, Y9
-	VFNMADD231PS Y5, Y6, Y9
-	VBROADCASTSS element80000000<>+0(SB), Y10
-	VPOR         Y10, Y5, Y10
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y11
-	VCMPPS       $0x05, Y11, Y10, Y12
-	VMAXPS       Y10, Y11, Y10
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y11
-	VMULPS       Y11, Y10, Y11
-	VROUNDPS     $0x08, Y11, Y11
-	VBROADCASTSS element3f318000<>+0(SB), Y13
-	VBROADCASTSS elementb95e8083<>+0(SB), Y14
-	VFNMADD231PS Y13, Y11, Y10
-	VFNMADD231PS Y14, Y11, Y10
-	VBROADCASTSS element39500d01<>+0(SB), Y13
-	VMOVAPS      Y13, Y13
-	VBROADCASTSS element3ab60b61<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3c088889<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VBROADCASTSS element3f000000<>+0(SB), Y14
-	VFMADD213PS  Y14, Y10, Y13
-	VMULPS       Y10, Y13, Y13
-	VFMADD213PS  Y10, Y10, Y13
-	VBROADCASTSS element0000007f<>+0(SB), Y10
-	VCVTPS2DQ    Y11, Y11
-	VPADDD       Y10, Y11, Y11
-	VPSLLD       $0x17, Y11, Y11
-	VFMADD213PS  Y11, Y11, Y13
-	VPAND        Y12, Y13, Y13
-	VPAND        Y0, Y13, Y13
-	VCVTPS2PD    X9, Y10
-	VADDPD       Y10, Y3, Y3
-	VEXTRACTF128 $0x01, Y9, X9
-	VCVTPS2PD    X9, Y9
-	VADDPD       Y9, Y4, Y4
-	VBROADCASTSD elementOne<>+0(SB), Y9
-	VCVTPS2PD    X13, Y10
-	VADDPD       Y9, Y10, Y10
-	VMULPD       Y10, Y1, Y1
-	VEXTRACTF128 $0x01, Y13, X10
-	VCVTPS2PD    X10, Y10
-	VADDPD       Y9, Y10, Y10
-	VMULPD       Y10, Y2, Y2
+	VBROADCASTSS element80000000<>+0(SB), Y8
+	VMAXPS       Y5, Y7, Y7
+	VFNMADD231PS Y5, Y6, Y7
+	VCVTPS2PD    X7, Y9
+	VADDPD       Y9, Y3, Y3
+	VEXTRACTF128 $0x01, Y7, X7
+	VCVTPS2PD    X7, Y7
+	VADDPD       Y7, Y4, Y4
+	VPOR         Y8, Y5, Y7
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
+	VCMPPS       $0x05, Y8, Y7, Y9
+	VMAXPS       Y7, Y8, Y7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
+	VMULPS       Y8, Y7, Y8
+	VROUNDPS     $0x08, Y8, Y8
+	VBROADCASTSS element3f318000<>+0(SB), Y10
+	VBROADCASTSS elementb95e8083<>+0(SB), Y11
+	VFNMADD231PS Y10, Y8, Y7
+	VFNMADD231PS Y11, Y8, Y7
+	VBROADCASTSS element39500d01<>+0(SB), Y10
+	VMOVAPS      Y10, Y10
+	VBROADCASTSS element3ab60b61<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3c088889<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3d2aaaab<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3e2aaaab<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VBROADCASTSS element3f000000<>+0(SB), Y11
+	VFMADD213PS  Y11, Y7, Y10
+	VMULPS       Y7, Y10, Y10
+	VFMADD213PS  Y7, Y7, Y10
+	VBROADCASTSS element0000007f<>+0(SB), Y7
+	VCVTPS2DQ    Y8, Y8
+	VPADDD       Y7, Y8, Y8
+	VPSLLD       $0x17, Y8, Y8
+	VFMADD213PS  Y8, Y8, Y10
+	VPAND        Y9, Y10, Y10
+	VBROADCASTSD elementOne<>+0(SB), Y7
+	VPAND        Y0, Y10, Y10
+	VCVTPS2PD    X10, Y8
+	VADDPD       Y7, Y8, Y8
+	VMULPD       Y8, Y1, Y1
+	VEXTRACTF128 $0x01, Y10, X8
+	VCVTPS2PD    X8, Y8
+	VADDPD       Y7, Y8, Y8
+	VMULPD       Y8, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip912
-	VCMPPS       $0x01, Y7, Y5, Y5
-	VBLENDVPS    Y5, Y13, Y8, Y5
-	VADDPS       Y8, Y13, Y7
-	VDIVPS       Y7, Y5, Y5
+	JZ           skip967
+	VBROADCASTSS element3f800000<>+0(SB), Y7
+	VBROADCASTSS 224(AX), Y8
+	VBROADCASTSS element00000000<>+0(SB), Y9
+	VCMPPS       $0x01, Y9, Y5, Y5
+	VBLENDVPS    Y5, Y10, Y7, Y5
+	VADDPS       Y7, Y10, Y10
+	VDIVPS       Y10, Y5, Y5
 	VSUBPS       Y6, Y5, Y5
-	VBROADCASTSS 224(AX), Y6
-	VMULPS       Y6, Y5, Y5
+	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half913
+	JNE          half968
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both914
+	JMP          both969
 
-half913:
+half968:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -9611,20 +10412,20 @@ half913:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy917:
+copy972:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy917
+	JNZ  copy972
 
-both914:
-skip912:
-row905:
+both969:
+skip967:
+row960:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows893
+	JNZ          rows948
 	VMOVUPD      Y1, 88(AX)
 	VMOVUPD      Y2, 120(AX)
 	VADDPD       Y4, Y3, Y3
@@ -9654,9 +10455,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols919
+	JGT     cols974
 
-cols918:
+cols973:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -9686,11 +10487,11 @@ cols918:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols918
+	JLE          cols973
 
-cols919:
+cols974:
 	CMPQ         CX, DX
-	JGE          row920
+	JGE          row975
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -9718,7 +10519,7 @@ cols919:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row920:
+row975:
 	VZEROUPPER
 	RET
 
@@ -9737,76 +10538,76 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols922
+	JGT     cols977
 
-cols921:
+cols976:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip923
+	JZ           skip978
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first924
+	JNE          first979
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first924:
+first979:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain925
+	JEQ         plain980
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved926
+	JMP         moved981
 
-plain925:
+plain980:
 	VMOVAPS Y4, Y2
 
-moved926:
-skip923:
+moved981:
+skip978:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols921
+	JLE          cols976
 
-cols922:
+cols977:
 	CMPQ         CX, DX
-	JGE          row927
+	JGE          row982
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip928
+	JZ           skip983
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first929
+	JNE          first984
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first929:
+first984:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain930
+	JEQ         plain985
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved931
+	JMP         moved986
 
-plain930:
+plain985:
 	VMOVAPS Y4, Y2
 
-moved931:
-skip928:
+moved986:
+skip983:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row927:
+row982:
 	VZEROUPPER
 	RET

@@ -17,7 +17,7 @@ func (k *kernel) power(x []vec) (p, s []vec) {
 			f(i)
 		}
 	}
-	c := k.all(num(1.4426950408889634))
+	c := k.constant(num(1.4426950408889634))
 	each(func(i int) { VMULPS(c, x[i], n[i]) })
 	each(func(i int) {
 		if k.zmm {
@@ -26,19 +26,19 @@ func (k *kernel) power(x []vec) (p, s []vec) {
 			VROUNDPS(Imm(8), n[i], n[i])
 		}
 	})
-	high, low := k.all(bits(0x3f318000)), k.all(bits(0xb95e8083)) // ln2: 9 bits, so that n times it is exact, and the rest
+	high, low := k.constant(bits(0x3f318000)), k.constant(bits(0xb95e8083)) // ln2: 9 bits, so that n times it is exact, and the rest
 	each(func(i int) { VFNMADD231PS(high, n[i], x[i]) })
 	each(func(i int) { VFNMADD231PS(low, n[i], x[i]) })
 	p = k.regs(len(x))
-	first := k.all(num(1. / 5040))
+	first := k.constant(num(1. / 5040))
 	each(func(i int) { VMOVAPS(first, p[i]) })
 	for _, t := range []float64{1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2} {
-		c := k.all(num(t))
+		c := k.constant(num(t))
 		each(func(i int) { VFMADD213PS(c, x[i], p[i]) })
 	}
 	each(func(i int) { VMULPS(x[i], p[i], p[i]) })
 	each(func(i int) { VFMADD213PS(x[i], x[i], p[i]) }) // (r·q)·r + r
-	bias := k.all(bits(127))
+	bias := k.constant(bits(127))
 	each(func(i int) {
 		VCVTPS2DQ(n[i], n[i])
 		VPADDD(bias, n[i], n[i])
@@ -49,7 +49,7 @@ func (k *kernel) power(x []vec) (p, s []vec) {
 
 // exp is e^x for x <= 0; below -87 it is zero, so that no denormal slows what follows. x is overwritten.
 func (k *kernel) exp(x []vec) []vec {
-	low := k.all(num(-87))
+	low := k.constant(num(-87))
 	some := make([]mask, len(x))
 	for i, v := range x {
 		some[i] = k.compare(notLess, v, low)
@@ -65,7 +65,7 @@ func (k *kernel) exp(x []vec) []vec {
 
 // expm1 is e^x - 1 for x <= 0. x is overwritten.
 func (k *kernel) expm1(x []vec) []vec {
-	low, one := k.all(num(-87)), k.all(num(1))
+	low, one := k.constant(num(-87)), k.constant(num(1))
 	for _, v := range x {
 		VMAXPS(v, low, v)
 	}
@@ -76,4 +76,13 @@ func (k *kernel) expm1(x []vec) []vec {
 		VFMADD213PS(t, s[i], p[i])
 	}
 	return p
+}
+
+// expConstants are what exp uses, for kernels with registers to spare.
+func expConstants() []Mem {
+	m := []Mem{bits(0x3f318000), bits(0xb95e8083), bits(127)}
+	for _, x := range []float64{-87, 1.4426950408889634, 1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2} {
+		m = append(m, num(x))
+	}
+	return m
 }

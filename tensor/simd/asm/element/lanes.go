@@ -15,16 +15,17 @@ type vec = reg.VecVirtual
 // instructions have the same name on 256 and 512 bits; what differs (masks, tails,
 // rounding) is here, so that kernels are written once.
 type kernel struct {
-	zmm   bool
-	lanes int // float32 lanes of a vector
-	wide  int // vectors a long row's loop takes at once
-	name  string
-	args  reg.GPVirtual
-	cols  reg.GPVirtual
-	j     reg.GPVirtual // column
-	room  Mem           // 16 bytes, where AVX2 puts the last few bfloat16
-	tailK reg.OpmaskVirtual
-	tailY vec // AVX2: all ones in lanes that exist
+	zmm    bool
+	lanes  int // float32 lanes of a vector
+	wide   int // vectors a long row's loop takes at once
+	name   string
+	args   reg.GPVirtual
+	cols   reg.GPVirtual
+	pinned map[string]vec // constants kept in registers
+	j      reg.GPVirtual  // column
+	room   Mem            // 16 bytes, where AVX2 puts the last few bfloat16
+	tailK  reg.OpmaskVirtual
+	tailY  vec // AVX2: all ones in lanes that exist
 }
 
 var (
@@ -105,6 +106,22 @@ func (k *kernel) all(m Mem) vec {
 	v := k.reg()
 	VBROADCASTSS(m, v)
 	return v
+}
+
+// pin keeps constants in registers for the whole function, from here on.
+func (k *kernel) pin(constants ...Mem) {
+	k.pinned = map[string]vec{}
+	for _, m := range constants {
+		k.pinned[m.Asm()] = k.all(m)
+	}
+}
+
+// constant is like all, of a vector that is not to be changed.
+func (k *kernel) constant(m Mem) vec {
+	if v, ok := k.pinned[m.Asm()]; ok {
+		return v
+	}
+	return k.all(m)
 }
 
 // zero is loaded: the generator does not see that x^x depends on nothing, and would keep its register busy.
@@ -233,7 +250,7 @@ func makeTables() {
 
 func (k *kernel) tail() mask { return mask{k: k.tailK, v: k.tailY} }
 
-// columns runs body over the columns of a row: many vectors at once, then one, then
+// columns runs body over the columns of a row: many vectors at once, then fewer, then
 // the masked rest. body gets the number of vectors and whether it is the rest.
 func (k *kernel) columns(body func(n int, rest bool)) {
 	k.columnsBy(k.wide, body)
@@ -242,7 +259,7 @@ func (k *kernel) columns(body func(n int, rest bool)) {
 func (k *kernel) columnsBy(wide int, body func(n int, rest bool)) {
 	t := GP64()
 	XORQ(k.j, k.j)
-	if wide > 1 {
+	for ; wide > 1; wide /= 2 {
 		k.loop(t, wide, body)
 	}
 	k.loop(t, 1, body)
@@ -448,7 +465,7 @@ func (k *kernel) anyNaN(v []vec) {
 
 // writePairs: adding 0x7fff, or 0x8000 to odd ones, rounds the upper half to nearest even.
 func (k *kernel) writePairs(p reg.GPVirtual, v []vec) {
-	bit, low, high := k.all(bits(0x10000)), k.all(bits(0x7fff)), k.all(bits(0x8000))
+	bit, low, high := k.constant(bits(0x10000)), k.constant(bits(0x7fff)), k.constant(bits(0x8000))
 	upper := k.reg()
 	VMOVDQU32(upperHalves, upper)
 	for i := 0; i < len(v); i += 2 {
@@ -469,7 +486,7 @@ var upperHalves Mem
 
 // rounded is x as bfloat16 in the low half of each lane: to nearest even, NaN kept.
 func (k *kernel) rounded(x []vec) []vec {
-	one, most, quiet := k.all(bits(1)), k.all(bits(0x7fff)), k.all(bits(0x400000))
+	one, most, quiet := k.constant(bits(1)), k.constant(bits(0x7fff)), k.constant(bits(0x400000))
 	h := k.regs(len(x))
 	for i, v := range x {
 		VPSRLD(Imm(16), v, h[i])
@@ -529,13 +546,23 @@ func (k *kernel) fold(v vec, op func(a, b, dst Op)) vec {
 		v = high
 	}
 	x, t := XMM(), XMM()
-	VEXTRACTF128(Imm(1), v.AsY(), x)
+	k.upper(v, x)
 	op(x, v.AsX(), x)
 	VPERMILPS(Imm(0x4e), x, t)
 	op(x, t, x)
 	VPERMILPS(Imm(0xb1), x, t)
 	op(x, t, x)
 	return x
+}
+
+// upper takes the upper half of a Y register. On AVX-512 it may be one of the upper
+// sixteen, which the older instruction cannot name.
+func (k *kernel) upper(v, x vec) {
+	if k.zmm {
+		VEXTRACTF32X4(Imm(1), v.AsY(), x)
+	} else {
+		VEXTRACTF128(Imm(1), v.AsY(), x)
+	}
 }
 
 // spread puts lane 0 of an X register into all lanes.

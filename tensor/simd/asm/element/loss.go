@@ -107,6 +107,7 @@ func softmaxKernel(zmm bool) {
 	k.prepareTail()
 	done := label("done")
 	if zmm {
+		k.pin(expConstants()...)
 		for n := 1; n <= 4; n++ {
 			wider := label("wider")
 			CMPQ(k.cols, Imm(uint64(n*k.lanes)))
@@ -198,11 +199,13 @@ func (r *softmaxRow) short(n int) {
 	KMOVW(ones.As32(), last)
 	x := k.regs(n)
 	k.either("X", func() {
+		k.prefetch(r.row, 4, n)
 		for c := range n - 1 {
 			VMOVUPS(k.cell(r.row, 4, c), x[c])
 		}
 		VMOVUPS_Z(k.cell(r.row, 4, n-1), last, x[n-1])
 	}, func() {
+		k.prefetch(r.row, 2, n)
 		for c := range n - 1 {
 			VPMOVZXWD(k.cell(r.row, 2, c), x[c])
 			VPSLLD(Imm(16), x[c], x[c])
@@ -338,41 +341,47 @@ func bceKernel(zmm bool) {
 		VMOVUPD(kept[h], p)
 	}
 	k.rows(map[string]reg.GPVirtual{"X": x, "T": t, "Dst": dst}, func() {
-		k.columnsBy(1, func(_ int, rest bool) {
-			v, y := k.read("X", x, 1, rest)[0], k.read("T", t, 1, rest)[0]
-			zero, one := k.zero(), k.all(num(1))
-			term := k.reg()
-			VMAXPS(v, zero, term)
-			VFNMADD231PS(v, y, term)
-			negative := k.reg()
-			sign := k.all(bits(0x80000000))
-			if k.zmm {
-				VPORD(sign, v, negative)
-			} else {
-				VPOR(sign, v, negative)
+		k.columnsBy(k.wide/2, func(n int, rest bool) {
+			v, y := k.read("X", x, n, rest), k.read("T", t, n, rest)
+			zero, sign := k.zero(), k.all(bits(0x80000000))
+			negative := k.regs(n)
+			for i := range v {
+				term := k.reg()
+				VMAXPS(v[i], zero, term)
+				VFNMADD231PS(v[i], y[i], term)
+				for h, l := range linear {
+					VADDPD(half(term, h == 1), l, l)
+				}
+				if k.zmm {
+					VPORD(sign, v[i], negative[i])
+				} else {
+					VPOR(sign, v[i], negative[i])
+				}
 			}
-			e := k.exp([]vec{negative})[0]
-			if rest {
-				k.keep(k.tail(), e)
-			}
-			for h, l := range linear {
-				VADDPD(half(term, h == 1), l, l)
-			}
+			e := k.exp(negative)
 			ones := k.reg()
-			k.spread64(ones)
-			for h, p := range product {
-				w := half(e, h == 1)
-				VADDPD(ones, w, w)
-				VMULPD(w, p, p)
+			VBROADCASTSD(one64, ones)
+			for i := range e {
+				if rest {
+					k.keep(k.tail(), e[i])
+				}
+				for h, p := range product {
+					w := half(e[i], h == 1)
+					VADDPD(ones, w, w)
+					VMULPD(w, p, p)
+				}
 			}
 			k.ifPointer("Dst.Data", func(reg.GPVirtual) {
-				up, down := k.reg(), k.reg()
-				k.choose(k.compare(less, v, zero), e, one, up)
-				VADDPS(one, e, down)
-				VDIVPS(down, up, up)
-				VSUBPS(y, up, up)
-				VMULPS(k.all(k.field("Scale")), up, up)
-				k.write("Dst", dst, []vec{up}, rest)
+				one, scale := k.all(num(1)), k.all(k.field("Scale"))
+				for i := range e {
+					up := k.reg()
+					k.choose(k.compare(less, v[i], k.zero()), e[i], one, up)
+					VADDPS(one, e[i], e[i])
+					VDIVPS(e[i], up, up)
+					VSUBPS(y[i], up, up)
+					VMULPS(scale, up, v[i])
+				}
+				k.write("Dst", dst, v, rest)
 			})
 		})
 	})
@@ -383,9 +392,6 @@ func bceKernel(zmm bool) {
 	k.sumDoubles(linear[0], k.field("Linear"))
 	k.end()
 }
-
-// spread64 is 1 in every float64 lane.
-func (k *kernel) spread64(v vec) { VBROADCASTSD(one64, v) }
 
 // one64 is the float64 number 1.
 var one64 Mem
@@ -399,7 +405,7 @@ func (k *kernel) sumDoubles(sum vec, to Mem) {
 		sum = high
 	}
 	a, b := XMM(), XMM()
-	VEXTRACTF128(Imm(1), sum.AsY(), a)
+	k.upper(sum, a)
 	VADDPD(a, sum.AsX(), a)
 	VPERMILPD(Imm(1), a, b)
 	VADDSD(a, b, a)

@@ -36,13 +36,19 @@ func (k *kernel) doubles() *doubles {
 	return d
 }
 
-// read loads a vector from column j of a row of a block and widens it.
-func (d *doubles) read(block string, p reg.GPVirtual, i int, rest bool) vec {
-	v := d.reg()
+// read loads n vectors from column j of a row of a block and widens them.
+func (d *doubles) read(block string, p reg.GPVirtual, n int, rest bool) []vec {
+	v := d.regs(n)
 	d.either(block, func() {
-		d.full(p, i, v, rest)
+		d.prefetch(p, 4, n)
+		for i := range v {
+			d.full(p, i, v[i], rest)
+		}
 	}, func() {
-		d.half(p, i, v, rest)
+		d.prefetch(p, 2, n)
+		for i := range v {
+			d.half(p, i, v[i], rest)
+		}
 	})
 	return v
 }
@@ -139,7 +145,7 @@ func (d *doubles) readGroup(block string, p reg.GPVirtual, rows int, rest bool) 
 	row := GP64()
 	MOVQ(p, row)
 	if rows == 1 {
-		return []vec{d.read(block, row, 0, rest)}
+		return d.read(block, row, 1, rest)
 	}
 	v := d.regs(rows)
 	// The next rows are asked for in the order of memory: the processor itself
@@ -179,8 +185,9 @@ func dotKernel(zmm bool) {
 	}
 	d.rows(map[string]reg.GPVirtual{"X": x, "Y": y}, func() {
 		d.columnsBy(4, func(n int, rest bool) {
+			a, b := d.read("X", x, n, rest), d.read("Y", y, n, rest)
 			for i := range n {
-				VFMADD231PD(d.read("X", x, i, rest), d.read("Y", y, i, rest), sum[i])
+				VFMADD231PD(a[i], b[i], sum[i])
 			}
 		})
 	})
