@@ -30,9 +30,11 @@ type rmatTable struct {
 	half  int // halvings in one outcome
 }
 
+// rmatSlot has wider fields than it needs: a choice between words is made without
+// a branch, and this one would be guessed wrong half the time.
 type rmatSlot struct {
 	keep       uint32 // chance in 24 bits
-	own, other uint8
+	own, other uint32
 }
 
 func newRMAT(p Params) (*model, error) {
@@ -60,17 +62,17 @@ func (g *rmat) table(half int) rmatTable {
 	t := rmatTable{make([]rmatSlot, 1<<(2*half)), half}
 	chance := func(i int) float64 { return g.chance(uint64(i>>half), uint64(i&(1<<half-1)), half) }
 	aliasTable(len(t.slots), chance, func(i int, keep float64, other int) {
-		t.slots[i] = rmatSlot{uint32(keep * (1 << 24)), uint8(i), uint8(other)}
+		t.slots[i] = rmatSlot{uint32(keep * (1 << 24)), uint32(i), uint32(other)}
 	})
 	return t
 }
 
 // draw uses 32 random bits: 24 for the chance, the others for the slot.
 func (t *rmatTable) draw(r uint32) (row, col uint64) {
-	s := t.slots[int(r>>24)&(len(t.slots)-1)]
-	x := s.own
+	s := &t.slots[int(r>>24)&(len(t.slots)-1)]
+	x, other := s.own, s.other
 	if r&(1<<24-1) >= s.keep {
-		x = s.other
+		x = other
 	}
 	return uint64(x >> t.half), uint64(x) & (1<<t.half - 1)
 }

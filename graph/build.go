@@ -205,10 +205,11 @@ func (g *CSR) sortRows() {
 	Parallel(int64(g.Nodes()), 1024, func(lo, hi int64) {
 		var keys []uint64
 		var old []float32
+		var tmp []uint32
 		for v := lo; v < hi; v++ {
 			row := g.Indices[g.Indptr[v]:g.Indptr[v+1]]
 			if g.Weights == nil {
-				slices.Sort(row)
+				tmp = sortRow(row, tmp)
 				continue
 			}
 			w := g.Weights[g.Indptr[v]:g.Indptr[v+1]]

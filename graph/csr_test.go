@@ -2,6 +2,7 @@ package graph
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -208,6 +209,49 @@ func TestSubgraphKeepsNumbers(t *testing.T) {
 	want, _ := FromEdges(4, []uint32{0, 1, 0}, []uint32{1, 2, 2}, []float32{1, 2, 5}, BuildOptions{})
 	if !equalRows(rowsOf(got), rowsOf(want)) {
 		t.Fatalf("got %v, want %v", rowsOf(got), rowsOf(want))
+	}
+}
+
+func TestSortRow(t *testing.T) {
+	r := rand.New(rand.NewPCG(20, 21))
+	var tmp []uint32
+	for _, n := range []int{0, 1, 2, radixFrom - 1, radixFrom, 300, 5000} {
+		for _, below := range []uint32{1, 200, 70000, 1 << 31} {
+			row := make([]uint32, n)
+			for i := range row {
+				row[i] = r.Uint32N(below)
+			}
+			want := slices.Sorted(slices.Values(row))
+			if tmp = sortRow(row, tmp); !slices.Equal(row, want) {
+				t.Fatalf("%d numbers below %d are out of order", n, below)
+			}
+		}
+	}
+}
+
+func BenchmarkSortRow(b *testing.B) {
+	for _, n := range []int{16, 64, 96, 128, 1000, 10000} {
+		r := rand.New(rand.NewPCG(20, 21))
+		rows := make([]uint32, 1<<20/n*n)
+		for i := range rows {
+			rows[i] = r.Uint32N(1 << 24)
+		}
+		work := make([]uint32, len(rows))
+		for name, sort := range map[string]func(row, tmp []uint32) []uint32{
+			"radix": sortRow,
+			"pdq":   func(row, tmp []uint32) []uint32 { slices.Sort(row); return tmp },
+		} {
+			b.Run(fmt.Sprintf("degree=%d/by=%s", n, name), func(b *testing.B) {
+				var tmp []uint32
+				for b.Loop() {
+					copy(work, rows)
+					for at := 0; at < len(work); at += n {
+						tmp = sort(work[at:at+n], tmp)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rows)), "ns/edge")
+			})
+		}
 	}
 }
 
