@@ -107,6 +107,8 @@ func (m *PartMeta) validate() error {
 		return badBook("halo", m.Halo, fmt.Sprintf("0 to %d", b.Nodes-m.Core))
 	case m.Edges < 0 || m.Edges > b.Edges:
 		return badBook("edges", m.Edges, fmt.Sprintf("0 to %d", b.Edges))
+	case min(m.Sent, m.Train, m.Val, m.Test, m.Remote) < 0:
+		return badBook("sent, train, val, test, remote_edges", fmt.Sprint(m.Sent, m.Train, m.Val, m.Test, m.Remote), "counts from 0")
 	}
 	return nil
 }
