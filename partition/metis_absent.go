@@ -1,0 +1,10 @@
+//go:build !(darwin || freebsd || linux || netbsd)
+
+package partition
+
+import (
+	"fmt"
+	"runtime"
+)
+
+func (l *metisLib) open() error { return fmt.Errorf("not supported on %s", runtime.GOOS) }
