@@ -15,14 +15,15 @@ import (
 //	v_max = the vertex of V_max whose leaving frees most remote neighbours
 //	v_min = the vertex of V_min that costs V_max least
 //
-// until the ratio min/max of remote vertices moves less than 0.5%.
+// until they are within 0.5% of each other, or the ratio min/max stops moving.
 //
 // As in the paper, d_in(u) counts how many of a part's vertices u sends to: u leaves
 // the part's remote set when its count falls to zero, so a move costs O(degree).
 // Only the counts of the two parts at hand are kept, not those of all parts.
-// Every swap is tried and taken back unless it makes the larger of the two
-// remote sets smaller, keeps the ratio and keeps every constraint. The remote sets,
-// largest first, so fall strictly in lexicographic order, and no swap can recur.
+// A pair is ranked once and swapped many times; every swap is tried and taken back
+// unless it makes the larger of the two remote sets smaller, keeps the ratio and
+// keeps every constraint. The larger set of the pair falls strictly, so swaps do
+// not go in circles.
 func G3(ctx context.Context, p *Problem) ([]uint32, error) {
 	first := *p
 	first.Objective = Volume
@@ -43,9 +44,12 @@ func G3(ctx context.Context, p *Problem) ([]uint32, error) {
 	return parts, nil
 }
 
-// converged is how little the ratio must move in as many rounds as there are
-// parts for the swapping to end.
+// converged is how far from even the parts may stay, and how little the ratio must
+// move, in twice as many rounds as there are parts, for the swapping to end.
 const converged = 0.005
+
+// patience is how many swaps in a row may fail before a pair of parts is left.
+const patience = 64
 
 // evenRemote is the second stage: swaps that even out remote vertices, in place.
 func evenRemote(ctx context.Context, p *Problem, parts []uint32) error {
@@ -60,8 +64,11 @@ func evenRemote(ctx context.Context, p *Problem, parts []uint32) error {
 		if improved, err := s.round(ctx); err != nil || !improved {
 			return err
 		}
-		if round%p.Parts == 0 {
-			now := s.ratio()
+		now := s.ratio()
+		if now > 1-converged {
+			return nil
+		}
+		if round%(2*p.Parts) == 0 {
 			if now-last < converged {
 				return nil
 			}
@@ -111,25 +118,19 @@ func (s *swapper) round(ctx context.Context) (improved bool, err error) {
 	return false, nil
 }
 
-// between swaps as long as the first part stays the one with most remote vertices.
+// between swaps until the two parts have as many remote vertices, or no swap helps.
 func (s *swapper) between(top, other uint32) (improved bool) {
 	s.side = [2]uint32{top, other}
 	s.count()
 	leave, enter := s.offers(0), s.offers(1)
-	second := int64(0)
-	for k, r := range s.remote {
-		if uint32(k) != top {
-			second = max(second, r)
-		}
-	}
 	j, failed := 0, 0
-	for i := 0; i < len(leave) && j < len(enter) && failed < 64; i++ {
+	for i := 0; i < len(leave) && j < len(enter) && failed < patience && s.remote[top] > s.remote[other]; i++ {
+		if from, _ := s.cost(leave[i].v, 0); from >= 0 {
+			continue // earlier swaps took what it would have freed
+		}
 		if s.try(leave[i].v, enter[j].v) {
 			improved, failed = true, 0
 			j++
-			if s.remote[top] <= second {
-				break
-			}
 		} else if failed++; failed%8 == 0 {
 			j++
 		}
@@ -154,8 +155,8 @@ func (s *swapper) eachNeed(f func(*uint32)) {
 	}
 }
 
-// swapOffer is a vertex of one side and what its move alone would add to the
-// remote vertices of the two sides together.
+// swapOffer is a vertex of one side and what its move alone would add to remote
+// vertices: those of side 0, which is to shrink, count double.
 type swapOffer struct {
 	v    uint32
 	cost int
@@ -170,8 +171,11 @@ func (s *swapper) offers(side int) []swapOffer {
 			continue
 		}
 		from, to := s.cost(uint32(v), side)
-		if side == 1 || from < 0 {
-			out = append(out, swapOffer{uint32(v), from + to})
+		switch {
+		case side == 1:
+			out = append(out, swapOffer{uint32(v), 2*to + from})
+		case from < 0:
+			out = append(out, swapOffer{uint32(v), 2*from + to})
 		}
 	}
 	slices.SortFunc(out, func(a, b swapOffer) int { return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.v, b.v)) })
