@@ -62,6 +62,7 @@ type attendGradArgs struct {
 	dleft           unsafe.Pointer
 	dleftStride     int
 	last            *uint32
+	lastPlace       *uint32 // last, for perm
 }
 
 type attendRowArgs struct {
@@ -350,7 +351,7 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 		n = rowsWithin(a.Ptr, r, a.Rows, step/p-16)
 		w.rows, w.ptr = n, &a.Ptr[r]
 		if to := a.Ptr[r+n]; to > a.Ptr[r] && len(a.Packed) > cached {
-			w.last = &a.Index[to-1]
+			w.last, w.lastPlace = &a.Index[to-1], &a.Perm[to-1]
 		}
 		w.left, w.leftStride = a.Left.at(r, 0)
 		w.dleft, w.dleftStride = a.DLeft.at(r, 0)

@@ -28,6 +28,9 @@ func gradRows(bf16, tree bool) {
 		name, most = name+"b16", 8
 	}
 	regs := []VecPhysical{Z23, Z24, Z25, Z26, Z27, Z28}
+	if tree {
+		regs = nil
+	}
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	Doc(name + " computes the wide rows of an attendRowArgs.")
@@ -124,9 +127,15 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 			lanes.SplitBF16(line, x, y, v == n-1, K1)
 			VMULPS(Mem{Base: zrow, Disp: 128 * v}, x, q)
 			VFMADD231PS(Mem{Base: zrow, Disp: 128*v + 64}, y, q)
-			columnWeights(2*v, Mem{Base: weight}, regs, w)
+			if tree {
+				headWeight(2*v, w)
+			} else {
+				columnWeights(2*v, Mem{Base: weight}, regs, w)
+			}
 			VFMADD231PS(x, w, sums[2*v])
-			columnWeights(2*v+1, Mem{Base: weight}, regs, w)
+			if !tree {
+				columnWeights(2*v+1, Mem{Base: weight}, regs, w)
+			}
 			VFMADD231PS(y, w, sums[2*v+1])
 		} else {
 			if v == n-1 {
@@ -135,7 +144,11 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 				VMOVUPS(line, x)
 			}
 			VMULPS(Mem{Base: zrow, Disp: 64 * v}, x, q)
-			columnWeights(v, Mem{Base: weight}, regs, w)
+			if tree {
+				headWeight(v, w)
+			} else {
+				columnWeights(v, Mem{Base: weight}, regs, w)
+			}
 			VFMADD231PS(x, w, sums[v])
 		}
 		s.product(q, tree, v == n-1)
@@ -148,6 +161,7 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 	JMP(LabelRef(name("next")))
 
 	Label(name("done"))
+	rowFields.load("dst", dst)
 	storeRow(n, bf16, name)
 	if bf16 { // rounding used K3 and, as float32, K2
 		rowFields.load("segments", tmp)
@@ -155,7 +169,20 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 		rowFields.load("heads16", tmp)
 		KMOVW(tmp.As32(), K3)
 	}
-	nextRow(name("row"))
+	ADDQ(rowFields.mem("dstStride"), dst)
+	MOVQ(dst, rowFields.mem("dst"))
+	INCQ(row)
+	CMPQ(row, rowFields.mem("rows"))
+	JB(LabelRef(name("row")))
+	VZEROUPPER()
+	RET()
+}
+
+// headWeight is the coefficient of vector v, all of whose columns are of one
+// head: reading it costs less than permuting. Between rows dst's register is free.
+func headWeight(v int, to VecPhysical) {
+	MOVL(Mem{Base: patterns, Disp: 64 * v}, dst.As32())
+	VBROADCASTSS(Mem{Base: weight, Index: dst, Scale: 4}, to)
 }
 
 // stack is the tree's vectors: level i holds the fold of 2^i of them.

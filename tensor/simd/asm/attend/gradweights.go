@@ -11,7 +11,7 @@ import (
 var gradFields = newFields(wArgs, "ptr", "index", "rows", "packed", "packStride", "left", "leftStride",
 	"out", "outStep", "lanes", "group", "heads", "swaps", "slope", "tables",
 	"drop", "threshold", "scale", "keys", "srcIDs", "firstSrc",
-	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last")
+	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last", "lastPlace")
 
 // gradWeights is the backward pass's first step: for each entry, from its source
 // (the row) to a destination, three numbers a head in three lists outStep bytes apart:
@@ -49,7 +49,7 @@ func gradWeights() {
 	sourceDraw(f)
 
 	Label("entries")
-	askAhead(f, wBase, "packStride")
+	askAhead(f, wBase, "packStride", "last")
 	entryWords(wIndex, i)
 	VPSLLD(U8(1), i, low)
 	// packed's row is right, max, 1/sum and delta, P floats each.
@@ -178,6 +178,7 @@ func gradScores() {
 	TESTQ(wLeft, wLeft)
 	JZ(LabelRef("store"))
 	Label("entries")
+	askAhead(f, wBase, "edgeHeads", "lastPlace")
 	entryWords(wIndex, place)
 	VPMULLD(gapLanes, place, place)
 	VPADDD(lanePattern, place, place)

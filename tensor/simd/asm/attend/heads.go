@@ -39,6 +39,7 @@ func dotRows(bf16, tree bool) {
 		for v := range n {
 			q := s.push()
 			line := Mem{Base: at, Disp: 64 * v}
+			PREFETCHT0(Mem{Base: at, Index: stride, Scale: 8, Disp: 64 * v})
 			switch {
 			case bf16:
 				lanes.SplitBF16(line, x, y, v == n-1, K1)

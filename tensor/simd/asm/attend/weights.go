@@ -129,12 +129,12 @@ const aheadWords = 24
 
 // askAhead asks for the small rows (stride numbers apart, at base) that as many entries as a vector has will need later: their latency
 // is all that these loops wait for.
-func askAhead(f fields, base GPPhysical, stride string) {
+func askAhead(f fields, base GPPhysical, stride, last string) {
 	again, stop := lanes.NewLabel("ask"), lanes.NewLabel("asked")
 	LEAQ(Mem{Base: wIndex, Disp: 4 * aheadWords}, wTmp)
 	MOVQ(wGroup, wAsk)
 	Label(again)
-	CMPQ(wTmp, f.mem("last"))
+	CMPQ(wTmp, f.mem(last))
 	JA(LabelRef(stop))
 	MOVL(Mem{Base: wTmp}, wTmp2.As32())
 	IMULQ(f.mem(stride), wTmp2)
@@ -208,7 +208,7 @@ func weights() {
 	MOVQ(wIndex, R14)
 	MOVQ(wLeft, R15)
 	Label("score")
-	askAhead(f, wBase, "leftStride")
+	askAhead(f, wBase, "leftStride", "last")
 	entryWords(wIndex, j)
 	VPMULLD(gapLanes, j, j)
 	VPADDD(lanePattern, j, j)
