@@ -31,6 +31,7 @@ func entries() []entry {
 		{"bytegnn", ByteGNN, "neighbourhood blocks of training, validation and test vertices", "vertices,train,val,test", false},
 		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", "vertices,train", false},
 		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", false},
+		{"metis", Metis, "the system's libmetis, if it is installed", "vertices,train", false},
 	}
 }
 
