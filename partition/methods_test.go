@@ -295,6 +295,35 @@ func TestImpossibleConstraint(t *testing.T) {
 	}
 }
 
+// Shapes that trip partitioners: a hub with very many leaves, no edges at all, only
+// self-loops, many components, as many parts as vertices.
+func TestOddShapes(t *testing.T) {
+	star := func(n int) (src, dst []uint32) {
+		for v := 1; v < n; v++ {
+			src, dst = append(src, uint32(v)), append(dst, 0)
+		}
+		return src, dst
+	}
+	for name, shape := range map[string]func() (n, parts int, src, dst []uint32){
+		"hub":        func() (int, int, []uint32, []uint32) { s, d := star(200_000); return 200_000, 8, s, d },
+		"no edges":   func() (int, int, []uint32, []uint32) { return 100, 7, nil, nil },
+		"loops":      func() (int, int, []uint32, []uint32) { return 9, 4, []uint32{3, 3, 5}, []uint32{3, 3, 5} },
+		"components": func() (int, int, []uint32, []uint32) { return 100, 5, []uint32{0, 2, 4, 6}, []uint32{1, 3, 5, 7} },
+		"all apart":  func() (int, int, []uint32, []uint32) { s, d := star(16); return 16, 16, s, d },
+		"one":        func() (int, int, []uint32, []uint32) { return 1, 1, nil, nil },
+	} {
+		n, parts, src, dst := shape()
+		g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrise: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Problem{Graph: g, Parts: parts, Seed: 1, Splits: graph.Splits{Train: []uint32{0}}, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}}}
+		for _, method := range Names() {
+			t.Run(name+"/"+method, func(t *testing.T) { by(t, method, p) })
+		}
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
