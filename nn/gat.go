@@ -20,6 +20,7 @@ type gat struct {
 	mean       tensor.Matrix // H·C x C, averages the heads; none to concatenate
 
 	x                    Input
+	sent                 int // rows of messages that are our own
 	z, left, right, stat tensor.Matrix
 	att, y               tensor.Matrix
 
@@ -68,10 +69,11 @@ func (l *gat) attention(p *Pass) tensor.Attention {
 
 func (l *gat) Begin(p *Pass, x Input) {
 	dst, src := p.Agg.Rows(l.layer)
+	room := p.Agg.Room(l.layer)
 	wide, t := l.w.Value.Cols, p.Dev.Type()
-	l.x = x
-	l.z = p.Dev.Scratch(p.rowType(), src, wide)
-	l.left = p.Dev.Scratch(t, src, l.heads)
+	l.x, l.sent = x, src
+	l.z = p.Dev.Scratch(p.rowType(), room, wide)
+	l.left = p.Dev.Scratch(t, room, l.heads)
 	l.right = p.Dev.Scratch(t, dst, l.heads)
 	l.stat = p.Dev.Scratch(t, dst, 2*l.heads)
 	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
@@ -136,13 +138,13 @@ func (l *gat) GatherGrad(p *Pass) {
 }
 
 func (l *gat) SendGrad(p *Pass) {
-	own := l.right.Rows
-	p.Dev.HeadDotGrad(l.dz, l.src.Grad, l.dleft, l.z, l.src.Value)
-	p.Dev.HeadDotGrad(l.dz.Slice(0, own), l.dst.Grad, l.dright, l.z.Slice(0, own), l.dst.Value)
-	l.x.gradWeight(p.Dev, l.w.Grad, l.dz)
+	own, z, dz := l.right.Rows, l.z.Slice(0, l.sent), l.dz.Slice(0, l.sent)
+	p.Dev.HeadDotGrad(dz, l.src.Grad, l.dleft.Slice(0, l.sent), z, l.src.Value)
+	p.Dev.HeadDotGrad(dz.Slice(0, own), l.dst.Grad, l.dright, z.Slice(0, own), l.dst.Value)
+	l.x.gradWeight(p.Dev, l.w.Grad, dz)
 	if l.wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), l.dz.Rows, l.w.Value.Rows)
-		p.Dev.MatMul(l.dx, l.dz, l.w.Value, tensor.MatMul{TransB: true})
+		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.w.Value.Rows)
+		p.Dev.MatMul(l.dx, dz, l.w.Value, tensor.MatMul{TransB: true})
 	}
 }
 

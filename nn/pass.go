@@ -79,6 +79,9 @@ type Reduction struct {
 type Aggregator interface {
 	// Rows is how many rows a layer receives (dst) and sends (src >= dst).
 	Rows(layer int) (dst, src int)
+	// Room is how many rows the messages of an attention layer need room for: its
+	// own, then those that Attend receives.
+	Room(layer int) int
 	// Sum: dst = A·src under the reduction; SumGrad: dsrc = Aᵀ·ddst.
 	Sum(layer int, r Reduction, dst, src tensor.Matrix)
 	SumGrad(layer int, r Reduction, dsrc, ddst tensor.Matrix)
@@ -86,8 +89,9 @@ type Aggregator interface {
 	// features), computed once. ok is false where keeping the result would not pay.
 	Constant(r Reduction, src tensor.Matrix) (sum tensor.Matrix, ok bool)
 	// Attend and AttendGrad are tensor.Device's, over the layer's edges and a loop
-	// at each vertex. A strategy that can only add panics with ErrSumOnly when a
-	// model is built for it, never here.
+	// at each vertex. z, left and their gradients have Room rows, of which the own
+	// ones are given (and, of the gradients, wanted). A strategy that can only add
+	// refuses such models before they run.
 	Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention)
 	AttendGrad(layer int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention)
 	// AddUp adds a small matrix of sums over all workers, in place.

@@ -10,23 +10,43 @@ import (
 // Topology is a graph made ready for aggregation on a device: the orientations
 // and scales that the reductions need, each made once, when first asked for.
 // Where the graph is symmetric one structure serves both directions.
+//
+// It may be a part of a larger graph: in-edges of some vertices (rows) from
+// others (columns). Scales are by the degrees in the whole graph, which are then
+// given.
 type Topology struct {
-	dev tensor.Device
-	in  *graph.CSR // in-edges, as given
+	dev  tensor.Device
+	in   *graph.CSR // in-edges of the rows
+	cols int
+	// degrees of rows and columns in the whole graph; nil: those of in.
+	rowDegrees, colDegrees *Degrees
 
 	plain, loopFree, looped *structure
-	scale                   map[Kind]tensor.Matrix
+	rowScale, colScale      map[Kind]tensor.Matrix
+}
+
+// Degrees are in-degrees (sums of weights, in a weighted graph) in a whole graph.
+type Degrees struct {
+	All     []float64
+	NoLoops []float64 // without self-loops; nil: the same
 }
 
 // structure is a graph in both orientations.
 type structure struct{ in, out *tensor.Sparse }
 
-// NewTopology prepares g, which must stay as it is.
+// NewTopology prepares a whole graph, which must stay as it is.
 func NewTopology(dev tensor.Device, g *graph.CSR) *Topology {
-	return &Topology{dev: dev, in: g, scale: map[Kind]tensor.Matrix{}}
+	d := degreesOf(g)
+	return NewPart(dev, g, g.Nodes(), d, d)
 }
 
-// Nodes is the number of vertices.
+// NewPart prepares the in-edges of some vertices from cols others.
+func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees) *Topology {
+	return &Topology{dev: dev, in: in, cols: cols, rowDegrees: rows, colDegrees: columns,
+		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}}
+}
+
+// Nodes is the number of rows.
 func (t *Topology) Nodes() int { return t.in.Nodes() }
 
 // structure returns the edges for a reduction: as they are, or without loops for
@@ -40,7 +60,7 @@ func (t *Topology) structure(k Kind) *structure {
 	}
 	if t.loopFree == nil {
 		t.loopFree = t.plain
-		if hasLoops(t.in) {
+		if t.cols == t.Nodes() && hasLoops(t.in) {
 			t.loopFree = t.orient(t.in.WithoutSelfLoops())
 		}
 	}
@@ -50,74 +70,138 @@ func (t *Topology) structure(k Kind) *structure {
 // orient puts a graph on the device in both directions.
 func (t *Topology) orient(g *graph.CSR) *structure {
 	n := g.Nodes()
-	in := t.dev.SparseMatrix(n, n, g.Indptr, g.Indices, g.Weights)
-	if g.Weights == nil && g.Symmetric() {
+	in := t.dev.SparseMatrix(n, t.cols, g.Indptr, g.Indices, g.Weights)
+	if t.cols == n && g.Weights == nil && g.Symmetric() {
 		return &structure{in: in, out: in}
 	}
-	back, perm := g.Transpose()
+	ptr, index, perm := t.transpose(g)
 	if g.Weights == nil {
 		perm = nil
 	}
-	return &structure{in: in, out: t.dev.SparseTranspose(in, back.Indptr, back.Indices, perm)}
+	return &structure{in: in, out: t.dev.SparseTranspose(in, ptr, index, perm)}
+}
+
+// transpose turns g round, on all cores where it is square.
+func (t *Topology) transpose(g *graph.CSR) (ptr []int64, index, perm []uint32) {
+	if t.cols == g.Nodes() {
+		back, perm := g.Transpose()
+		return back.Indptr, back.Indices, perm
+	}
+	return graph.TransposeRows(t.cols, g.Indptr, g.Indices)
 }
 
 // attention returns the edges with one loop at every vertex, in both
-// orientations, and for each edge backwards its place forwards.
+// orientations, and for each edge backwards its place forwards. The vertices of
+// the rows are the first of the columns.
 func (t *Topology) attention() *structure {
 	if t.looped == nil {
 		g := t.in.WithSelfLoops()
-		g.Weights = nil // attention computes its own
-		back, perm := g.Transpose()
-		n := g.Nodes()
-		in := t.dev.SparseMatrix(n, n, g.Indptr, g.Indices, nil)
-		t.looped = &structure{in: in, out: t.dev.SparseTranspose(in, back.Indptr, back.Indices, perm)}
+		in := t.dev.SparseMatrix(g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
+		ptr, index, perm := t.transpose(g)
+		t.looped = &structure{in: in, out: t.dev.SparseTranspose(in, ptr, index, perm)}
 	}
 	return t.looped
 }
 
-// scales returns the factors of a reduction for rows and columns.
-func (t *Topology) scales(k Kind) (row, col tensor.Matrix) {
-	if k == Sum {
-		return
-	}
-	s, ok := t.scale[k]
-	if !ok {
-		s = t.dev.New(t.dev.Type(), t.Nodes(), 1)
-		t.dev.Upload(s, t.factors(k))
-		t.scale[k] = s
-	}
-	if k == Symmetric {
-		return s, s
-	}
-	return s, tensor.Matrix{}
+// Sum: dst = A·src, or dst += A·src. self is false for a part whose columns are
+// other vertices than its rows.
+func (t *Topology) Sum(r Reduction, dst, src tensor.Matrix, self, add bool) {
+	t.dev.Aggregate(dst, t.structure(r.Kind).in, src,
+		tensor.Aggregate{RowScale: t.rows(r.Kind), ColScale: t.columns(r.Kind), Self: r.weight(self), Add: add})
 }
 
-func (t *Topology) factors(k Kind) []float64 {
-	f := make([]float64, t.Nodes())
-	for v := range f {
-		switch d := t.degree(uint32(v), k == Symmetric); k {
+// SumGrad: dsrc = Aᵀ·ddst.
+func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix, self bool) {
+	t.dev.Aggregate(dsrc, t.structure(r.Kind).out, ddst,
+		tensor.Aggregate{RowScale: t.columns(r.Kind), ColScale: t.rows(r.Kind), Self: r.weight(self)})
+}
+
+// Attend and AttendGrad are tensor.Device's over the edges and a loop at each row.
+func (t *Topology) Attend(dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
+	t.dev.Attend(dst, stat, t.attention().in, z, left, right, op)
+}
+
+func (t *Topology) AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {
+	s := t.attention()
+	t.dev.AttendGrad(dz, dleft, dright, s.in, s.out, z, left, right, stat, dst, ddst, op)
+}
+
+// weight is that of a vertex's own row under the reduction.
+func (r Reduction) weight(self bool) float64 {
+	switch {
+	case !self || r.Kind == Mean:
+		return 0
+	case r.Kind == Sum:
+		return r.Self
+	}
+	return 1
+}
+
+// rows are the factors of a reduction for its rows, columns those for its columns.
+func (t *Topology) rows(k Kind) tensor.Matrix {
+	if k == Sum {
+		return tensor.Matrix{}
+	}
+	return t.scales(t.rowScale, k, t.rowDegrees)
+}
+
+func (t *Topology) columns(k Kind) tensor.Matrix {
+	switch {
+	case k != Symmetric:
+		return tensor.Matrix{}
+	case t.colDegrees == t.rowDegrees:
+		return t.rows(k)
+	}
+	return t.scales(t.colScale, k, t.colDegrees)
+}
+
+func (t *Topology) scales(made map[Kind]tensor.Matrix, k Kind, d *Degrees) tensor.Matrix {
+	s, ok := made[k]
+	if !ok {
+		f := d.factors(k)
+		s = t.dev.New(t.dev.Type(), len(f), 1)
+		t.dev.Upload(s, f)
+		made[k] = s
+	}
+	return s
+}
+
+func (d *Degrees) factors(k Kind) []float64 {
+	degrees := d.All
+	if k == Symmetric && d.NoLoops != nil {
+		degrees = d.NoLoops
+	}
+	f := make([]float64, len(degrees))
+	for v, x := range degrees {
+		switch k {
 		case Mean:
-			f[v] = 1 / max(d, 1)
+			if f[v] = 1; x > 0 {
+				f[v] = 1 / x
+			}
 		case MeanSelf:
-			f[v] = 1 / (d + 1)
+			f[v] = 1 / (x + 1)
 		case Symmetric:
-			f[v] = 1 / math.Sqrt(d+1)
+			f[v] = 1 / math.Sqrt(x+1)
 		}
 	}
 	return f
 }
 
-// degree is the number (or, in a weighted graph, the sum of weights) of in-edges of v.
-func (t *Topology) degree(v uint32, skipLoops bool) float64 {
-	lo := t.in.Indptr[v]
-	d := 0.0
-	for i, u := range t.in.Neighbors(v) {
-		switch {
-		case skipLoops && u == v:
-		case t.in.Weights != nil:
-			d += float64(t.in.Weights[lo+int64(i)])
-		default:
-			d++
+// degreesOf counts the in-edges (or adds their weights) of every vertex.
+func degreesOf(g *graph.CSR) *Degrees {
+	n := g.Nodes()
+	d := &Degrees{All: make([]float64, n), NoLoops: make([]float64, n)}
+	for v := range n {
+		lo := g.Indptr[v]
+		for i, u := range g.Neighbors(uint32(v)) {
+			w := 1.0
+			if g.Weights != nil {
+				w = float64(g.Weights[lo+int64(i)])
+			}
+			d.All[v] += w
+			if u != uint32(v) {
+				d.NoLoops[v] += w
+			}
 		}
 	}
 	return d

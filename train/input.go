@@ -34,29 +34,8 @@ func dense(dev tensor.Device, m tensor.Matrix, rows tensor.DType) nn.Input {
 // meet the weights, backwards columns meet the gradient.
 func sparseInput(dev tensor.Device, f *graph.Features) nn.Input {
 	s := dev.SparseMatrix(f.Rows, f.Cols, f.Indptr, f.Indices, f.Values)
-	ptr, index, perm := transpose(f.Cols, f.Indptr, f.Indices)
+	ptr, index, perm := graph.TransposeRows(f.Cols, f.Indptr, f.Indices)
 	return nn.Input{Sparse: s, SparseT: dev.SparseTranspose(s, ptr, index, perm), Constant: true}
-}
-
-// transpose of a CSR structure: for each column its rows in order, and the entry each stands for.
-func transpose(cols int, ptr []int64, index []uint32) (tptr []int64, tindex, perm []uint32) {
-	tptr = make([]int64, cols+1)
-	for _, c := range index {
-		tptr[c+1]++
-	}
-	for c := range cols {
-		tptr[c+1] += tptr[c]
-	}
-	next := append([]int64(nil), tptr[:cols]...)
-	tindex, perm = make([]uint32, len(index)), make([]uint32, len(index))
-	for v := range len(ptr) - 1 {
-		for e := ptr[v]; e < ptr[v+1]; e++ {
-			at := next[index[e]]
-			next[index[e]]++
-			tindex[at], perm[at] = uint32(v), uint32(e)
-		}
-	}
-	return tptr, tindex, perm
 }
 
 // labels as the device keeps them: unlabelled vertices never occur in a split, so
