@@ -115,6 +115,8 @@ type dryGraph struct {
 
 func (g *dryGraph) Rows(int) (dst, src int) { return g.n, g.n }
 
+func (g *dryGraph) Room(int) int { return g.n }
+
 func (g *dryGraph) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
 	if !g.cache {
 		return tensor.Matrix{}, false

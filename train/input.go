@@ -47,3 +47,8 @@ func labels(l *graph.Labels) []uint32 {
 	}
 	return out
 }
+
+// splits puts the three lists on the device.
+func splits(dev tensor.Device, s *graph.Splits) [3]tensor.Index {
+	return [3]tensor.Index{dev.Indices(s.Train), dev.Indices(s.Val), dev.Indices(s.Test)}
+}
