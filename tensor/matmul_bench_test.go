@@ -84,13 +84,18 @@ func BenchmarkMatMul(b *testing.B) {
 }
 
 func BenchmarkColumnSum(b *testing.B) {
+	ones := slices.Repeat([]float32{1}, 256)
 	for _, t := range []DType{F32, BF16} {
 		for threads := 1; threads <= 2; threads++ {
 			b.Run(fmt.Sprintf("rows=169343/cols=256/type=%v/threads=%d", t, threads), func(b *testing.B) {
 				c := NewCPU(threads)
 				defer c.Close()
 				src, dst := c.New(t, 169343, 256), c.New(F32, 1, 256)
+				for i := range src.Rows { // untouched memory is all one page of zeros
+					upload(src.Slice(i, i+1), ones)
+				}
 				b.SetBytes(src.Bytes())
+				b.ResetTimer()
 				for range b.N {
 					c.ColumnSum(dst, src, false)
 				}

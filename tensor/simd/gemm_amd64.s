@@ -5373,7 +5373,7 @@ next:
 	RET
 
 // func addRows512(sum *float32, src *float32, rows int, cols int, stride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·addRows512(SB), NOSPLIT, $0-40
 	MOVQ  sum+0(FP), DI
 	MOVQ  src+8(FP), SI
@@ -5393,24 +5393,30 @@ four:
 	JLT   one
 	MOVQ  SI, R11
 	MOVQ  DI, R12
+	LEAQ  (SI)(R8*8), BX
 	MOVQ  CX, R13
 	TESTQ R13, R13
 	JEQ   fourtail
 
 fourvector:
-	VMOVUPS (R11), Z0
-	VMOVUPS (R11)(R8*1), Z1
-	VMOVUPS (R11)(R8*2), Z2
-	VMOVUPS (R11)(R9*1), Z3
-	VADDPS  Z1, Z0, Z0
-	VADDPS  Z3, Z2, Z2
-	VADDPS  Z2, Z0, Z0
-	VADDPS  (R12), Z0, Z0
-	VMOVUPS Z0, (R12)
-	ADDQ    $0x40, R11
-	ADDQ    $0x40, R12
-	DECQ    R13
-	JNZ     fourvector
+	VMOVUPS    (R11), Z0
+	PREFETCHT1 (BX)
+	VMOVUPS    (R11)(R8*1), Z1
+	PREFETCHT1 (BX)(R8*1)
+	VMOVUPS    (R11)(R8*2), Z2
+	PREFETCHT1 (BX)(R8*2)
+	VMOVUPS    (R11)(R9*1), Z3
+	PREFETCHT1 (BX)(R9*1)
+	VADDPS     Z1, Z0, Z0
+	VADDPS     Z3, Z2, Z2
+	VADDPS     Z2, Z0, Z0
+	VADDPS     (R12), Z0, Z0
+	VMOVUPS    Z0, (R12)
+	ADDQ       $0x40, R11
+	ADDQ       $0x40, BX
+	ADDQ       $0x40, R12
+	DECQ       R13
+	JNZ        fourvector
 
 fourtail:
 	TESTQ     R10, R10
@@ -5465,7 +5471,7 @@ done:
 	RET
 
 // func addRows512b16(sum *float32, src *uint16, rows int, cols int, stride int)
-// Requires: AVX, AVX512F, BMI2
+// Requires: AVX, AVX512F, BMI2, MMX+
 TEXT ·addRows512b16(SB), NOSPLIT, $0-40
 	MOVQ  sum+0(FP), DI
 	MOVQ  src+8(FP), SI
@@ -5485,28 +5491,34 @@ four:
 	JLT   one
 	MOVQ  SI, R11
 	MOVQ  DI, R12
+	LEAQ  (SI)(R8*8), BX
 	MOVQ  CX, R13
 	TESTQ R13, R13
 	JEQ   fourtail
 
 fourvector:
-	VPMOVZXWD (R11), Z0
-	VPSLLD    $0x10, Z0, Z0
-	VPMOVZXWD (R11)(R8*1), Z1
-	VPSLLD    $0x10, Z1, Z1
-	VPMOVZXWD (R11)(R8*2), Z2
-	VPSLLD    $0x10, Z2, Z2
-	VPMOVZXWD (R11)(R9*1), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VADDPS    Z1, Z0, Z0
-	VADDPS    Z3, Z2, Z2
-	VADDPS    Z2, Z0, Z0
-	VADDPS    (R12), Z0, Z0
-	VMOVUPS   Z0, (R12)
-	ADDQ      $0x20, R11
-	ADDQ      $0x40, R12
-	DECQ      R13
-	JNZ       fourvector
+	VPMOVZXWD  (R11), Z0
+	VPSLLD     $0x10, Z0, Z0
+	PREFETCHT1 (BX)
+	VPMOVZXWD  (R11)(R8*1), Z1
+	VPSLLD     $0x10, Z1, Z1
+	PREFETCHT1 (BX)(R8*1)
+	VPMOVZXWD  (R11)(R8*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+	PREFETCHT1 (BX)(R8*2)
+	VPMOVZXWD  (R11)(R9*1), Z3
+	VPSLLD     $0x10, Z3, Z3
+	PREFETCHT1 (BX)(R9*1)
+	VADDPS     Z1, Z0, Z0
+	VADDPS     Z3, Z2, Z2
+	VADDPS     Z2, Z0, Z0
+	VADDPS     (R12), Z0, Z0
+	VMOVUPS    Z0, (R12)
+	ADDQ       $0x20, R11
+	ADDQ       $0x20, BX
+	ADDQ       $0x40, R12
+	DECQ       R13
+	JNZ        fourvector
 
 fourtail:
 	TESTQ       R10, R10

@@ -31,15 +31,18 @@ func addRows512(b16 bool) {
 	BZHIQ(tail, R11, R11)
 	KMOVW(R11.As32(), K1)
 	SHRQ(Imm(4), cols)
-	at, to, n := R11, R12, R13
-	read := func(r int, masked bool, z VecPhysical) {
-		m := Mem{Base: at}
+	at, to, n, ahead := R11, R12, R13, RBX
+	place := func(base GPPhysical, r int) Mem {
 		switch r {
-		case 1, 2:
-			m.Index, m.Scale = stride, uint8(r)
+		case 0:
+			return Mem{Base: base}
 		case 3:
-			m.Index, m.Scale = stride3, 1
+			return Mem{Base: base, Index: stride3, Scale: 1}
 		}
+		return Mem{Base: base, Index: stride, Scale: uint8(r)}
+	}
+	read := func(r int, masked bool, z VecPhysical) {
+		m := place(at, r)
 		switch {
 		case b16 && masked:
 			VPMOVZXWD_Z(m, K1, z)
@@ -58,6 +61,9 @@ func addRows512(b16 bool) {
 		z := []VecPhysical{Z0, Z1, Z2, Z3}
 		for r := range group {
 			read(r, masked, z[r])
+			if group == 4 && !masked {
+				PREFETCHT1(place(ahead, r))
+			}
 		}
 		if group == 4 {
 			VADDPS(Z1, Z0, Z0)
@@ -78,12 +84,19 @@ func addRows512(b16 bool) {
 		JLT(LabelRef(after))
 		MOVQ(row, at)
 		MOVQ(sum, to)
+		if group == 4 {
+			// Four rows at once is more streams than the processor follows by itself.
+			LEAQ(Mem{Base: row, Index: stride, Scale: 8}, ahead)
+		}
 		MOVQ(cols, n)
 		TESTQ(n, n)
 		JEQ(LabelRef(name + "tail"))
 		Label(name + "vector")
 		step(group, false)
 		ADDQ(Imm(uint64(16*size)), at)
+		if group == 4 {
+			ADDQ(Imm(uint64(16*size)), ahead)
+		}
 		ADDQ(Imm(64), to)
 		DECQ(n)
 		JNZ(LabelRef(name + "vector"))
