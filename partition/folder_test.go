@@ -330,7 +330,7 @@ func TestRunRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	o.BestEffort = true
-	if r, err := Run(context.Background(), dir, o); err != nil || len(r.Notes) != 1 {
+	if r, err := Run(context.Background(), dir, o); err != nil || len(r.Notes) == 0 {
 		t.Error(r, err)
 	}
 }

@@ -26,12 +26,12 @@ func entries() []entry {
 		{"random", Random, "shuffled and dealt out; the baseline", "vertices", true},
 		{"hash", Hash, "by a hash of the vertex number", "vertices", true},
 		{"chunk", Chunk, "ranges of consecutive vertices with equal numbers of edges", "edges", true},
-		{"ldg", LDG, "streaming, linear deterministic greedy", "vertices,train", true},
-		{"fennel", Fennel, "streaming, Fennel", "vertices,train", true},
+		{"ldg", LDG, "streaming, linear deterministic greedy", "vertices", true},
+		{"fennel", Fennel, "streaming, Fennel", "vertices", true},
 		{"bytegnn", ByteGNN, "neighbourhood blocks of training, validation and test vertices", "vertices,train,val,test", false},
-		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", "vertices,train", false},
+		{"multilevel", Multilevel, "coarsen, cut, refine: the fewest bytes", "vertices", false},
 		{"g3", G3, "multilevel, then swaps until remote vertices are even", "vertices,edges:0.1", false},
-		{"metis", Metis, "the system's libmetis, if it is installed", "vertices,train", false},
+		{"metis", Metis, "the system's libmetis, if it is installed", "vertices", false},
 	}
 }
 

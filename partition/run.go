@@ -253,6 +253,7 @@ func (j *job) cut(ctx context.Context) error {
 	if note != "" {
 		j.r.Notes = append(j.r.Notes, note)
 	}
+	j.warn()
 	j.r.Plan = j.q.Foresee(j.model)
 	j.r.Plan.ForeseeSampled(j.d.Graph, parts, j.d.Splits.Train, j.model, o.Parts, o.Seed)
 	return nil
@@ -276,6 +277,18 @@ func (j *job) report(seconds float64) {
 			if p/each != from/each {
 				j.r.BetweenServers += rows
 			}
+		}
+	}
+}
+
+// warn names what nobody asked to balance and what came out badly uneven: a minimal
+// cut of a power-law graph may well put all hubs into one part.
+func (j *job) warn() {
+	const uneven = 1.5
+	for _, c := range j.all {
+		asked := slices.ContainsFunc(j.p.Constraints, func(a Constraint) bool { return a.Name == c.Name })
+		if x := j.q.Balance[c.Name]; !asked && x > uneven && j.opt.Parts > 1 {
+			j.r.Notes = append(j.r.Notes, fmt.Sprintf("uneven: the heaviest part has %.1f times the mean of %s; add %s:0.2 to the balance asked for to keep it even", x, c.Name, c.Name))
 		}
 	}
 }
