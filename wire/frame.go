@@ -15,8 +15,10 @@ const (
 	// chunkSize is what a large message is cut into: small enough that an urgent
 	// message waits less than a millisecond behind one on a gigabit link.
 	chunkSize = 64 << 10
-	// maxMessage bounds what a peer can make us take memory for.
+	// maxMessage bounds what a message may say of its length.
 	maxMessage = 1 << 36
+	// maxCause bounds the words of a failure.
+	maxCause = 4 << 10
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -24,14 +26,27 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // ErrFrame is the error of bytes that are not a frame of ours.
 var ErrFrame = errors.New("not a valid frame")
 
+// frameType says what a frame is.
+type frameType uint8
+
+const (
+	frameMessage frameType = iota
+	frameGoodbye           // nothing follows: the peer closes in good order
+	frameFailure           // the run has failed: step is the rank that did, the chunk says why
+	frameAlive             // a sign of life; readers of version 1 pass over it
+	frameTypes
+)
+
 // header is a frame's, in memory.
 type header struct {
+	frame    frameType
 	kind     Kind
 	from, to int
 	key      Key
-	length   int64 // of the message
-	offset   int64 // of the chunk in it
-	chunk    int   // bytes that follow
+	number   uint32 // of the message, between these two ranks
+	length   int64  // of the message
+	offset   int64  // of the chunk in it
+	chunk    int    // bytes that follow
 	sum      uint32
 }
 
@@ -42,7 +57,7 @@ func (h *header) put(b []byte) {
 	id := &h.key.Coflow
 	copy(b, "SWF")
 	b[3] = version
-	b[4], b[5], b[6], b[7] = byte(h.kind), byte(id.Type), flag(id.Backward), 0
+	b[4], b[5], b[6], b[7] = byte(h.kind), byte(id.Type), flag(id.Backward), byte(h.frame)
 	le.PutUint16(b[8:], uint16(h.from))
 	le.PutUint16(b[10:], uint16(h.to))
 	le.PutUint32(b[12:], id.Epoch)
@@ -53,8 +68,8 @@ func (h *header) put(b []byte) {
 	le.PutUint64(b[32:], uint64(h.offset))
 	le.PutUint32(b[40:], uint32(h.chunk))
 	le.PutUint32(b[44:], h.sum)
-	le.PutUint32(b[48:], crc32.Checksum(b[:48], castagnoli))
-	le.PutUint32(b[52:], 0)
+	le.PutUint32(b[48:], h.number)
+	le.PutUint32(b[52:], crc32.Checksum(b[:52], castagnoli))
 }
 
 // parse reads a header and checks everything that can be checked before the chunk is read.
@@ -66,23 +81,28 @@ func (h *header) parse(b []byte) error {
 		return fmt.Errorf("%w: it starts with %q", ErrFrame, b[:3])
 	case b[3] != version:
 		return fmt.Errorf("%w: version %d, this build speaks %d; run the same build on every host", ErrFrame, b[3], version)
-	case le.Uint32(b[48:]) != crc32.Checksum(b[:48], castagnoli):
+	case le.Uint32(b[52:]) != crc32.Checksum(b[:52], castagnoli):
 		return fmt.Errorf("%w: the header's checksum is wrong", ErrFrame)
 	}
-	h.kind = Kind(b[4])
+	h.kind, h.frame = Kind(b[4]), frameType(b[7])
 	h.key.Coflow = coflow.ID{Type: coflow.Type(b[5]), Backward: b[6] != 0, Epoch: le.Uint32(b[12:]),
 		Batch: le.Uint16(b[16:]), Layer: int16(le.Uint16(b[18:]))}
 	h.from, h.to = int(le.Uint16(b[8:])), int(le.Uint16(b[10:]))
 	h.key.Step = le.Uint32(b[20:])
 	length, offset, chunk := le.Uint64(b[24:]), le.Uint64(b[32:]), le.Uint32(b[40:])
 	h.length, h.offset, h.chunk, h.sum = int64(length), int64(offset), int(chunk), le.Uint32(b[44:])
+	h.number = le.Uint32(b[48:])
 	switch {
+	case h.frame >= frameTypes:
+		return fmt.Errorf("%w: of type %d", ErrFrame, b[7])
 	case h.kind >= kinds || b[5] > byte(coflow.Bulk) || b[6] > 1:
 		return fmt.Errorf("%w: kind %d, type %d", ErrFrame, b[4], b[5])
 	case length > maxMessage || offset > length || uint64(chunk) > length-offset || chunk > chunkSize:
 		return fmt.Errorf("%w: chunk of %d at %d of %d bytes", ErrFrame, chunk, offset, length)
 	case chunk == 0 && length > 0:
 		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, length)
+	case h.frame != frameMessage && (length != uint64(chunk) || length > maxCause):
+		return fmt.Errorf("%w: of type %d with %d bytes", ErrFrame, b[7], length)
 	}
 	return nil
 }

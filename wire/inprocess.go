@@ -1,64 +1,83 @@
 package wire
 
 // NewGroup is n endpoints in this process, for workers that are goroutines. A
-// message is copied once, from the sender's buffer to the receiver's.
+// message that is asked for is copied once, from the sender's buffer to the
+// receiver's, by whichever of the two comes last; so there are no goroutines and
+// no queues, and nothing to be overtaken.
 func NewGroup(n int, opt Options) []Endpoint {
+	opt = opt.withDefaults()
 	nodes := make([]*node, n)
 	for r := range nodes {
-		nodes[r] = newNode(r, make([]Link, n), opt) // all SameProcess
+		nodes[r] = newNode(r, linksWithin(r, n, opt.ServerOf), opt)
 	}
 	out := make([]Endpoint, n)
 	for r, from := range nodes {
 		for to := range nodes {
-			from.carriers[to] = &inProcess{from: from, to: nodes[to]}
+			from.carriers[to] = newInProcess(from, nodes[to])
 		}
 		out[r] = from
 	}
 	return out
 }
 
-// inProcess carries messages to another endpoint of this process.
-type inProcess struct{ from, to *node }
+// linksWithin a process are SameProcess, but between the servers that the user
+// grouped the workers into.
+func linksWithin(rank, n int, serverOf []int) []Link {
+	far := make([]Link, n)
+	for to := range far {
+		if serverOf != nil && serverOf[to] != serverOf[rank] {
+			far[to] = BetweenServers
+		}
+	}
+	return far
+}
 
-// carry delivers at once when there is room, else on a goroutine of its own, so
-// that a sender never waits for a receiver.
-func (c *inProcess) carry(m *message) { go c.deliver(m) }
+// inProcess carries messages to another endpoint of this process, or to itself.
+type inProcess struct {
+	from, to *node
+	ended    chan struct{}
+}
 
-func (c *inProcess) deliver(m *message) {
+func newInProcess(from, to *node) *inProcess {
+	return &inProcess{from: from, to: to, ended: make(chan struct{})}
+}
+
+func (c *inProcess) carry(m *message) {
 	h := m.header
-	for {
-		h.chunk = int(min(chunkSize, h.length-h.offset))
-		into, err := c.to.box.place(&h)
-		if err != nil {
-			m.pending.finish(&PeerLost{Rank: c.from.rank, Peer: c.to.rank, Cause: err})
-			return
-		}
-		copy(into, m.payload[h.offset:])
-		if c.to.box.arrived(&h) {
-			c.to.received(&h)
-		}
-		h.offset += int64(h.chunk)
-		if h.offset >= h.length {
-			m.pending.finish(nil)
-			return
-		}
-	}
-}
-
-// close of one side is seen by the others as a lost peer, unless they close too.
-func (c *inProcess) close(graceful bool) {
-	if !graceful && c.from != c.to {
-		c.to.peerLost(c.from.rank, c.from.err)
-	}
-}
-
-// peerLost ends the endpoint because another has gone.
-func (n *node) peerLost(peer int, cause error) {
-	select {
-	case <-n.done:
+	h.chunk = int(h.length)
+	into, err := c.to.box.place(&h, false, m)
+	switch {
+	case err == nil:
+		copy(into, m.payload)
+		c.to.box.release(&h, nil)
+		m.pending.finish(nil)
+	case err == errNoRoom: // the receiver copies, when it asks
+	case c.to.Err() == nil: // the two do not agree what the message is
+		m.pending.finish(err)
+		c.to.Fail(err)
+	case c.to.Err() == ErrClosed:
+		m.pending.finish(c.from.lost(c.to.rank, errGone))
 	default:
-		go n.Fail(&PeerLost{Rank: n.rank, Peer: peer, Cause: cause})
+		m.pending.finish(c.from.lost(c.to.rank, err))
 	}
 }
 
-var _ Endpoint = (*node)(nil)
+// fail of one side ends the other with the same root.
+func (c *inProcess) fail(cause error) {
+	if c.from != c.to {
+		c.to.box.withdraw(c.from.rank, cause)
+		c.to.Fail(root(c.from.rank, cause))
+	}
+	close(c.ended)
+}
+
+// part waits for nobody: what the peer had no room for, it gets now.
+func (c *inProcess) part() {
+	if c.from != c.to {
+		c.to.box.takeIn(c.from.rank)
+		c.to.box.endPeer(c.from.rank, c.to.lost(c.from.rank, errGone))
+	}
+	close(c.ended)
+}
+
+func (c *inProcess) gone() <-chan struct{} { return c.ended }

@@ -15,26 +15,77 @@ type Entry struct {
 }
 
 // Count is messages and the bytes of their payloads.
-type Count struct{ Messages, Bytes int64 }
+type Count struct {
+	Messages int64 `json:"messages"`
+	Bytes    int64 `json:"bytes"`
+}
+
+func (c Count) plus(d Count) Count { return Count{c.Messages + d.Messages, c.Bytes + d.Bytes} }
+
+// Counts is what a ledger held at one time.
+type Counts map[Entry]Count
+
+// Sub is what was counted since an earlier time, epochs that were added together
+// meanwhile counted as such.
+func (c Counts) Sub(earlier Counts) Counts {
+	out := Counts{}
+	for e, n := range c {
+		if d := n.plus(Count{-earlier[e].Messages, -earlier[e].Bytes}); d != (Count{}) {
+			out[e] = d
+		}
+	}
+	return out
+}
+
+// Sum adds up the counts that a test accepts.
+func (c Counts) Sum(accept func(Entry) bool) (total Count) {
+	for e, n := range c {
+		if accept(e) {
+			total = total.plus(n)
+		}
+	}
+	return total
+}
+
+// ByKind adds up what was sent, or received, by the names of kinds.
+func (c Counts) ByKind(sent bool) map[string]Count {
+	return c.by(sent, func(e Entry) string { return e.Kind.String() })
+}
+
+// ByLink adds up what was sent, or received, by the names of links.
+func (c Counts) ByLink(sent bool) map[string]Count {
+	return c.by(sent, func(e Entry) string { return e.Link.String() })
+}
+
+func (c Counts) by(sent bool, name func(Entry) string) map[string]Count {
+	out := map[string]Count{}
+	for e, n := range c {
+		if e.Sent == sent {
+			out[name(e)] = out[name(e)].plus(n)
+		}
+	}
+	return out
+}
 
 // Ledger counts every message that leaves and arrives. Bytes are those of
 // payloads, which a strategy can plan to the byte; what frames add is overhead.
 type Ledger struct {
 	mu struct {
 		sync.Mutex
-		counts   map[Entry]Count
+		counts   Counts
 		newest   int32
+		folded   int32 // the newest epoch when old ones were last added together
 		overhead int64
 	}
 }
 
-// epochsKept is how many epochs are told apart; older ones are added together.
+// epochsKept is how many epochs at least are told apart; older ones are added together.
 const epochsKept = 256
 
 // NewLedger is an empty ledger.
 func NewLedger() *Ledger {
 	l := &Ledger{}
-	l.mu.counts = map[Entry]Count{}
+	l.mu.counts = Counts{}
 	return l
 }
 
@@ -42,25 +93,25 @@ func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
 	e := Entry{Sent: sent, Kind: kind, Link: link, Layer: key.Coflow.Layer, Epoch: int32(key.Coflow.Epoch)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.mu.counts[e]
-	l.mu.counts[e] = Count{c.Messages + 1, c.Bytes + int64(bytes)}
-	if e.Epoch > l.mu.newest {
-		l.mu.newest = e.Epoch
-		if e.Epoch%epochsKept == 0 {
-			l.fold()
-		}
+	if e.Epoch < l.mu.folded-epochsKept {
+		e.Epoch = -1
+	}
+	l.mu.counts[e] = l.mu.counts[e].plus(Count{1, int64(bytes)})
+	l.mu.newest = max(l.mu.newest, e.Epoch)
+	if l.mu.newest-l.mu.folded >= epochsKept {
+		l.fold()
 	}
 }
 
 // fold adds together the epochs that are too old to be told apart.
 // REQUIRES: mu held.
 func (l *Ledger) fold() {
+	l.mu.folded = l.mu.newest
 	for e, c := range l.mu.counts {
-		if e.Epoch >= 0 && e.Epoch < l.mu.newest-epochsKept {
+		if e.Epoch >= 0 && e.Epoch < l.mu.folded-epochsKept {
 			delete(l.mu.counts, e)
 			e.Epoch = -1
-			old := l.mu.counts[e]
-			l.mu.counts[e] = Count{old.Messages + c.Messages, old.Bytes + c.Bytes}
+			l.mu.counts[e] = l.mu.counts[e].plus(c)
 		}
 	}
 }
@@ -72,7 +123,7 @@ func (l *Ledger) addOverhead(bytes int) {
 }
 
 // Counts is a copy of everything counted so far.
-func (l *Ledger) Counts() map[Entry]Count {
+func (l *Ledger) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return maps.Clone(l.mu.counts)
@@ -86,17 +137,14 @@ func (l *Ledger) Overhead() int64 {
 }
 
 // Sum adds up the counts that a test accepts.
-func (l *Ledger) Sum(accept func(Entry) bool) (total Count) {
+func (l *Ledger) Sum(accept func(Entry) bool) Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for e, c := range l.mu.counts {
-		if accept(e) {
-			total.Messages += c.Messages
-			total.Bytes += c.Bytes
-		}
-	}
-	return total
+	return l.mu.counts.Sum(accept)
 }
 
 // Sent is everything that left.
 func (l *Ledger) Sent() Count { return l.Sum(func(e Entry) bool { return e.Sent }) }
+
+// Received is everything that arrived whole.
+func (l *Ledger) Received() Count { return l.Sum(func(e Entry) bool { return !e.Sent }) }

@@ -1,21 +1,29 @@
 package wire
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"sync"
 )
 
 // mailbox brings together what arrives and what is asked for. Chunks of a message
 // that was asked for go straight into the asker's buffer; others wait in buffers
-// of our own, up to a limit, beyond which the transport stops reading from that
-// peer until somebody asks.
+// of our own, up to a limit for each peer, beyond which the transport stops
+// reading from that peer until somebody asks.
 type mailbox struct {
 	limit int64
-	mu    struct {
+	// count is told every message that is whole.
+	count func(h *header)
+	// room is called when a transport that was told errNoRoom should try again.
+	room func()
+	mu   struct {
 		sync.Mutex
 		slots  map[slot]*letter
-		early  int64 // bytes held that nobody has asked for
-		room   sync.Cond
+		early  map[int]int64 // bytes held that nobody has asked for, by peer
+		gone   map[int]error // peers from which nothing more will come
+		full   bool          // somebody was told errNoRoom, or waits
+		change sync.Cond     // of anything that makes room
 		failed error
 	}
 }
@@ -28,123 +36,261 @@ type slot struct {
 // letter is a message that has been asked for, or has begun to arrive, or both.
 type letter struct {
 	into    []byte // the asker's
+	kind    Kind   // asked for
 	pending *Pending
-	early   []byte // ours, when nobody had asked
-	length  int64  // -1: nothing has arrived
-	arrived int64
-	writing int // chunks being copied in by transports
+
+	head    header   // of a message that has begun to arrive
+	begun   bool     // something has arrived
+	early   []byte   // ours, when nobody had asked
+	waiting *message // the sender's own, in this process, when there was no room
+	placed  int64    // bytes that have a place
+	arrived int64    // bytes that are there
+	writing int      // chunks being copied in by transports
+	failed  error    // meanwhile: whoever is writing ends the wait
 }
 
-func newMailbox(limit int64) *mailbox {
-	b := &mailbox{limit: limit}
-	b.mu.slots = map[slot]*letter{}
-	b.mu.room.L = &b.mu.Mutex
+// errNoRoom tells a transport that a message nobody has asked for must wait.
+var errNoRoom = errors.New("no room for a message nobody has asked for")
+
+func newMailbox(limit int64, count func(*header)) *mailbox {
+	b := &mailbox{limit: limit, count: count, room: func() {}}
+	b.mu.slots, b.mu.early, b.mu.gone = map[slot]*letter{}, map[int]int64{}, map[int]error{}
+	b.mu.change.L = &b.mu.Mutex
 	return b
 }
 
-// ask posts a receive.
-func (b *mailbox) ask(from int, key Key, into []byte, p *Pending) {
+// ask posts a receive. An error is one that ends the endpoint; p is then left to
+// whoever ends it.
+func (b *mailbox) ask(from int, key Key, kind Kind, into []byte, p *Pending) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	s := slot{from, key}
 	l := b.mu.slots[s]
+	var done *letter
+	var err error
 	switch {
 	case b.mu.failed != nil:
 		p.finish(b.mu.failed)
-		return
+	case l == nil && b.mu.gone[from] != nil:
+		p.finish(b.mu.gone[from])
 	case l == nil:
-		b.mu.slots[s] = &letter{into: into, pending: p, length: -1}
-		return
+		b.mu.slots[s] = &letter{into: into, kind: kind, pending: p}
+		b.roomMade()
 	case l.pending != nil:
 		p.finish(fmt.Errorf("wire: two receives for one message from rank %d: %v", from, key))
-		return
+	default:
+		// Chunks that arrive from now on still go to the early buffer, because a
+		// transport may be writing there; the copy is made when all are in.
+		l.into, l.kind, l.pending = into, kind, p
+		if err = l.fits(); err == nil {
+			done = b.takeIfWhole(s, l)
+		}
 	}
-	l.into, l.pending = into, p
-	if l.length != int64(len(into)) {
-		b.wrongSize(s, l)
-		return
-	}
-	// Chunks that arrive from now on still go to the early buffer, because a
-	// transport may be writing there; the copy is made when all are in.
-	b.finishIfWhole(s, l)
+	b.mu.Unlock()
+	b.finish(done)
+	return err
 }
 
-// place returns where the chunk of h belongs, to be written before arrived is called.
-func (b *mailbox) place(h *header) ([]byte, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := slot{h.from, h.key}
-	for {
-		if b.mu.failed != nil {
-			return nil, b.mu.failed
-		}
-		l := b.mu.slots[s]
-		if l == nil || l.length < 0 && l.pending == nil {
-			// Nobody has asked. A first chunk waits for room, except that a lone
-			// message larger than the limit is let through.
-			if b.mu.early > 0 && b.mu.early+h.length > b.limit {
-				b.mu.room.Wait()
-				continue
-			}
-			l = &letter{early: make([]byte, h.length), length: h.length}
-			b.mu.early += h.length
-			b.mu.slots[s] = l
-		}
-		if l.length < 0 {
-			l.length = h.length
-			if h.length != int64(len(l.into)) {
-				b.wrongSize(s, l)
-				return nil, l.pending.err
-			}
-		}
-		if l.length != h.length || l.arrived+int64(h.chunk) > l.length {
-			return nil, fmt.Errorf("%w: more than one message from rank %d is called %v", ErrFrame, h.from, h.key)
-		}
-		l.writing++
-		if l.early != nil {
-			return l.early[h.offset : h.offset+int64(h.chunk)], nil
-		}
-		return l.into[h.offset : h.offset+int64(h.chunk)], nil
-	}
-}
-
-// arrived says that the chunk of h is in its place. whole is true for the last.
-func (b *mailbox) arrived(h *header) (whole bool) {
+// place returns where the chunk of h belongs, to be written before release is
+// called. Where there is no room for it yet: with wait it waits; without, it says
+// errNoRoom, and keeps m, if given, until somebody asks.
+func (b *mailbox) place(h *header, wait bool, m *message) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := slot{h.from, h.key}
 	l := b.mu.slots[s]
-	if l == nil {
-		return false // failed meanwhile
+	for ; ; l = b.mu.slots[s] {
+		if b.mu.failed != nil {
+			return nil, b.mu.failed
+		}
+		if l != nil || b.mu.early[h.from]+h.length <= b.limit {
+			break
+		}
+		if !wait {
+			b.keep(s, h, m)
+			return nil, errNoRoom
+		}
+		b.mu.full = true
+		b.mu.change.Wait()
 	}
-	l.arrived += int64(h.chunk)
-	l.writing--
-	whole = l.arrived == l.length && l.writing == 0
-	b.finishIfWhole(s, l)
-	return whole
+	if l == nil {
+		l = &letter{early: make([]byte, h.length)}
+		b.mu.early[h.from] += h.length
+		b.mu.slots[s] = l
+	}
+	if err := l.begin(h); err != nil {
+		return nil, err
+	}
+	l.placed += int64(h.chunk)
+	l.writing++
+	if l.early != nil {
+		return l.early[h.offset : h.offset+int64(h.chunk)], nil
+	}
+	return l.into[h.offset : h.offset+int64(h.chunk)], nil
 }
 
-// finishIfWhole completes a receive whose message is all there.
+// keep remembers that there was no room.
 // REQUIRES: mu held.
-func (b *mailbox) finishIfWhole(s slot, l *letter) {
-	if l.pending == nil || l.length < 0 || l.arrived < l.length || l.writing > 0 {
+func (b *mailbox) keep(s slot, h *header, m *message) {
+	if m == nil {
+		b.mu.full = true
+		return
+	}
+	b.mu.slots[s] = &letter{head: *h, begun: true, waiting: m, placed: h.length}
+}
+
+// begin checks that the chunk of h belongs to this letter.
+func (l *letter) begin(h *header) error {
+	if !l.begun {
+		l.head, l.begun = *h, true
+		if l.pending != nil {
+			if err := l.fits(); err != nil {
+				return err
+			}
+		}
+	}
+	if l.head.number != h.number || l.head.length != h.length || l.placed+int64(h.chunk) > h.length {
+		return fmt.Errorf("wire: two messages from rank %d to rank %d have the same name: %v %v", h.from, h.to, h.kind, h.key)
+	}
+	return nil
+}
+
+// fits checks what has begun to arrive against what was asked for. They differ
+// only by a mistake in the program above, which must not go unseen.
+func (l *letter) fits() error {
+	h := &l.head
+	switch {
+	case h.length != int64(len(l.into)):
+		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for %d: %v (%v)", h.from, h.length, h.to, len(l.into), l.kind, h.key)
+	case h.kind != l.kind:
+		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.from, h.kind, h.to, l.kind, h.key)
+	}
+	return nil
+}
+
+// release says that the chunk of h is in its place, or, with an error, that it
+// will not come.
+func (b *mailbox) release(h *header, err error) {
+	b.mu.Lock()
+	s := slot{h.from, h.key}
+	l := b.mu.slots[s]
+	l.writing--
+	var done *letter
+	switch {
+	case l.failed != nil:
+		if l.writing == 0 {
+			delete(b.mu.slots, s)
+			l.end(l.failed)
+		}
+	case err == nil:
+		l.arrived += int64(h.chunk)
+		if l.whole() {
+			b.count(h)
+		}
+		done = b.takeIfWhole(s, l)
+	}
+	b.mu.Unlock()
+	b.finish(done)
+}
+
+func (l *letter) whole() bool {
+	return l.begun && l.arrived == l.head.length && l.writing == 0
+}
+
+// takeIfWhole takes out a letter that is asked for and all there, for finish.
+// REQUIRES: mu held.
+func (b *mailbox) takeIfWhole(s slot, l *letter) *letter {
+	if l.pending == nil || l.waiting == nil && !l.whole() {
+		return nil
+	}
+	delete(b.mu.slots, s)
+	if l.early != nil {
+		b.mu.early[s.from] -= l.head.length
+		b.roomMade()
+	}
+	return l
+}
+
+// finish ends the waits of a letter that was taken out. The copy of what came
+// early is made here, without the lock.
+func (b *mailbox) finish(l *letter) {
+	if l == nil {
 		return
 	}
 	if l.early != nil {
 		copy(l.into, l.early)
-		b.mu.early -= l.length
-		b.mu.room.Broadcast()
 	}
-	delete(b.mu.slots, s)
-	l.pending.finish(nil)
+	if l.waiting != nil {
+		copy(l.into, l.waiting.payload)
+		b.count(&l.head)
+	}
+	l.end(nil)
 }
 
-// wrongSize fails a receive that does not fit its message: a bug above us, which
-// must not go unseen.
+func (l *letter) end(err error) {
+	if l.pending != nil {
+		l.pending.finish(err)
+	}
+	if l.waiting != nil {
+		l.waiting.pending.finish(err)
+	}
+}
+
+// roomMade wakes those who had no room.
 // REQUIRES: mu held.
-func (b *mailbox) wrongSize(s slot, l *letter) {
-	delete(b.mu.slots, s)
-	l.pending.finish(fmt.Errorf("wire: a message of %d bytes came from rank %d where %d were asked for: %v", l.length, s.from, len(l.into), s.key))
+func (b *mailbox) roomMade() {
+	if b.mu.full {
+		b.mu.full = false
+		b.mu.change.Broadcast()
+		b.room()
+	}
+}
+
+// takeIn makes copies of what a peer in this process had no room for, whatever
+// the limit: they are its last words.
+func (b *mailbox) takeIn(from int) {
+	b.eachKept(from, func(l *letter) {
+		l.early = bytes.Clone(l.waiting.payload)
+		l.arrived = l.head.length
+		b.mu.early[from] += l.head.length
+		b.count(&l.head)
+		l.waiting.pending.finish(nil)
+		l.waiting = nil
+	})
+}
+
+// withdraw gives back what a peer in this process had no room for.
+func (b *mailbox) withdraw(from int, cause error) {
+	b.eachKept(from, func(l *letter) { l.end(cause) })
+}
+
+func (b *mailbox) eachKept(from int, do func(*letter)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s, l := range b.mu.slots {
+		if s.from != from || l.waiting == nil {
+			continue
+		}
+		if do(l); l.waiting != nil {
+			delete(b.mu.slots, s)
+		}
+	}
+}
+
+// endPeer ends what is expected of a peer from which nothing more will come.
+// What came whole can still be asked for.
+func (b *mailbox) endPeer(from int, cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.gone[from] = cause
+	for s, l := range b.mu.slots {
+		if s.from == from && !l.whole() {
+			if l.early != nil {
+				b.mu.early[from] -= l.head.length
+			}
+			b.drop(s, l, cause)
+		}
+	}
+	b.roomMade()
 }
 
 // fail ends every receive.
@@ -156,11 +302,18 @@ func (b *mailbox) fail(cause error) {
 	}
 	b.mu.failed = cause
 	for s, l := range b.mu.slots {
-		delete(b.mu.slots, s)
-		if l.pending != nil {
-			l.pending.finish(cause)
-		}
+		b.drop(s, l, cause)
 	}
-	b.mu.early = 0
-	b.mu.room.Broadcast()
+	b.mu.change.Broadcast()
+}
+
+// drop ends a letter, at once or when no transport writes into its buffer any more.
+// REQUIRES: mu held.
+func (b *mailbox) drop(s slot, l *letter, cause error) {
+	if l.writing > 0 {
+		l.failed = cause
+		return
+	}
+	delete(b.mu.slots, s)
+	l.end(cause)
 }

@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,49 +11,77 @@ import (
 type Options struct {
 	// Timeout bounds every wait that has no deadline of its own.
 	Timeout time.Duration
-	// EarlyLimit is how many bytes may wait that nobody has asked for yet.
+	// EarlyLimit is how many bytes of a peer may wait that nobody has asked for yet.
 	EarlyLimit int64
+	// Linger bounds how long Close waits for peers to hear the goodbye, or the
+	// cause of a failure.
+	Linger time.Duration
+	// ServerOf groups ranks into servers; nil: every host is one.
+	ServerOf []int
 }
 
 // DefaultOptions wait a minute and hold a gibibyte.
-func DefaultOptions() Options { return Options{Timeout: time.Minute, EarlyLimit: 1 << 30} }
+func DefaultOptions() Options {
+	return Options{Timeout: time.Minute, EarlyLimit: 1 << 30, Linger: 2 * time.Second}
+}
 
-// ErrClosed is the cause of an endpoint that was closed in good order.
-var ErrClosed = errors.New("the endpoint is closed")
+// withDefaults fills in what was left at zero.
+func (o Options) withDefaults() Options {
+	d := DefaultOptions()
+	if o.Timeout <= 0 {
+		o.Timeout = d.Timeout
+	}
+	if o.EarlyLimit <= 0 {
+		o.EarlyLimit = d.EarlyLimit
+	}
+	if o.Linger <= 0 {
+		o.Linger = d.Linger
+	}
+	return o
+}
 
 // carrier takes messages to one peer.
 type carrier interface {
-	// carry puts a message on its way; it must call sent or p.finish once.
+	// carry puts a message on its way without waiting for the peer, and sees to it
+	// that its Pending is finished.
 	carry(m *message)
-	// close ends the connection, after what is queued has left when graceful.
-	close(graceful bool)
-}
-
-// message is one to be sent.
-type message struct {
-	header
-	payload []byte
-	pending *Pending
+	// fail ends the carrier now and tells the peer why. It does not wait.
+	fail(cause error)
+	// part lets what was sent leave and says goodbye. It does not wait.
+	part()
+	// gone is closed when the carrier has ended and holds nothing any more.
+	gone() <-chan struct{}
 }
 
 // node is the part of an endpoint that all transports share.
 type node struct {
 	rank     int
 	far      []Link
+	addrs    []string // nil: none
 	opt      Options
 	carriers []carrier
 	box      *mailbox
 	ledger   *Ledger
+	// poll, where there is shared memory, looks for messages on the waiter's own
+	// goroutine, until the pending is done or it gives up.
+	poll func(*Pending) bool
 
-	once sync.Once
-	done chan struct{}
-	err  error
+	numbers []atomic.Uint32 // of the last message to each peer, by which those of one name are told apart
+	ending  atomic.Bool     // somebody has called Fail or Close
+	done    chan struct{}
+	err     error
+	release []func() // what Close frees in the end
+	closed  sync.Once
 }
 
 func newNode(rank int, far []Link, opt Options) *node {
-	return &node{rank: rank, far: far, opt: opt, carriers: make([]carrier, len(far)),
-		box: newMailbox(opt.EarlyLimit), ledger: NewLedger(), done: make(chan struct{})}
+	n := &node{rank: rank, far: far, opt: opt, carriers: make([]carrier, len(far)), ledger: NewLedger(),
+		numbers: make([]atomic.Uint32, len(far)), done: make(chan struct{})}
+	n.box = newMailbox(opt.EarlyLimit, n.received)
+	return n
 }
+
+var _ Endpoint = (*node)(nil)
 
 func (n *node) Rank() int             { return n.rank }
 func (n *node) Size() int             { return len(n.far) }
@@ -70,21 +98,34 @@ func (n *node) Err() error {
 	}
 }
 
+func (n *node) addr(peer int) string {
+	if peer < len(n.addrs) && peer != n.rank {
+		return n.addrs[peer]
+	}
+	return ""
+}
+
+func (n *node) spin(p *Pending) bool { return n.poll != nil && n.poll(p) }
+
+// pending is a new wait; it has failed already where there is no such peer.
 func (n *node) pending(what string, peer int, key Key, kind Kind) *Pending {
-	return &Pending{done: make(chan struct{}), what: what, rank: n.rank, peer: peer, key: key, kind: kind, timeout: n.opt.Timeout}
+	p := &Pending{done: make(chan struct{}), node: n, what: what, peer: peer, key: key, kind: kind}
+	if peer < 0 || peer >= len(n.far) {
+		p.finish(fmt.Errorf("wire: there is no rank %d among %d", peer, len(n.far)))
+	}
+	return p
 }
 
 func (n *node) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 	p := n.pending("to send to", to, key, kind)
-	if to < 0 || to >= len(n.far) {
-		p.finish(fmt.Errorf("wire: rank %d of %d", to, len(n.far)))
+	if p.isDone() {
 		return p
 	}
 	if err := n.Err(); err != nil {
 		p.finish(err)
 		return p
 	}
-	m := &message{header: header{kind: kind, from: n.rank, to: to, key: key, length: int64(len(payload))}, payload: payload, pending: p}
+	m := &message{header: header{kind: kind, from: n.rank, to: to, key: key, number: n.numbers[to].Add(1), length: int64(len(payload))}, payload: payload, pending: p}
 	n.ledger.add(true, kind, n.far[to], key, len(payload))
 	n.carriers[to].carry(m)
 	return p
@@ -92,40 +133,55 @@ func (n *node) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 
 func (n *node) Recv(from int, key Key, kind Kind, into []byte) *Pending {
 	p := n.pending("to receive from", from, key, kind)
-	if from < 0 || from >= len(n.far) {
-		p.finish(fmt.Errorf("wire: rank %d of %d", from, len(n.far)))
+	if p.isDone() {
 		return p
 	}
-	n.box.ask(from, key, into, p)
+	if err := n.box.ask(from, key, kind, into, p); err != nil {
+		n.Fail(err)
+	}
 	return p
 }
 
 // received counts a message that is whole.
 func (n *node) received(h *header) { n.ledger.add(false, h.kind, n.far[h.from], h.key, int(h.length)) }
 
-func (n *node) Fail(cause error) {
-	n.once.Do(func() {
-		n.err = cause
-		close(n.done)
-	})
-	n.box.fail(n.err)
+// lost is the error of a peer that has gone.
+func (n *node) lost(peer int, cause error) error {
+	return &PeerLost{Rank: n.rank, Peer: peer, PeerAddr: n.addr(peer), Cause: cause}
+}
+
+func (n *node) Fail(cause error) { n.end(cause, func(c carrier) { c.fail(cause) }) }
+
+// end makes cause the endpoint's, if it is the first.
+func (n *node) end(cause error, each func(carrier)) {
+	if !n.ending.CompareAndSwap(false, true) {
+		return
+	}
+	n.err = cause
+	close(n.done)
+	n.box.fail(cause)
 	for _, c := range n.carriers {
 		if c != nil {
-			c.close(false)
+			each(c)
 		}
 	}
 }
 
 func (n *node) Close() error {
+	n.end(ErrClosed, carrier.part)
+	<-n.done
 	for _, c := range n.carriers {
 		if c != nil {
-			c.close(true)
+			<-c.gone()
 		}
 	}
-	n.once.Do(func() {
-		n.err = ErrClosed
-		close(n.done)
+	n.closed.Do(func() {
+		for _, free := range n.release {
+			free()
+		}
 	})
-	n.box.fail(n.err)
-	return nil
+	if n.err == ErrClosed {
+		return nil
+	}
+	return n.err
 }

@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"starling/coflow"
 )
@@ -35,9 +33,9 @@ func (k Kind) String() string {
 type Link uint8
 
 const (
-	SameProcess Link = iota
-	SameHost
-	BetweenServers
+	SameProcess    Link = iota
+	SameHost            // other processes of the host, or of the group of hosts that --servers made
+	BetweenServers      // everything farther
 	links
 )
 
@@ -66,8 +64,9 @@ type Endpoint interface {
 	Size() int
 	// Link is how far a peer is.
 	Link(peer int) Link
-	// Send puts a message on its way and returns at once. The payload must not
-	// change until the Pending is done.
+	// Send puts a message on its way and returns without waiting for the peer. The
+	// payload must not change until the Pending is done. A message that the peer
+	// has not asked for still leaves, up to the peer's Options.EarlyLimit.
 	Send(to int, key Key, kind Kind, payload []byte) *Pending
 	// Recv asks for a message of exactly len(into) bytes. One that is asked for
 	// before it comes arrives in place, without a copy.
@@ -75,87 +74,15 @@ type Endpoint interface {
 	// Ledger counts what was sent and received.
 	Ledger() *Ledger
 	// Fail ends the endpoint with a cause: everything pending, and everything
-	// after, fails with it. The first cause stays.
+	// after, fails with it. The first cause stays, and the peers are told, so that
+	// they fail with the same. It does not wait for them to hear; Close does.
 	Fail(cause error)
 	// Done is closed when the endpoint has failed or was closed; Err says why.
 	Done() <-chan struct{}
 	Err() error
-	// Close says goodbye to the peers and frees everything.
+	// Close lets what was sent leave, says goodbye to the peers and frees
+	// everything. It waits for peers to hear, but never long. To the peers it is
+	// no failure: only what they still send here or ask from here fails. It
+	// returns the cause if the endpoint had failed.
 	Close() error
 }
-
-// Pending is a message on its way.
-type Pending struct {
-	done chan struct{}
-	err  error
-
-	// For the error of who waits for what.
-	what    string
-	rank    int
-	peer    int
-	key     Key
-	kind    Kind
-	timeout time.Duration
-}
-
-// Done is closed when the message has left (its buffer is free) or has arrived, or failed.
-func (p *Pending) Done() <-chan struct{} { return p.done }
-
-// Err is the failure of a Pending that is done.
-func (p *Pending) Err() error { return p.err }
-
-// Wait returns when the message has left or arrived. No wait is for ever: where
-// ctx has no deadline the endpoint's timeout holds.
-func (p *Pending) Wait(ctx context.Context) error {
-	select {
-	case <-p.done:
-		return p.err
-	default:
-	}
-	start := time.Now()
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, p.timeout)
-		defer cancel()
-	}
-	select {
-	case <-p.done:
-		return p.err
-	case <-ctx.Done():
-	}
-	if context.Cause(ctx) != context.DeadlineExceeded {
-		return context.Cause(ctx)
-	}
-	return &Timeout{Rank: p.rank, Peer: p.peer, What: p.what, Key: p.key, Kind: p.kind, Waited: time.Since(start)}
-}
-
-// finish ends the wait. It is called once.
-func (p *Pending) finish(err error) {
-	p.err = err
-	close(p.done)
-}
-
-// Timeout is the error of a wait that took too long: who waited for whom, and for what.
-type Timeout struct {
-	Rank, Peer int
-	What       string // "to receive from" or "to send to"
-	Key        Key
-	Kind       Kind
-	Waited     time.Duration
-}
-
-func (t *Timeout) Error() string {
-	return fmt.Sprintf("rank %d waited %v %s rank %d: %v (%v)", t.Rank, t.Waited.Round(time.Millisecond), t.What, t.Peer, t.Kind, t.Key)
-}
-
-// PeerLost is the error of everything pending when a peer has gone.
-type PeerLost struct {
-	Rank, Peer int
-	Cause      error
-}
-
-func (e *PeerLost) Error() string {
-	return fmt.Sprintf("rank %d lost rank %d: %v", e.Rank, e.Peer, e.Cause)
-}
-
-func (e *PeerLost) Unwrap() error { return e.Cause }

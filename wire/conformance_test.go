@@ -1,0 +1,397 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"starling/coflow"
+)
+
+// sizes are those at which something changes.
+var sizes = []int{0, 1, 55, 1000, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7, batchBytes, 1 << 20, 8 << 20}
+
+func key(step int) Key {
+	return Key{Coflow: coflow.ID{Type: coflow.Rows, Epoch: 1, Layer: int16(step / 4)}, Step: uint32(step)}
+}
+
+// payload is bytes that depend on everything that could be mixed up.
+func payload(from, to, step, size int) []byte {
+	b := make([]byte, size)
+	r := rand.NewPCG(uint64(from)<<32|uint64(to), uint64(step))
+	for i := 0; i+8 <= size; i += 8 {
+		x := r.Uint64()
+		for j := range 8 {
+			b[i+j] = byte(x >> (8 * j))
+		}
+	}
+	for i := size &^ 7; i < size; i++ {
+		b[i] = byte(r.Uint64())
+	}
+	return b
+}
+
+func soon(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestRandomOrder(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		for _, n := range []int{1, 2, 3, 5} {
+			exchange(t, tr.group(t, n, DefaultOptions()), rand.New(rand.NewPCG(seed, uint64(n))))
+		}
+	})
+}
+
+// exchange sends messages of all sizes between all ranks, asked for and sent in
+// random order, and checks bytes and ledgers.
+func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
+	t.Helper()
+	ctx := soon(t)
+	n := len(eps)
+	type op struct{ from, to, step, size int }
+	var ops []op
+	for from := range n {
+		for to := range n {
+			for step, i := range r.Perm(len(sizes)) {
+				ops = append(ops, op{from, to, step, sizes[i]})
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	fail := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for rank, e := range eps {
+		order := r.Perm(2 * len(ops))
+		wg.Go(func() {
+			var sends, recvs []*Pending
+			var got, want [][]byte
+			for _, i := range order {
+				o := ops[i%len(ops)]
+				if i < len(ops) && o.from == rank {
+					sends = append(sends, e.Send(o.to, key(o.step), Activation, payload(o.from, o.to, o.step, o.size)))
+				}
+				if i >= len(ops) && o.to == rank {
+					into := make([]byte, o.size)
+					recvs = append(recvs, e.Recv(o.from, key(o.step), Activation, into))
+					got, want = append(got, into), append(want, payload(o.from, o.to, o.step, o.size))
+				}
+			}
+			for _, p := range sends {
+				fail(p.Wait(ctx))
+			}
+			for i, p := range recvs {
+				if err := p.Wait(ctx); err != nil || !bytes.Equal(got[i], want[i]) {
+					t.Errorf("%d ranks: rank %d: %v, %d bytes equal: %v", n, rank, err, len(want[i]), bytes.Equal(got[i], want[i]))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	checkLedgers(t, eps, n*len(sizes))
+}
+
+// checkLedgers compares what was sent with what was received, entry by entry.
+func checkLedgers(t *testing.T, eps []Endpoint, messages int) {
+	t.Helper()
+	bytes := 0
+	for _, s := range sizes {
+		bytes += s * len(eps)
+	}
+	sent, received := Counts{}, Counts{}
+	for _, e := range eps {
+		if got := e.Ledger().Sent(); got != (Count{int64(messages), int64(bytes)}) {
+			t.Errorf("rank %d of %d sent %+v, expected %d messages of %d bytes", e.Rank(), len(eps), got, messages, bytes)
+		}
+		for entry, c := range e.Ledger().Counts() {
+			into := received
+			if entry.Sent {
+				into = sent
+			}
+			entry.Sent = false
+			into[entry] = into[entry].plus(c)
+		}
+	}
+	if d := sent.Sub(received); len(d) > 0 {
+		t.Errorf("sent but not received: %v", d)
+	}
+	if d := received.Sub(sent); len(d) > 0 {
+		t.Errorf("received but not sent: %v", d)
+	}
+}
+
+// Messages that nobody has asked for wait; beyond the limit, on the sender's side,
+// and they all arrive when they are asked for.
+func TestEarlyAndBackPressure(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		opt := DefaultOptions()
+		opt.EarlyLimit = 1 << 20
+		eps := tr.group(t, 2, opt)
+		ctx := soon(t)
+		const size, count = 300 << 10, 40
+		var sends []*Pending
+		for i := range count {
+			sends = append(sends, eps[0].Send(1, key(i), Feature, payload(0, 1, i, size)))
+		}
+		if err := sends[0].Wait(ctx); err != nil {
+			t.Fatal("an early message within the limit did not leave:", err)
+		}
+		// Asked for in the order of urgency, as a program does.
+		for i := range count {
+			into := make([]byte, size)
+			if err := eps[1].Recv(0, key(i), Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, payload(0, 1, i, size)) {
+				t.Fatal(i, err)
+			}
+		}
+		for _, p := range sends {
+			if err := p.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if early := eps[1].(*node).box.mu.early[0]; early != 0 {
+			t.Errorf("%d bytes still held", early)
+		}
+	})
+}
+
+// A message larger than the limit takes no memory until it is asked for.
+func TestLargerThanTheLimit(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		opt := DefaultOptions()
+		opt.EarlyLimit = 1000
+		eps := tr.group(t, 2, opt)
+		ctx := soon(t)
+		want := payload(0, 1, 0, 1<<20)
+		sent := eps[0].Send(1, key(0), Feature, want)
+		small := eps[0].Send(1, key(1), Feature, want[:10])
+		into := make([]byte, len(want))
+		if err := eps[1].Recv(0, key(0), Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, want) {
+			t.Fatal(err)
+		}
+		if err := eps[1].Recv(0, key(1), Feature, into[:10]).Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(sent.Wait(ctx), small.Wait(ctx)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// What does not fit is a mistake in the program, and ends all ranks with the same words.
+func TestDisagreements(t *testing.T) {
+	send := func(e Endpoint, step, size int, kind Kind) *Pending {
+		return e.Send(1, key(step), kind, make([]byte, size))
+	}
+	cases := []struct {
+		name, want string
+		do         func(a, b Endpoint)
+	}{
+		{"size, asked first", "rank 0 sent 10 bytes where rank 1 asked for 20", func(a, b Endpoint) {
+			b.Recv(0, key(0), Feature, make([]byte, 20))
+			send(a, 0, 10, Feature)
+		}},
+		{"size, sent first", "rank 0 sent 10 bytes where rank 1 asked for 0", func(a, b Endpoint) {
+			send(a, 0, 10, Feature).Wait(context.Background())
+			b.Recv(0, key(0), Feature, nil)
+		}},
+		{"kind", "rank 0 sent gradient where rank 1 asked for feature", func(a, b Endpoint) {
+			b.Recv(0, key(0), Feature, make([]byte, 10))
+			send(a, 0, 10, Gradient)
+		}},
+		{"name", "two messages from rank 0 to rank 1 have the same name", func(a, b Endpoint) {
+			send(a, 0, 10, Feature)
+			send(a, 0, 10, Feature)
+		}},
+		{"name, large", "two messages from rank 0 to rank 1 have the same name", func(a, b Endpoint) {
+			send(a, 0, 1<<20, Feature)
+			send(a, 0, 1<<20, Feature)
+		}},
+	}
+	forEach(t, func(t *testing.T, tr transport) {
+		for _, c := range cases {
+			eps := tr.group(t, 3, DefaultOptions())
+			c.do(eps[0], eps[1])
+			for _, e := range eps {
+				select {
+				case <-e.Done():
+				case <-soon(t).Done():
+					t.Fatalf("%s: rank %d did not notice", c.name, e.Rank())
+				}
+				if !strings.Contains(e.Err().Error(), c.want) {
+					t.Errorf("%s: rank %d: %v\nexpected %q", c.name, e.Rank(), e.Err(), c.want)
+				}
+				var f *Failure
+				if e.Rank() != 1 && (!errors.As(e.Err(), &f) || f.Rank != 1) {
+					t.Errorf("%s: rank %d does not name rank 1: %v", c.name, e.Rank(), e.Err())
+				}
+			}
+		}
+	})
+}
+
+func TestTwoReceives(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		eps := tr.group(t, 2, DefaultOptions())
+		first := eps[1].Recv(0, key(0), Control, make([]byte, 1))
+		if err := eps[1].Recv(0, key(0), Control, make([]byte, 1)).Wait(soon(t)); err == nil || !strings.Contains(err.Error(), "two receives for one message from rank 0") {
+			t.Error(err)
+		}
+		eps[0].Send(1, key(0), Control, []byte{7})
+		if err := first.Wait(soon(t)); err != nil {
+			t.Error(err)
+		}
+		if err := eps[0].Send(2, key(0), Control, nil).Wait(soon(t)); err == nil || err.Error() != "wire: there is no rank 2 among 2" {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDeadline(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		opt := DefaultOptions()
+		opt.Timeout = time.Millisecond
+		eps := tr.group(t, 2, opt)
+		k := Key{Coflow: coflow.ID{Type: coflow.Rows, Epoch: 12, Layer: 1}, Step: 3}
+		err := eps[1].Recv(0, k, Activation, make([]byte, 8)).Wait(context.Background())
+		var late *Timeout
+		if !errors.As(err, &late) || !errors.Is(err, context.DeadlineExceeded) || late.Rank != 1 || late.Peer != 0 {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("rank 1 waited %v to receive from %s: activation (rows, epoch 12, layer 1, step 3)", late.Waited.Round(time.Millisecond), name(0, late.PeerAddr))
+		if err.Error() != want {
+			t.Errorf("%v\nexpected %s", err, want)
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cause := errors.New("interrupted by the user")
+		cancel(cause)
+		if err := eps[1].Recv(0, key(9), Activation, make([]byte, 8)).Wait(ctx); err != cause {
+			t.Error(err)
+		}
+	})
+}
+
+// A rank that closes in good order is missed only by those who still want something.
+func TestPeerCloses(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		eps := tr.group(t, 3, DefaultOptions())
+		ctx := soon(t)
+		last := payload(0, 1, 0, 3<<20)
+		eps[0].Send(1, key(0), Feature, last)
+		missing := eps[1].Recv(0, key(1), Feature, make([]byte, 1))
+		if err := eps[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		var lost *PeerLost
+		if err := missing.Wait(ctx); !errors.As(err, &lost) || lost.Peer != 0 || !errors.Is(err, errGone) {
+			t.Error(err)
+		}
+		into := make([]byte, len(last))
+		if err := eps[1].Recv(0, key(0), Feature, into).Wait(ctx); err != nil || !bytes.Equal(into, last) {
+			t.Error("the last words of a rank were lost:", err)
+		}
+		if err := eps[1].Recv(0, key(2), Feature, into).Wait(ctx); !errors.Is(err, errGone) {
+			t.Error(err)
+		}
+		if err := eps[1].Send(0, key(3), Feature, into).Wait(ctx); !errors.Is(err, errGone) {
+			t.Error(err)
+		}
+		if err := eps[0].Send(1, key(3), Feature, into).Wait(ctx); err != ErrClosed {
+			t.Error(err)
+		}
+		eps[1].Send(2, key(4), Feature, last)
+		if err := eps[2].Recv(1, key(4), Feature, into).Wait(ctx); err != nil {
+			t.Error("the others are disturbed:", err)
+		}
+		if err := eps[1].Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The first cause is everybody's, whatever else breaks in its wake.
+func TestFailureIsToldToAll(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		for range 5 {
+			eps := tr.group(t, 4, DefaultOptions())
+			var pending []*Pending
+			for _, e := range eps {
+				for p := range eps {
+					pending = append(pending, e.Recv(p, key(0), Feature, make([]byte, 5<<20)))
+					if p != 3 { // a message half-way, or not begun
+						pending = append(pending, e.Send(p, key(1), Feature, make([]byte, 5<<20)))
+					}
+				}
+			}
+			cause := errors.New("disk full: part-3/features.npy")
+			eps[3].Fail(cause)
+			eps[3].Fail(errors.New("too late"))
+			for _, e := range eps {
+				<-e.Done()
+			}
+			for _, p := range pending {
+				select {
+				case <-p.Done():
+				case <-soon(t).Done():
+					t.Fatal("something is still pending")
+				}
+			}
+			if err := eps[3].Err(); err != cause {
+				t.Error(err)
+			}
+			for _, e := range eps[:3] {
+				if err := e.Err(); err.Error() != "rank 3 failed: disk full: part-3/features.npy" {
+					t.Errorf("rank %d: %v", e.Rank(), err)
+				}
+				if err := e.Send(0, key(7), Feature, nil).Wait(soon(t)); err != e.Err() {
+					t.Error(err)
+				}
+				if err := e.Close(); err != e.Err() {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// An urgent message does not wait for a large one that left before it.
+func TestOvertaking(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		if !tr.streams {
+			t.Skip("messages take no time")
+		}
+		eps := tr.group(t, 2, DefaultOptions())
+		ctx := soon(t)
+		bulk := Key{Coflow: coflow.ID{Type: coflow.Bulk}}
+		large := make([]byte, 256<<20)
+		slow := eps[1].Recv(0, bulk, Topology, make([]byte, len(large)))
+		eps[0].Send(1, bulk, Topology, large)
+		for i := range 20 {
+			urgent := Key{Coflow: coflow.ID{Type: coflow.Control}, Step: uint32(i)}
+			quick := eps[1].Recv(0, urgent, Control, make([]byte, 100))
+			eps[0].Send(1, urgent, Control, make([]byte, 100))
+			if err := quick.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if slow.isDone() && i == 0 {
+				t.Error("the large message came first")
+			}
+		}
+		if err := slow.Wait(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,325 @@
+package wire
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config is what a worker needs to know to join its peers. Where the addresses
+// come from is the business of a rendezvous.
+type Config struct {
+	Options
+	// Rank of this worker, and how many there are.
+	Rank, Size int
+	// Job tells apart runs on the same hosts.
+	Job string
+	// Addrs are where the ranks listen, host:port. This rank's own is not used.
+	Addrs []string
+	// HostIDs say which ranks share a host, and so can share memory. Nil: none do.
+	HostIDs []string
+	// Listener is where this rank listens. Join owns it from here on.
+	Listener net.Listener
+	// Token is the secret that all ranks share. None is needed on loopback.
+	Token []byte
+	// Insecure allows listening beyond loopback without a token.
+	Insecure bool
+	// Connections to each peer over TCP; 0: 2.
+	Connections int
+	// NoSharedMemory makes ranks of one host use TCP too.
+	NoSharedMemory bool
+	// Dial opens a connection to a peer; nil: TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// Refused is told of everybody who was not let in. Nil: nobody is told.
+	Refused func(from net.Addr, reason error)
+}
+
+// Join connects this worker with all its peers: it dials those of lower rank and
+// lets in those of higher rank. It returns when all are connected, or fails when
+// ctx ends, or after Options.Timeout, and names the ranks that are missing.
+func Join(ctx context.Context, cfg Config) (Endpoint, error) {
+	cfg.Options = cfg.Options.withDefaults()
+	if cfg.Connections == 0 {
+		cfg.Connections = 2
+	}
+	if err := cfg.validate(); err != nil {
+		if cfg.Listener != nil {
+			cfg.Listener.Close()
+		}
+		return nil, err
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, context.DeadlineExceeded)
+	defer cancel()
+	return newMesh(&cfg).join(ctx)
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Size < 1 || c.Size > 1<<16-1:
+		return fmt.Errorf("wire: Size is %d, expected 1 to %d", c.Size, 1<<16-1)
+	case c.Rank < 0 || c.Rank >= c.Size:
+		return fmt.Errorf("wire: Rank is %d, expected 0 to %d", c.Rank, c.Size-1)
+	case len(c.Addrs) != c.Size:
+		return fmt.Errorf("wire: Addrs has %d addresses for %d ranks", len(c.Addrs), c.Size)
+	case c.HostIDs != nil && len(c.HostIDs) != c.Size:
+		return fmt.Errorf("wire: HostIDs has %d entries for %d ranks", len(c.HostIDs), c.Size)
+	case c.ServerOf != nil && len(c.ServerOf) != c.Size:
+		return fmt.Errorf("wire: ServerOf has %d entries for %d ranks", len(c.ServerOf), c.Size)
+	case c.Connections < 1 || c.Connections > 64:
+		return fmt.Errorf("wire: Connections is %d, expected 1 to 64", c.Connections)
+	case c.Listener == nil:
+		return errors.New("wire: Listener is missing")
+	case len(c.Token) == 0 && !c.Insecure && !onLoopback(c.Listener.Addr()):
+		return fmt.Errorf("wire: rank %d listens on %v, which others can reach, without a token; give all workers one, or listen on 127.0.0.1", c.Rank, c.Listener.Addr())
+	}
+	return nil
+}
+
+func onLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+// links says how far every peer is.
+func (c *Config) links() []Link {
+	far := make([]Link, c.Size)
+	for p := range far {
+		switch {
+		case p == c.Rank:
+			far[p] = SameProcess
+		case c.ServerOf != nil && c.ServerOf[p] == c.ServerOf[c.Rank], c.ServerOf == nil && c.sameHost(p):
+			far[p] = SameHost
+		default:
+			far[p] = BetweenServers
+		}
+	}
+	return far
+}
+
+func (c *Config) sameHost(p int) bool {
+	return c.HostIDs != nil && c.HostIDs[p] != "" && c.HostIDs[p] == c.HostIDs[c.Rank]
+}
+
+func (c *Config) sharesMemory(p int) bool { return !c.NoSharedMemory && p != c.Rank && c.sameHost(p) }
+
+// seat is for one connection of one peer.
+type seat struct {
+	taken bool
+	conn  net.Conn // nil while the handshake ends
+}
+
+// mesh is the connections as they come together.
+type mesh struct {
+	cfg  *Config
+	id   *identity
+	node *node
+	door *door
+
+	mu struct {
+		sync.Mutex
+		peers   [][]seat
+		missing int     // seats that are empty
+		over    bool    // nobody is let in any more
+		why     []error // the last attempt to dial each peer failed
+	}
+	complete chan struct{}
+}
+
+func newMesh(cfg *Config) *mesh {
+	m := &mesh{cfg: cfg, node: newNode(cfg.Rank, cfg.links(), cfg.Options), complete: make(chan struct{})}
+	m.id = &identity{rank: cfg.Rank, size: cfg.Size, connections: cfg.Connections, job: sha256.Sum256([]byte(cfg.Job)), token: cfg.Token}
+	m.node.addrs = cfg.Addrs
+	m.node.carriers[cfg.Rank] = newInProcess(m.node, m.node)
+	m.mu.peers, m.mu.why = make([][]seat, cfg.Size), make([]error, cfg.Size)
+	for p := range m.mu.peers {
+		m.mu.peers[p] = make([]seat, cfg.Connections)
+	}
+	m.mu.missing = (cfg.Size - 1) * cfg.Connections
+	if m.mu.missing == 0 {
+		close(m.complete)
+	}
+	return m
+}
+
+func (m *mesh) join(ctx context.Context) (Endpoint, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	m.door = newDoor(m.cfg.Listener, m.id, m.admit, m.cfg.Refused)
+	m.node.release = append(m.node.release, m.door.close)
+	var dials sync.WaitGroup
+	for p := range m.cfg.Rank {
+		dials.Go(func() {
+			if err := m.dialPeer(ctx, p); err != nil {
+				stop(err)
+			}
+		})
+	}
+	var err error
+	select {
+	case <-m.complete:
+	case <-ctx.Done():
+		err = m.explain(context.Cause(ctx))
+	}
+	stop(context.Canceled)
+	dials.Wait()
+	m.start()
+	if err != nil {
+		m.node.Fail(err)
+		m.node.Close()
+		return nil, err
+	}
+	return m.node, nil
+}
+
+// start makes carriers of the connections, and lets nobody in after. When joining
+// has failed there may be fewer than wanted, enough to tell the peers.
+func (m *mesh) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.over = true
+	for p, seats := range m.mu.peers {
+		var conns []net.Conn
+		for _, s := range seats {
+			if s.conn != nil {
+				s.conn.SetDeadline(time.Time{})
+				tune(s.conn)
+				conns = append(conns, s.conn)
+			}
+		}
+		if len(conns) > 0 {
+			peer := newTCPPeer(m.node, p, conns)
+			m.node.carriers[p] = peer
+			defer peer.start()
+		}
+	}
+}
+
+// explain says who is missing, and as far as is known, why.
+func (m *mesh) explain(cause error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	var who []string
+	for p, seats := range m.mu.peers {
+		if p == m.cfg.Rank || !slices.ContainsFunc(seats, func(s seat) bool { return s.conn == nil }) {
+			continue
+		}
+		text := name(p, m.cfg.Addrs[p])
+		if m.mu.why[p] != nil {
+			text += ": " + m.mu.why[p].Error()
+		}
+		who = append(who, text)
+	}
+	return fmt.Errorf("rank %d waited too long to connect with %s", m.cfg.Rank, strings.Join(who, "; "))
+}
+
+// dialPeer opens all connections to one peer.
+func (m *mesh) dialPeer(ctx context.Context, p int) error {
+	for i := range m.cfg.Connections {
+		conn, _, err := m.dial(ctx, p, i)
+		if err != nil {
+			return fmt.Errorf("rank %d cannot connect with %s: %w", m.cfg.Rank, name(p, m.cfg.Addrs[p]), err)
+		}
+		m.reserve(p, i)
+		m.fill(p, i, conn)
+	}
+	return nil
+}
+
+// dial opens one connection, trying again while that may help: the peer may not be
+// listening yet.
+func (m *mesh) dial(ctx context.Context, p, index int) (net.Conn, string, error) {
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		conn, invitation, err := m.dialOnce(ctx, p, index)
+		if err == nil {
+			return conn, invitation, nil
+		}
+		var r *Refusal
+		if errors.As(err, &r) && r.Final {
+			return nil, "", fmt.Errorf("it refused: %w", err)
+		}
+		m.mu.Lock()
+		m.mu.why[p] = err
+		m.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, "", context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (m *mesh) dialOnce(ctx context.Context, p, index int) (net.Conn, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+	defer cancel()
+	conn, err := m.cfg.Dial(ctx, m.cfg.Addrs[p])
+	if err != nil {
+		return nil, "", err
+	}
+	// The handshake ends with ctx, however far it has come.
+	unwatch := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	invitation, err := m.id.greet(conn, p, index, false)
+	if !unwatch() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, "", err
+	}
+	return conn, invitation, nil
+}
+
+// admit takes in a connection from a peer of higher rank.
+func (m *mesh) admit(g *guest) error {
+	if !m.reserve(g.rank, g.index) {
+		return &Refusal{Reason: fmt.Sprintf("rank %d is connected already", g.rank)}
+	}
+	err := g.letIn("")
+	if err != nil {
+		g.conn.Close()
+		g.conn = nil
+	}
+	m.fill(g.rank, g.index, g.conn)
+	return err
+}
+
+// reserve keeps a seat while its handshake ends.
+func (m *mesh) reserve(p, index int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := &m.mu.peers[p][index]
+	if m.mu.over || s.taken {
+		return false
+	}
+	s.taken = true
+	return true
+}
+
+// fill takes a reserved seat, or with nil gives it back.
+func (m *mesh) fill(p, index int, conn net.Conn) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.peers[p][index] = seat{taken: conn != nil, conn: conn}
+	if conn == nil {
+		return
+	}
+	if m.mu.over {
+		conn.Close() // too late: joining has failed
+		return
+	}
+	if m.mu.missing--; m.mu.missing == 0 {
+		close(m.complete)
+	}
+}

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Pending is a message on its way.
+type Pending struct {
+	done  chan struct{}
+	ended atomic.Bool
+	err   error
+
+	// For the error of who waits for what.
+	node *node
+	what string
+	peer int
+	key  Key
+	kind Kind
+}
+
+// Done is closed when the message has left (its buffer is free) or has arrived, or failed.
+func (p *Pending) Done() <-chan struct{} { return p.done }
+
+// Err is the failure of a Pending that is done.
+func (p *Pending) Err() error { return p.err }
+
+// isDone is Done without waiting.
+func (p *Pending) isDone() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait returns when the message has left or arrived. No wait is for ever: where
+// ctx has no deadline the endpoint's timeout holds. The buffer of a wait that
+// timed out still belongs to the wire, until the endpoint is closed.
+func (p *Pending) Wait(ctx context.Context) error {
+	if p.isDone() || p.node.spin(p) {
+		return p.err
+	}
+	start := time.Now()
+	var late <-chan time.Time
+	if _, ok := ctx.Deadline(); !ok {
+		timer := time.NewTimer(p.node.opt.Timeout)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-late:
+	case <-ctx.Done():
+		if cause := context.Cause(ctx); cause != context.DeadlineExceeded {
+			return cause
+		}
+	}
+	return &Timeout{Rank: p.node.rank, Peer: p.peer, PeerAddr: p.node.addr(p.peer), What: p.what, Key: p.key, Kind: p.kind, Waited: time.Since(start)}
+}
+
+// finish ends the wait. Only the first call counts.
+func (p *Pending) finish(err error) {
+	if p.ended.CompareAndSwap(false, true) {
+		p.err = err
+		close(p.done)
+	}
+}

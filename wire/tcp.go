@@ -1,0 +1,296 @@
+package wire
+
+import (
+	"errors"
+	"hash/crc32"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// batchBytes is what one write takes from the queue: more costs an urgent
+	// message time, less costs system calls.
+	batchBytes  = 2 * chunkSize
+	batchFrames = 64
+)
+
+// tcpPeer carries messages to one peer over several connections. Each has a
+// goroutine that takes chunks from the one queue, so that large messages are
+// striped over all of them, and one that reads straight into the buffers of those
+// who asked.
+type tcpPeer struct {
+	node  *node
+	peer  int
+	queue *sendQueue
+	conns []*tcpConn
+	ended chan struct{}
+	// drain is called when the peer has said goodbye on all connections, before
+	// what was expected of it fails.
+	drain func()
+
+	goodbyes atomic.Int32
+	running  atomic.Int32 // goroutines
+}
+
+// tcpConn is one of the connections.
+type tcpConn struct {
+	*tcpPeer
+	conn   net.Conn
+	in     reader
+	sides  atomic.Int32  // the writer and the reader, while they run
+	cutoff chan struct{} // closed when fail has interrupted the reader
+	parted bool          // the peer has said goodbye here
+
+	mu struct {
+		sync.Mutex
+		writing error // what the writer died of
+	}
+
+	heads  [batchFrames * headerSize]byte
+	chunks []chunk
+	vec    net.Buffers
+}
+
+func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
+	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}}
+	for _, c := range conns {
+		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{})})
+	}
+	return p
+}
+
+// start sets the goroutines going, when the node is complete.
+func (p *tcpPeer) start() {
+	p.running.Store(int32(2 * len(p.conns)))
+	for _, c := range p.conns {
+		c.in.conn = c.conn
+		c.sides.Store(2)
+		go c.write()
+		go c.read()
+	}
+}
+
+func (p *tcpPeer) carry(m *message) { p.queue.put(m) }
+
+func (p *tcpPeer) gone() <-chan struct{} { return p.ended }
+
+// fail interrupts both sides of every connection: the reader so that it lets go of
+// buffers, the writer so that it says why instead of what was queued.
+func (p *tcpPeer) fail(cause error) {
+	p.queue.end(broken, cause)
+	now := time.Now()
+	for _, c := range p.conns {
+		c.conn.SetWriteDeadline(now.Add(p.node.opt.Linger))
+		c.conn.SetReadDeadline(now)
+		close(c.cutoff)
+	}
+}
+
+func (p *tcpPeer) part() {
+	p.queue.end(parting, ErrClosed)
+	for _, c := range p.conns {
+		c.conn.SetWriteDeadline(time.Now().Add(p.node.opt.Timeout))
+	}
+}
+
+// sideEnds closes the connection when both sides have ended, and the carrier when
+// all connections have.
+func (c *tcpConn) sideEnds() {
+	if c.sides.Add(-1) == 0 {
+		c.conn.Close()
+	}
+	if c.running.Add(-1) == 0 {
+		close(c.ended)
+	}
+}
+
+// write sends what is queued, and in the end a goodbye or the cause.
+func (c *tcpConn) write() {
+	defer c.sideEnds()
+	for c.takeBatch() {
+		err := c.writeBatch()
+		c.queue.Lock()
+		for i := range c.chunks {
+			c.queue.written(&c.chunks[i], err)
+		}
+		c.queue.Unlock()
+		if err != nil {
+			c.writeFailed(err)
+			return
+		}
+	}
+	c.writeEnding()
+}
+
+// takeBatch waits for something to send. It is false when the queue has ended.
+func (c *tcpConn) takeBatch() bool {
+	q := c.queue
+	q.Lock()
+	defer q.Unlock()
+	for len(q.heap) == 0 {
+		if q.state != open {
+			return false
+		}
+		q.wake.Wait()
+	}
+	clear(c.chunks)
+	c.chunks = c.chunks[:0]
+	for bytes := 0; len(q.heap) > 0 && bytes < batchBytes && len(c.chunks) < batchFrames; {
+		piece := q.take(chunkSize)
+		bytes += len(piece.bytes) + headerSize
+		c.chunks = append(c.chunks, piece)
+	}
+	return true
+}
+
+// writeBatch sends the chunks taken in one system call.
+func (c *tcpConn) writeBatch() error {
+	vec := c.vec[:0]
+	for i := range c.chunks {
+		piece := &c.chunks[i]
+		h := piece.header()
+		h.sum = crc32.Checksum(piece.bytes, castagnoli)
+		head := c.heads[i*headerSize:][:headerSize]
+		h.put(head)
+		vec = append(vec, head)
+		if len(piece.bytes) > 0 {
+			vec = append(vec, piece.bytes)
+		}
+	}
+	c.vec = vec
+	c.node.ledger.addOverhead(len(c.chunks) * headerSize)
+	_, err := vec.WriteTo(c.conn)
+	return err
+}
+
+// writeFailed leaves it to the reader to say what happened, because the peer may
+// have told the cause before its end of the connection closed. But not for long.
+func (c *tcpConn) writeFailed(err error) {
+	c.mu.Lock()
+	c.mu.writing = err
+	c.mu.Unlock()
+	c.conn.SetReadDeadline(time.Now().Add(c.node.opt.Linger))
+}
+
+// writeEnding says the last word, and that it was the last.
+func (c *tcpConn) writeEnding() {
+	h := header{frame: frameGoodbye, from: c.node.rank, to: c.peer}
+	var text string
+	if err := c.node.Err(); err != nil && err != ErrClosed {
+		f := root(c.node.rank, err)
+		h.frame, h.key.Step, text = frameFailure, uint32(f.Rank), words(f.Cause)
+		h.length, h.chunk, h.sum = int64(len(text)), len(text), crc32.Checksum([]byte(text), castagnoli)
+	}
+	var head [headerSize]byte
+	h.put(head[:])
+	c.conn.Write(append(head[:], text...)) // whoever does not hear it sees the connection end
+	if half, ok := c.conn.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+	if h.frame == frameGoodbye {
+		c.conn.SetReadDeadline(time.Now().Add(c.node.opt.Linger))
+	}
+}
+
+// read takes in frames until the connection ends.
+func (c *tcpConn) read() {
+	defer c.sideEnds()
+	err := c.readFrames()
+	if c.parted {
+		return // whatever came after the goodbye
+	}
+	c.node.Fail(c.node.lost(c.peer, c.cause(err)))
+	if c.node.Err() == ErrClosed {
+		return // we said goodbye and waited long enough
+	}
+	// Closing with bytes unread would destroy the cause on its way to the peer.
+	<-c.cutoff
+	c.conn.SetReadDeadline(time.Now().Add(c.node.opt.Linger))
+	io.Copy(io.Discard, c.conn)
+}
+
+// cause makes the end of a connection readable.
+func (c *tcpConn) cause(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.mu.writing != nil:
+		return c.mu.writing
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return errVanished
+	}
+	return err
+}
+
+func (c *tcpConn) readFrames() error {
+	var h header
+	for {
+		head, err := c.in.take(headerSize)
+		if err != nil {
+			return err
+		}
+		if err := h.parse(head); err != nil {
+			return err
+		}
+		if h.from != c.peer || h.to != c.node.rank {
+			return ErrFrame
+		}
+		switch h.frame {
+		case frameMessage:
+			err = c.readMessage(&h)
+		case frameGoodbye:
+			c.goodbye()
+		case frameFailure:
+			err = c.readFailure(&h)
+		case frameAlive:
+			err = c.in.skip(h.chunk)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readMessage reads a chunk to its place.
+func (c *tcpConn) readMessage(h *header) error {
+	into, err := c.node.box.place(h, true, nil)
+	if err != nil {
+		c.node.Fail(err)
+		return c.in.skip(h.chunk) // to see what else the peer has to say
+	}
+	err = c.in.read(into)
+	if err == nil {
+		err = h.check(into)
+	}
+	c.node.box.release(h, err)
+	return err
+}
+
+func (c *tcpConn) readFailure(h *header) error {
+	text, err := c.in.take(h.chunk)
+	if err != nil {
+		return err
+	}
+	if err := h.check(text); err != nil {
+		return err
+	}
+	c.node.Fail(&Failure{Rank: int(h.key.Step), Cause: told(text)})
+	return nil
+}
+
+// goodbye ends the carrier when it was said on every connection: messages may
+// still be on their way on the others.
+func (c *tcpConn) goodbye() {
+	c.parted = true
+	if int(c.goodbyes.Add(1)) < len(c.conns) {
+		return
+	}
+	c.drain()
+	gone := c.node.lost(c.peer, errGone)
+	c.node.box.endPeer(c.peer, gone)
+	c.queue.end(broken, gone)
+}

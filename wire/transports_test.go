@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// transport is one to be put through the tests that all must pass.
+type transport struct {
+	name string
+	open func(t testing.TB, n int, opt Options) []Endpoint
+	// streams: messages take time, so that one may overtake another, and a peer may
+	// die with one half-way.
+	streams bool
+}
+
+var transports = []transport{
+	{name: "inprocess", open: func(t testing.TB, n int, opt Options) []Endpoint { return NewGroup(n, opt) }},
+	{name: "tcp", open: openTCP, streams: true},
+}
+
+func openTCP(t testing.TB, n int, opt Options) []Endpoint {
+	return joinAll(t, n, func(c *Config) { c.Options, c.NoSharedMemory = opt, true })
+}
+
+// configs of n ranks on this host, each with a listener.
+func configs(t testing.TB, n int) []Config {
+	t.Helper()
+	cfgs := make([]Config, n)
+	addrs, hosts := make([]string, n), make([]string, n)
+	job := make([]byte, 8)
+	rand.Read(job)
+	for r := range cfgs {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs[r], hosts[r] = l.Addr().String(), "this host"
+		cfgs[r] = Config{Rank: r, Size: n, Job: hex.EncodeToString(job), Addrs: addrs, HostIDs: hosts, Listener: l, Token: []byte("secret")}
+	}
+	return cfgs
+}
+
+// joinAll joins n ranks of this process, as if they were on their own.
+func joinAll(t testing.TB, n int, change func(*Config)) []Endpoint {
+	t.Helper()
+	cfgs := configs(t, n)
+	out, errs := make([]Endpoint, n), make([]error, n)
+	var wg sync.WaitGroup
+	for r := range cfgs {
+		change(&cfgs[r])
+		wg.Go(func() { out[r], errs[r] = Join(context.Background(), cfgs[r]) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// forEach runs a test over every transport, and sees that it leaves nothing behind.
+func forEach(t *testing.T, test func(t *testing.T, tr transport)) {
+	for _, tr := range transports {
+		t.Run("transport="+tr.name, func(t *testing.T) {
+			noLeaks(t)
+			test(t, tr)
+		})
+	}
+}
+
+// group opens n endpoints, which are closed when the test ends.
+func (tr transport) group(t *testing.T, n int, opt Options) []Endpoint {
+	t.Helper()
+	eps := tr.open(t, n, opt)
+	t.Cleanup(func() { closeAll(eps) })
+	return eps
+}
+
+func closeAll(eps []Endpoint) {
+	var wg sync.WaitGroup
+	for _, e := range eps {
+		wg.Go(func() { e.Close() })
+	}
+	wg.Wait()
+}
+
+// noLeaks fails the test if, in the end, it has more goroutines of ours, more
+// descriptors or more shared memory than before.
+func noLeaks(t *testing.T) {
+	t.Helper()
+	before := held()
+	t.Cleanup(func() {
+		// A goroutine that has told everybody that it ends may still be ending.
+		for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+			after := held()
+			if after.goroutines <= before.goroutines && after.descriptors <= before.descriptors && after.mapped <= before.mapped {
+				return
+			}
+			if time.Now().After(end) {
+				t.Errorf("left behind: %+v, before: %+v\n%s", after, before, stacks())
+				return
+			}
+		}
+	})
+}
+
+type holding struct{ goroutines, descriptors, mapped int }
+
+func held() (h holding) {
+	for _, g := range strings.Split(stacks(), "\n\n") {
+		if strings.Contains(g, "starling/wire.(") {
+			h.goroutines++
+		}
+	}
+	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
+		h.descriptors = len(fds)
+	}
+	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
+		h.mapped = strings.Count(string(maps), "memfd:") + strings.Count(string(maps), "/dev/shm/")
+	}
+	return h
+}
+
+func stacks() string {
+	buf := make([]byte, 1<<20)
+	return string(buf[:runtime.Stack(buf, true)])
+}
