@@ -48,6 +48,10 @@ type Memory interface {
 	Upload32(dst Matrix, host []float32)
 	Download32(host []float32, m Matrix)
 
+	// Bytes are the numbers of a matrix without gaps, as they go over a wire:
+	// the memory it lives in, where that is the host's.
+	Bytes(m Matrix) []byte
+
 	// Indices is a list of row numbers on the device.
 	Indices(host []uint32) Index
 	// SparseMatrix is a CSR matrix on the device. value may be nil (all ones). The slices

@@ -123,6 +123,17 @@ func cast[T any](raw []byte, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n)
 }
 
+// bytes is the memory of a matrix without gaps.
+func (m Matrix) bytes() []byte {
+	if !m.contiguous() {
+		panic(fmt.Sprintf("tensor: the bytes of a %v with gaps between its rows", m))
+	}
+	if m.Rows*m.Cols == 0 {
+		return []byte{}
+	}
+	return unsafe.Slice((*byte)(m.base()), m.Bytes())
+}
+
 // Index is a list of vertex or row numbers on a device.
 type Index struct{ v []uint32 }
 

@@ -47,6 +47,9 @@ func communities(t testing.TB, n int, sparse bool) *graph.Dataset {
 	if sparse {
 		d.Features = sparsened(f)
 	}
+	d.Meta.Nodes, d.Meta.Edges, d.Meta.Symmetric = int64(n), g.Edges(), true
+	d.Meta.Features = &graph.FeatureMeta{Kind: d.Features.Kind(), Dim: width}
+	d.Meta.Task, d.Meta.Classes = graph.SingleLabel, classes
 	for v := range uint32(n) {
 		switch {
 		case v%4 == 0:

@@ -1,0 +1,177 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"starling/coflow"
+	"starling/graph"
+	"starling/nn"
+	"starling/partition"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// slowPeers adds up by sending everything to rank 0 and back: the obvious way.
+type slowPeers struct {
+	end  wire.Endpoint
+	dev  tensor.Device
+	step uint32
+}
+
+func (p *slowPeers) AddUp(_ int, v []float64) error {
+	key := func() wire.Key { p.step++; return wire.Key{Step: p.step, Coflow: coflow.ID{Layer: -1}} }
+	up, down := key(), key()
+	buf := make([]byte, 8*len(v))
+	move := func(p *wire.Pending) error { return p.Wait(context.Background()) }
+	if p.end.Rank() > 0 {
+		put(buf, v)
+		if err := move(p.end.Send(0, up, wire.Control, buf)); err != nil {
+			return err
+		}
+		if err := move(p.end.Recv(0, down, wire.Control, buf)); err != nil {
+			return err
+		}
+		get(v, buf)
+		return nil
+	}
+	other := make([]float64, len(v))
+	for q := 1; q < p.end.Size(); q++ {
+		if err := move(p.end.Recv(q, up, wire.Control, buf)); err != nil {
+			return err
+		}
+		get(other, buf)
+		for i := range v {
+			v[i] += other[i]
+		}
+	}
+	put(buf, v)
+	for q := 1; q < p.end.Size(); q++ {
+		if err := move(p.end.Send(q, down, wire.Control, buf)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func put(b []byte, v []float64) {
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
+	}
+}
+
+func get(v []float64, b []byte) {
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+	}
+}
+
+func (p *slowPeers) Gradients(epoch int, params []*nn.Param) error {
+	for _, q := range params {
+		v := make([]float64, q.Grad.Rows*q.Grad.Cols)
+		p.dev.Download(v, q.Grad)
+		if err := p.AddUp(epoch, v); err != nil {
+			return err
+		}
+		p.dev.Upload(q.Grad, v)
+	}
+	return nil
+}
+
+// cut writes a partition of d by the named method and opens its parts.
+func cut(t *testing.T, d *graph.Dataset, method string, parts int) []*partition.Part {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "parts")
+	p := &partition.Problem{Graph: d.Graph, Parts: parts, Seed: 1, Splits: d.Splits}
+	of, err := partition.By(context.Background(), method, p)
+	if err != nil {
+		t.Fatalf("%s into %d: %v", method, parts, err)
+	}
+	q := partition.Measure(d.Graph, of, parts, nil, d.Graph.Symmetric(), 0)
+	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Method: method}); err != nil {
+		t.Fatal(err)
+	}
+	var out []*partition.Part
+	for k := range parts {
+		part, err := partition.OpenPart(dir, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { part.Close() })
+		out = append(out, part)
+	}
+	return out
+}
+
+// trainParts trains on several workers in this process.
+func trainParts(t *testing.T, parts []*partition.Part, device func() tensor.Device, o Options) []*Result {
+	t.Helper()
+	ends := wire.NewGroup(len(parts), wire.DefaultOptions())
+	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
+	var wg sync.WaitGroup
+	for k := range parts {
+		wg.Go(func() {
+			dev := device()
+			defer dev.Close()
+			results[k], errs[k] = Worker(context.Background(), dev, parts[k], ends[k], &slowPeers{end: ends[k], dev: dev}, o, nil)
+		})
+	}
+	wg.Wait()
+	for k, err := range errs {
+		if err != nil {
+			t.Fatalf("worker %d: %v", k, err)
+		}
+	}
+	for _, e := range ends {
+		e.Close()
+	}
+	return results
+}
+
+func sameCurve(t *testing.T, what string, got, want []float64, tol float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d epochs, want %d", what, len(got), len(want))
+	}
+	for e := range want {
+		if !(math.Abs(got[e]-want[e]) <= tol*math.Abs(want[e])) {
+			t.Fatalf("%s: %.12g in epoch %d, one worker has %.12g", what, got[e], e, want[e])
+		}
+	}
+}
+
+// TestHaloIsExact: every model, with dropout, on several workers and partitions
+// follows one worker's loss: to 1e-9 in float64, to 1e-4 in float32.
+func TestHaloIsExact(t *testing.T) {
+	for _, model := range nn.Models {
+		for _, sparse := range []bool{false, true} {
+			d := communities(t, 120, sparse)
+			o := options(model)
+			o.Epochs, o.EvalEvery = 6, 2
+			if o.Model.Layers > 2 {
+				o.Model.Layers = 4
+			}
+			if model == "gcn" {
+				o.Model.Norm = "batch"
+			}
+			want := mustTrain(t, tensor.NewRef(), d, o)
+			for _, w := range []int{1, 2, 3, 5} {
+				method := []string{"random", "hash", "chunk", "fennel"}[w%4]
+				parts := cut(t, d, method, w)
+				label := fmt.Sprintf("%s sparse=%v on %d workers cut by %s", model, sparse, w, method)
+				for _, r := range trainParts(t, parts, func() tensor.Device { return tensor.NewRef() }, o) {
+					sameCurve(t, label, r.Loss, want.Loss, 1e-9)
+					sameCurve(t, label+", validation", r.Val, want.Val, 1e-9)
+				}
+				for _, r := range trainParts(t, parts, func() tensor.Device { return tensor.NewCPU(1) }, o) {
+					sameCurve(t, label+", float32", r.Loss, want.Loss, 1e-4)
+				}
+			}
+		}
+	}
+}
