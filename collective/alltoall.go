@@ -1,0 +1,31 @@
+package collective
+
+// allToAll moves buffer q, for each rank q, to the peer q, and fills buffer n+q
+// with what q has for this rank. Sizes may all differ; the two ends of a pair must
+// agree. Empty ones do not travel. Everything is posted at once; each rank begins
+// with its successor, so that not all send to rank 0 first.
+func (p *program) allToAll(sends, recvs []int) {
+	for d := 1; d < p.n; d++ {
+		from := p.mod(p.rank - d)
+		p.recv(from, span{int32(p.n + from), 0, recvs[from]})
+	}
+	for d := 1; d < p.n; d++ {
+		to := p.mod(p.rank + d)
+		p.send(to, span{int32(to), 0, sends[to]})
+	}
+	p.move(span{int32(p.n + p.rank), 0, recvs[p.rank]}, span{int32(p.rank), 0, sends[p.rank]})
+}
+
+// PlanAllToAll is the traffic of a rank that has so many bytes for each, and gets
+// so many from each.
+func PlanAllToAll(rank int, sends, recvs []int) (plan Plan) {
+	for q := range sends {
+		if q == rank {
+			continue
+		}
+		plan.Sent.add(min(sends[q], 1), sends[q])
+		plan.Received.add(min(recvs[q], 1), recvs[q])
+		plan.Peers += min(sends[q]+recvs[q], 1)
+	}
+	return plan
+}

@@ -1,0 +1,182 @@
+package collective
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// runs is how many random clusters TestAlwaysFinish makes, from the environment
+// variable STARLING_RUNS; a seed that failed is run alone with STARLING_SEED.
+func runs(t *testing.T, name string, usual uint64) uint64 {
+	s := os.Getenv(name)
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatalf("%s is %q, expected a number", name, s)
+	}
+	return n
+}
+
+// TestAlwaysFinish: several collectives at once, under any order of delivery, end
+// with the right result.
+func TestAlwaysFinish(t *testing.T) {
+	t.Parallel()
+	first, count := uint64(0), runs(t, "STARLING_RUNS", 2000)
+	if os.Getenv("STARLING_SEED") != "" {
+		first, count = runs(t, "STARLING_SEED", 0), 1
+	}
+	for seed := first; seed < first+count; seed++ {
+		if err := randomCluster(seed); err != nil {
+			t.Fatalf("%v\nrun it again with STARLING_SEED=%d", err, seed)
+		}
+	}
+}
+
+func randomCluster(seed uint64) error {
+	f := newFakeNet(seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	n := 1 + rng.IntN(9)
+	if rng.IntN(10) == 0 {
+		n = 1 + rng.IntN(33)
+	}
+	cases := make([]*fakeCase, 1+rng.IntN(3))
+	for i := range cases {
+		cases[i] = drawCase(rng, n)
+		for _, m := range cases[i].machines() {
+			f.add(i, m)
+		}
+	}
+	if err := f.run(); err != nil {
+		return fmt.Errorf("seed %d, %s: %w", seed, names(cases), err)
+	}
+	for _, c := range cases {
+		if err := c.check(); err != nil {
+			return fmt.Errorf("seed %d, %s, among %s: %w", seed, c.name, names(cases), err)
+		}
+	}
+	return nil
+}
+
+func names(cases []*fakeCase) (out []string) {
+	for _, c := range cases {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+// eachCase gives every collective, algorithm and interesting size on n ranks.
+func eachCase(n int, do func(*fakeCase)) {
+	rng := rand.New(rand.NewPCG(uint64(n), 2))
+	do(barrierCase(n))
+	for _, size := range []int{0, 1, 100, 1000, chainFrom + 5} {
+		do(broadcastCase(rng, n, rng.IntN(n), size))
+		do(gatherCase(rng, n, drawSizes(rng, n, size)))
+		do(allToAllCase(rng, n, size))
+	}
+	for _, count := range []int{0, 1, n - 1, n, n + 1, 1000, 80_000} {
+		for _, alg := range reducers {
+			do(reduceCase[float32](rng, n, count, alg))
+			do(reduceCase[float64](rng, n, count, alg))
+			do(scatterCase[float32](rng, n, drawSizes(rng, n, count), alg))
+		}
+	}
+}
+
+// TestPlans: what machines send and receive is what the formulas say.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 17; n++ {
+		eachCase(n, func(c *fakeCase) {
+			f := newFakeNet(1)
+			for _, m := range c.machines() {
+				f.add(0, m)
+			}
+			if err := f.run(); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			if err := c.check(); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			for r := range n {
+				if got, want := f.counted(r, n), c.plan(r); got != want {
+					t.Fatalf("%s, rank %d: counted %+v, planned %+v", c.name, r, got, want)
+				}
+			}
+		})
+	}
+}
+
+// counted is what the net has seen of a rank.
+func (f *fakeNet) counted(rank, n int) (p Plan) {
+	for q := range n {
+		out, in := f.sent[[2]int{rank, q}], f.sent[[2]int{q, rank}]
+		p.Sent.add(out.Messages, int(out.Bytes))
+		p.Received.add(in.Messages, int(in.Bytes))
+		if out.Messages+in.Messages > 0 {
+			p.Peers++
+		}
+	}
+	return p
+}
+
+// TestSentByPeer: plans by peer add up to plans by rank.
+func TestSentByPeer(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		for r := range n {
+			for _, alg := range reducers {
+				var sum Traffic
+				for _, s := range AllReduceSent(alg, r, n, 100_000, 4) {
+					sum.add(s.Messages, int(s.Bytes))
+				}
+				if want := PlanAllReduce(alg, r, n, 100_000, 4).Sent; sum != want {
+					t.Errorf("%v, rank %d of %d: %+v by peer, %+v by rank", alg, r, n, sum, want)
+				}
+			}
+		}
+	}
+}
+
+// TestBarrierHolds: nobody is done while somebody has not begun.
+func TestBarrierHolds(t *testing.T) {
+	for n := 2; n <= 17; n++ {
+		for late := range n {
+			f := newFakeNet(uint64(n))
+			f.eager = true
+			for r, m := range barrierCase(n).machines() {
+				f.add(0, m)
+				f.jobs[r].blocked = r == late
+				f.jobs[r].waits = none
+			}
+			if err := f.run(); err == nil {
+				t.Fatalf("n=%d: all ended without rank %d", n, late)
+			}
+			for _, j := range f.jobs {
+				if j.ended {
+					t.Fatalf("n=%d: rank %d is done before rank %d has begun", n, j.rank, late)
+				}
+			}
+		}
+	}
+}
+
+// TestHugeSegments: the messages between two ranks of a call can be numbered,
+// however much it moves.
+func TestHugeSegments(t *testing.T) {
+	for _, n := range []int{2, 3, 128, 4096} {
+		for _, bytes := range []int{1, pieceBytes, 1 << 30, 1 << 40} {
+			k := pieces(bytes, n)
+			if 2*n*k > maxMessages {
+				t.Errorf("%d pieces of %d bytes, %d ranks", k, bytes, n)
+			}
+			all := span{hi: bytes}
+			if last := piece(all, k-1, n); last.hi != bytes || last.len() <= 0 {
+				t.Errorf("%d bytes among %d end with the piece %+v", bytes, n, last)
+			}
+		}
+	}
+}
