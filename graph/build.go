@@ -112,7 +112,7 @@ func (b *builder) count() error {
 	b.next = make([][]uint32, blocks)
 	return parallelErr(blocks, 1, func(lo, hi int64) error {
 		for k := lo; k < hi; k++ {
-			deg := make([]uint32, b.n)
+			deg := newArray[uint32](int64(b.n))
 			b.next[k] = deg
 			if err := b.eachChunk(k, blocks, func(at int64, src, dst []uint32, _ []float32) error {
 				return b.countChunk(deg, at, src, dst)
@@ -157,9 +157,9 @@ func (b *builder) place() {
 		}
 		indptr[v+1] = at
 	}
-	b.g.Indptr, b.g.Indices = indptr, make([]uint32, at)
+	b.g.Indptr, b.g.Indices = indptr, newArray[uint32](at)
 	if b.weighted {
-		b.g.Weights = make([]float32, at)
+		b.g.Weights = newArray[float32](at)
 	}
 	blocks := int64(len(b.next))
 	var wg sync.WaitGroup

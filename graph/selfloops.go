@@ -37,9 +37,9 @@ func (g *CSR) rebuild(keep func(v, u uint32) bool, loops bool) *CSR {
 	for v := range n {
 		out.Indptr[v+1] += out.Indptr[v]
 	}
-	out.Indices = make([]uint32, out.Indptr[n])
+	out.Indices = newArray[uint32](out.Indptr[n])
 	if g.Weights != nil {
-		out.Weights = make([]float32, out.Indptr[n])
+		out.Weights = newArray[float32](out.Indptr[n])
 	}
 	Parallel(n, grain, func(lo, hi int64) {
 		for v := lo; v < hi; v++ {

