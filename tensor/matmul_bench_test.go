@@ -66,17 +66,13 @@ func BenchmarkMatMul(b *testing.B) {
 					defer c.Close()
 					dst, x, y := s.operands(c, t)
 					var rate, fma []float64
-					for i := range b.N + 1 {
-						our := seconds(func() { c.MatMul(dst, x, y, s.op) })
-						loop := fmaRate(c)
-						if i > 0 { // the first touches the memory
-							rate = append(rate, s.flops()/our/1e9)
-							fma = append(fma, s.flops()/our/loop)
-						}
+					for range b.N + 1 { // the first touches the memory
+						rate = append(rate, s.flops()/seconds(func() { c.MatMul(dst, x, y, s.op) }))
+						fma = append(fma, fmaRate(c))
 					}
 					b.ReportMetric(0, "ns/op")
-					b.ReportMetric(median(rate), "GFLOP/s")
-					b.ReportMetric(median(fma), "of-FMA")
+					b.ReportMetric(slices.Max(rate)/1e9, "GFLOP/s")
+					b.ReportMetric(slices.Max(rate)/slices.Max(fma), "of-FMA")
 				})
 			}
 		}
@@ -106,7 +102,7 @@ func BenchmarkColumnSum(b *testing.B) {
 
 // fmaRate is the rate of a plain FMA loop on all threads of the device.
 func fmaRate(c *CPU) float64 {
-	const steps, chunks = 20_000, 32
+	const steps, chunks = 20_000, 128
 	var flops [chunks]int
 	t := seconds(func() {
 		c.run(chunks, func(chunk, _ int) { flops[chunk] = simd.FMALoop(c.level, steps) })
@@ -118,9 +114,4 @@ func seconds(f func()) float64 {
 	start := time.Now()
 	f()
 	return time.Since(start).Seconds()
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }
