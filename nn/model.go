@@ -228,7 +228,7 @@ func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
 // dropInput applies dropout to the features, if asked for.
 func (m *Model) dropInput(p *Pass, x Input) Input {
 	d := p.dropout(0, drawInput, m.Config.Dropout)
-	if !m.Config.InputDropout || d.P == 0 {
+	if !m.dropsInput() || d.P == 0 {
 		return x
 	}
 	if x.Sparse == nil {

@@ -48,14 +48,44 @@ func (c *sumConv) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix
 func (c *sumConv) in() int       { return c.w.Value.Rows }
 func (c *sumConv) outWidth() int { return c.w.Value.Cols }
 
-// sumsFirst reports whether rows are aggregated before they are transformed.
-func (c *sumConv) sumsFirst() bool {
-	return c.x.Sparse == nil && (c.constant || c.eps != nil || c.in() <= c.outWidth())
+// order decides how the layer is computed for an input that is sparse or dense,
+// and whose sum the aggregator keeps or not: whether rows are aggregated before
+// they are transformed, and whether the backward pass uses A·x.
+func (c *sumConv) order(sparse, constant bool) (sumsFirst, keepsSum bool) {
+	sumsFirst = !sparse && (constant || c.eps != nil || c.in() <= c.outWidth())
+	return sumsFirst, sumsFirst && (constant || c.eps != nil || c.in() < c.outWidth())
 }
 
-// keepsSum reports whether the backward pass uses A·x.
+func (c *sumConv) sumsFirst() bool {
+	first, _ := c.order(c.x.Sparse != nil, c.constant)
+	return first
+}
+
 func (c *sumConv) keepsSum() bool {
-	return c.sumsFirst() && (c.constant || c.eps != nil || c.in() < c.outWidth())
+	_, keeps := c.order(c.x.Sparse != nil, c.constant)
+	return keeps
+}
+
+func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
+	t := Traffic{Layer: c.layer}
+	constant = constant && !sparse && c.eps == nil
+	first, keeps := c.order(sparse, constant)
+	switch {
+	case constant:
+		t.Once = c.in()
+		return t
+	case first:
+		t.Forward.Rows = c.in()
+	default:
+		t.Forward.Rows = c.outWidth()
+	}
+	switch {
+	case !keeps:
+		t.Backward.Rows = c.outWidth()
+	case wantDX:
+		t.Backward.Rows = c.in()
+	}
+	return t
 }
 
 func (c *sumConv) Begin(p *Pass, x Input) {

@@ -2,86 +2,19 @@ package train
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"sync"
 	"testing"
 
-	"starling/coflow"
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
 )
-
-// slowPeers adds up by sending everything to rank 0 and back: the obvious way.
-type slowPeers struct {
-	end  wire.Endpoint
-	dev  tensor.Device
-	step uint32
-}
-
-func (p *slowPeers) AddUp(_ int, v []float64) error {
-	key := func() wire.Key { p.step++; return wire.Key{Step: p.step, Coflow: coflow.ID{Layer: -1}} }
-	up, down := key(), key()
-	buf := make([]byte, 8*len(v))
-	move := func(p *wire.Pending) error { return p.Wait(context.Background()) }
-	if p.end.Rank() > 0 {
-		put(buf, v)
-		if err := move(p.end.Send(0, up, wire.Control, buf)); err != nil {
-			return err
-		}
-		if err := move(p.end.Recv(0, down, wire.Control, buf)); err != nil {
-			return err
-		}
-		get(v, buf)
-		return nil
-	}
-	other := make([]float64, len(v))
-	for q := 1; q < p.end.Size(); q++ {
-		if err := move(p.end.Recv(q, up, wire.Control, buf)); err != nil {
-			return err
-		}
-		get(other, buf)
-		for i := range v {
-			v[i] += other[i]
-		}
-	}
-	put(buf, v)
-	for q := 1; q < p.end.Size(); q++ {
-		if err := move(p.end.Send(q, down, wire.Control, buf)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func put(b []byte, v []float64) {
-	for i, x := range v {
-		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(x))
-	}
-}
-
-func get(v []float64, b []byte) {
-	for i := range v {
-		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-	}
-}
-
-func (p *slowPeers) Gradients(epoch int, params []*nn.Param) error {
-	for _, q := range params {
-		v := make([]float64, q.Grad.Rows*q.Grad.Cols)
-		p.dev.Download(v, q.Grad)
-		if err := p.AddUp(epoch, v); err != nil {
-			return err
-		}
-		p.dev.Upload(q.Grad, v)
-	}
-	return nil
-}
 
 // cut writes a partition of d by the named method and opens its parts.
 func cut(t *testing.T, d *graph.Dataset, method string, parts int) []*partition.Part {
@@ -113,12 +46,15 @@ func trainParts(t *testing.T, parts []*partition.Part, device func() tensor.Devi
 	t.Helper()
 	ends := wire.NewGroup(len(parts), wire.DefaultOptions())
 	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
+	counted := make([]map[Sent]int64, len(parts))
 	var wg sync.WaitGroup
 	for k := range parts {
 		wg.Go(func() {
 			dev := device()
 			defer dev.Close()
-			results[k], errs[k] = Worker(context.Background(), dev, parts[k], ends[k], &slowPeers{end: ends[k], dev: dev}, o, nil)
+			ctx := context.Background()
+			results[k], errs[k] = Worker(ctx, dev, parts[k], ends[k], NewGroup(ctx, ends[k], dev), o, nil)
+			counted[k] = Counted(ends[k].Ledger())
 		})
 	}
 	wg.Wait()
@@ -127,7 +63,14 @@ func trainParts(t *testing.T, parts []*partition.Part, device func() tensor.Devi
 			t.Fatalf("worker %d: %v", k, err)
 		}
 	}
-	for _, e := range ends {
+	for k, e := range ends {
+		dev := device()
+		plan := PlanHalo(parts[k], e, dev, nn.New(dev, o.Model, o.Seed), o, 6)
+		want := plan.Total(o.Epochs, len(results[k].Measured), o.Epochs)
+		if !maps.Equal(counted[k], want) {
+			t.Errorf("worker %d planned to send %v, sent %v", k, want, counted[k])
+		}
+		dev.Close()
 		e.Close()
 	}
 	return results

@@ -1,0 +1,58 @@
+package nn
+
+// Traffic is what one layer sends between workers for every row that a vertex's
+// neighbours elsewhere need. Strategies plan with it before the first epoch.
+type Traffic struct {
+	Layer int
+	// Forward and Backward are for every training pass; measuring passes go forward only.
+	Forward, Backward Width
+	// Once is the width of constant features that are sent a single time.
+	Once int
+}
+
+// Width is numbers a row: Rows in the type of activations, Scores in the device's.
+type Width struct{ Rows, Scores int }
+
+// Traffic lists the model's message-passing layers. sparse says that the features
+// are; constant that the sum over them is kept (and there is no dropout on them).
+func (m *Model) Traffic(sparse, constant bool) (out []Traffic) {
+	for i, mod := range m.modules {
+		if t, ok := moduleTraffic(mod, sparse && i == 0, constant && i == 0 && !m.dropsInput(), i > 0); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// moduleTraffic is that of the convolution in a module, if there is one.
+func moduleTraffic(mod Module, sparse, constant, wantDX bool) (Traffic, bool) {
+	switch c := mod.(type) {
+	case *sumConv:
+		return c.traffic(sparse, constant, wantDX), true
+	case *gin:
+		return c.sum.traffic(sparse, constant, wantDX), true
+	case *gat:
+		w := Width{Rows: c.w.Value.Cols, Scores: c.heads}
+		return Traffic{Layer: c.layer, Forward: w, Backward: w}, true
+	case *residual:
+		return moduleTraffic(c.conv, false, false, true)
+	}
+	return Traffic{}, false
+}
+
+// NormSums lists the batch norms' widths: each adds up two rows of sums of that
+// many float64 forwards, in training, and two more backwards.
+func (m *Model) NormSums() (widths []int) {
+	for _, mod := range m.modules {
+		if r, ok := mod.(*residual); ok {
+			mod = r.norm
+		}
+		if n, ok := mod.(*batchNorm); ok {
+			widths = append(widths, n.gamma.Value.Cols)
+		}
+	}
+	return widths
+}
+
+// dropsInput reports whether training passes draw dropout on the features.
+func (m *Model) dropsInput() bool { return m.Config.InputDropout && m.Config.Dropout > 0 }
