@@ -18,6 +18,9 @@ type fakeNet struct {
 	letters map[fakeKey]*fakeLetter
 	open    []*fakeLetter // those that are not done on both ends
 	sent    map[[2]int]Traffic
+
+	ready   []*fakeJob    // those that can go on, at the moment
+	movable []*fakeLetter // likewise
 }
 
 // fakeJob is the machine of one rank in one collective.
@@ -58,31 +61,41 @@ func (f *fakeNet) add(call int, m *machine) {
 // run until all have ended. An error is a deadlock, or a mistake of a program.
 func (f *fakeNet) run() error {
 	for {
-		var ready []*fakeJob
-		left := 0
-		for _, j := range f.jobs {
-			if !j.ended {
-				left++
-			}
-			if !j.ended && !j.blocked {
-				ready = append(ready, j)
-			}
-		}
+		left := f.look()
 		if left == 0 && len(f.open) == 0 {
 			return nil
 		}
-		movable := f.movable()
-		if len(ready)+len(movable) == 0 {
+		if len(f.ready)+len(f.movable) == 0 {
 			return fmt.Errorf("deadlock: %d machines wait, %d messages have one end only", left, len(f.open))
 		}
-		if i := f.rng.IntN(len(ready) + len(movable)); i < len(ready) {
-			if err := f.step(ready[i]); err != nil {
+		if i := f.rng.IntN(len(f.ready) + len(f.movable)); i < len(f.ready) {
+			if err := f.step(f.ready[i]); err != nil {
 				return err
 			}
-		} else if err := f.move(movable[i-len(ready)]); err != nil {
+		} else if err := f.move(f.movable[i-len(f.ready)]); err != nil {
 			return err
 		}
 	}
+}
+
+// look finds what can go on: machines that do not wait; letters into the wire, if
+// it is eager, or to who asked. It counts the machines that have not ended.
+func (f *fakeNet) look() (left int) {
+	f.ready, f.movable = f.ready[:0], f.movable[:0]
+	for _, j := range f.jobs {
+		if !j.ended {
+			left++
+		}
+		if !j.ended && !j.blocked {
+			f.ready = append(f.ready, j)
+		}
+	}
+	for _, l := range f.open {
+		if (l.from != nil && l.held == nil && f.eager) || (l.to != nil && (l.from != nil || l.held != nil)) {
+			f.movable = append(f.movable, l)
+		}
+	}
+	return left
 }
 
 // step lets a machine take one action.
@@ -115,10 +128,12 @@ func (f *fakeNet) step(j *fakeJob) error {
 
 // spoil writes bytes that no sum survives (all ones is a NaN).
 func spoil(b []byte) {
-	for i := range b {
-		b[i] = 0xff
+	for len(b) > 0 {
+		b = b[copy(b, spoilt):]
 	}
 }
+
+var spoilt = bytes.Repeat([]byte{0xff}, 4096)
 
 func (f *fakeNet) letter(k fakeKey) *fakeLetter {
 	l := f.letters[k]
@@ -128,16 +143,6 @@ func (f *fakeNet) letter(k fakeKey) *fakeLetter {
 		f.open = append(f.open, l)
 	}
 	return l
-}
-
-// movable letters can go on: into the wire if it is eager, or to who asked.
-func (f *fakeNet) movable() (out []*fakeLetter) {
-	for _, l := range f.open {
-		if (l.from != nil && l.held == nil && f.eager) || (l.to != nil && (l.from != nil || l.held != nil)) {
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // move takes a letter a step further: off the sender, or to the receiver.
