@@ -37,7 +37,7 @@ func (p *program) gatherAround(sizes []int) {
 	before, after := p.mod(p.rank-1), p.mod(p.rank+1)
 	for back := 1; back < p.n; back++ {
 		for k := range count(back) {
-			p.list = append(p.list, p.recv(before, block(back, k)))
+			p.in = append(p.in, p.recv(before, block(back, k)))
 		}
 	}
 	for k := range count(0) {
@@ -46,7 +46,7 @@ func (p *program) gatherAround(sizes []int) {
 	i := 0
 	for back := 1; back < p.n-1; back++ {
 		for k := range count(back) {
-			p.wait(p.list[i])
+			p.wait(p.in[i])
 			i++
 			p.send(after, block(back, k))
 		}

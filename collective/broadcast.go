@@ -25,12 +25,12 @@ func (p *program) chain(root, bytes int) {
 	place := p.mod(p.rank - root)
 	if place > 0 {
 		for k := range pieces(bytes, p.n) {
-			p.list = append(p.list, p.recv(p.mod(p.rank-1), piece(all, k, p.n)))
+			p.in = append(p.in, p.recv(p.mod(p.rank-1), piece(all, k, p.n)))
 		}
 	}
 	for k := range pieces(bytes, p.n) {
 		if place > 0 {
-			p.wait(p.list[k])
+			p.wait(p.in[k])
 		}
 		if place < p.n-1 {
 			p.send(p.mod(p.rank+1), piece(all, k, p.n))

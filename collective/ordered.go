@@ -8,60 +8,73 @@ package collective
 // of the ring, in two rounds instead of 2(n-1), with more peers. Pieces leave as
 // soon as they are summed.
 func (p *program) direct() {
-	p.orderedReduce(true)
-	for d := 1; d < p.n; d++ {
-		r := p.mod(p.rank - d)
-		at := p.sendOf(r)
-		for k := range p.pieces(r) {
-			p.wait(p.list[at+k])
-			p.recv(r, p.piece(r, k))
+	p.postReduce()
+	most := pieces(p.longest(), p.n)
+	for k := range most {
+		p.postGather(k)
+		if k < p.pieces(p.rank) {
+			p.sumPiece(k)
+			for d := 1; d < p.n; d++ {
+				p.send(p.mod(p.rank+d), p.piece(p.rank, k))
+			}
 		}
 	}
 }
 
-// sendOf is where in the list the sends of segment r begin, after orderedReduce.
-func (p *program) sendOf(r int) (at int) {
-	for d := 1; d < p.mod(r-p.rank); d++ {
-		at += p.pieces(p.mod(p.rank + d))
+// orderedReduce leaves the sum of segment r on rank r.
+func (p *program) orderedReduce() {
+	p.postReduce()
+	for k := range p.pieces(p.rank) {
+		p.sumPiece(k)
 	}
-	return at
 }
 
-// orderedReduce leaves the sum of segment r on rank r. With gather, its pieces
-// also leave for all others as soon as they are done.
-func (p *program) orderedReduce(gather bool) {
-	mine := p.segment(p.rank).len()
-	count := p.pieces(p.rank)
-	first := p.reserve((p.n - 1) * slotBytes(mine))
-	// Slots, and messages in p.other, are in the order of ranks without our own.
+// postReduce asks for the segment of this rank from all others, and sends them
+// theirs. Messages in p.in, and slots in scratch memory, are in the order of ranks
+// without our own; those in p.out begin with the next rank.
+func (p *program) postReduce() {
+	p.reserve((p.n - 1) * slotBytes(p.segment(p.rank).len()))
 	for q := range p.n {
-		if q == p.rank {
-			continue
-		}
-		for k := range count {
-			p.other = append(p.other, p.recv(q, p.slot(first+p.line(q)*slotBytes(mine), p.rank, k)))
+		for k := range p.pieces(p.rank) {
+			if q != p.rank {
+				p.in = append(p.in, p.recv(q, p.part(q, k)))
+			}
 		}
 	}
 	for d := 1; d < p.n; d++ {
 		r := p.mod(p.rank + d)
 		for k := range p.pieces(r) {
-			p.list = append(p.list, p.send(r, p.piece(r, k)))
+			p.out = append(p.out, p.send(r, p.piece(r, k)))
 		}
 	}
-	for k := range count {
-		p.sumPiece(k, count, first, slotBytes(mine))
-		for d := 1; gather && d < p.n; d++ {
-			p.send(p.mod(p.rank+d), p.piece(p.rank, k))
+}
+
+// postGather asks for the sum of the k-th piece of every other segment, in its
+// place, as soon as what was there has left. It comes before our own sums, so that
+// those of a rank that is faster do not come before they are asked for.
+func (p *program) postGather(k int) {
+	at := 0
+	for d := 1; d < p.n; d++ {
+		r := p.mod(p.rank + d)
+		if k < p.pieces(r) {
+			p.wait(p.out[at+k])
+			p.recv(r, p.piece(r, k))
 		}
+		at += p.pieces(r)
 	}
+}
+
+// part is where the k-th piece of our segment lies that rank q sent.
+func (p *program) part(q, k int) span {
+	return p.slot(p.line(q)*slotBytes(p.segment(p.rank).len()), p.rank, k)
 }
 
 // sumPiece adds what the ranks sent of a piece. Those before us are added up in
 // the slot of rank 0; x+y and y+x have the same bits, so that sum can be added to
 // ours where ours lies.
-func (p *program) sumPiece(k, count, first, slot int) {
+func (p *program) sumPiece(k int) {
 	own := p.piece(p.rank, k)
-	sum := p.slot(first, p.rank, k)
+	sum := p.part(0, k)
 	for q := range p.n {
 		if q == p.rank {
 			if q > 0 {
@@ -69,14 +82,12 @@ func (p *program) sumPiece(k, count, first, slot int) {
 			}
 			continue
 		}
-		line := p.line(q)
-		p.wait(p.other[line*count+k])
-		part := p.slot(first+line*slot, p.rank, k)
+		p.wait(p.in[p.line(q)*p.pieces(p.rank)+k])
 		switch {
 		case q > p.rank:
-			p.add(own, part)
+			p.add(own, p.part(q, k))
 		case q > 0:
-			p.add(sum, part)
+			p.add(sum, p.part(q, k))
 		}
 	}
 }
@@ -102,19 +113,19 @@ func (p *program) whole() {
 	}
 	for q := range p.n {
 		if q != p.rank {
-			p.other = append(p.other, p.recv(q, at(q)))
+			p.in = append(p.in, p.recv(q, at(q)))
 		}
 	}
 	for d := 1; d < p.n; d++ {
-		p.list = append(p.list, p.send(p.mod(p.rank+d), all))
+		p.out = append(p.out, p.send(p.mod(p.rank+d), all))
 	}
 	for q := range p.n {
 		if q != p.rank {
-			p.wait(p.other[p.line(q)])
+			p.wait(p.in[p.line(q)])
 		}
 		switch {
 		case q == p.rank:
-			for _, out := range p.list {
+			for _, out := range p.out {
 				p.wait(out)
 			}
 			if q > 0 {

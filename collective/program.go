@@ -47,7 +47,8 @@ type program struct {
 	need    int   // bytes of scratch
 
 	sent, received []uint32 // messages so far, by peer
-	list, other    []int32  // lists of messages, for algorithms to use
+	out, in, back  []int32  // lists of messages, for algorithms to use
+	left           []span   // what the messages in out hold, likewise
 	cuts           []int    // bounds of segments, likewise
 }
 
@@ -57,7 +58,8 @@ func (p *program) reset(rank, n int) {
 	p.code, p.ops, p.need = p.code[:0], 0, 0
 	p.sent = zeroed(p.sent, n)
 	p.received = zeroed(p.received, n)
-	p.list, p.other, p.cuts = p.list[:0], p.other[:0], p.cuts[:0]
+	p.out, p.in, p.back = p.out[:0], p.in[:0], p.back[:0]
+	p.left, p.cuts = p.left[:0], p.cuts[:0]
 }
 
 func zeroed(s []uint32, n int) []uint32 {

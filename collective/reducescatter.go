@@ -9,7 +9,7 @@ func (p *program) reduceScatter(alg Algorithm, counts []int, width int) {
 	if ringScatters(alg) {
 		p.ringReduce(false)
 	} else {
-		p.orderedReduce(false)
+		p.orderedReduce()
 	}
 }
 

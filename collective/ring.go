@@ -9,7 +9,8 @@ package collective
 // that adding and travelling overlap.
 
 // ringReduce leaves the sum of segment r on rank r. With gather, its pieces also
-// leave for the next rank as soon as they are done.
+// leave for the next rank as soon as they are done, and the sums of others are
+// asked for as early as can be.
 func (p *program) ringReduce(gather bool) {
 	if p.n == 1 {
 		return
@@ -17,37 +18,39 @@ func (p *program) ringReduce(gather bool) {
 	room := p.longest()
 	slots := [2]int{p.reserve(room), p.reserve(room)}
 	before, after := p.mod(p.rank-1), p.mod(p.rank+1)
-
-	// post asks for a round's pieces, into one of two slots.
-	post := func(round int) {
-		r := p.mod(p.rank - 2 - round)
-		for k := range p.pieces(r) {
-			p.other = append(p.other, p.recv(before, p.slot(slots[round%2], r, k)))
-		}
-	}
-	post(0)
-	if p.n > 2 {
-		post(1)
-	}
+	p.askAround(0, slots[0])
+	p.askAround(1, slots[1])
 	for k := range p.pieces(before) {
-		p.list = append(p.list, p.send(after, p.piece(before, k)))
+		p.passOn(p.piece(before, k))
 	}
 	i := 0
 	for round := range p.n - 1 {
 		r := p.mod(p.rank - 2 - round)
 		for k := range p.pieces(r) {
-			p.wait(p.other[i])
+			p.wait(p.in[i])
 			i++
 			p.add(p.piece(r, k), p.slot(slots[round%2], r, k))
 			if r != p.rank {
-				p.list = append(p.list, p.send(after, p.piece(r, k)))
+				p.passOn(p.piece(r, k))
 			} else if gather {
 				p.send(after, p.piece(r, k))
 			}
+			if gather && round+2 >= p.n-1 {
+				p.askSums(i)
+			}
 		}
-		if round+2 < p.n-1 {
-			post(round + 2)
-		}
+		p.askAround(round+2, slots[round%2])
+	}
+}
+
+// askAround asks for the pieces of a round, if there is one, into a slot.
+func (p *program) askAround(round, slot int) {
+	if round >= p.n-1 {
+		return
+	}
+	r := p.mod(p.rank - 2 - round)
+	for k := range p.pieces(r) {
+		p.in = append(p.in, p.recv(p.mod(p.rank-1), p.slot(slot, r, k)))
 	}
 }
 
@@ -58,28 +61,32 @@ func (p *program) slot(at, r, k int) span {
 	return span{scratch, at + s.lo, at + s.hi}
 }
 
-// ringGather passes the sums on, after ringReduce with gather. A segment that was
-// sent is received in its place, as soon as it has left; both happen in the same
-// order.
-func (p *program) ringGather() {
-	before, after := p.mod(p.rank-1), p.mod(p.rank+1)
-	p.other = p.other[:0]
-	i := 0
-	for back := 1; back < p.n; back++ {
-		r := p.mod(p.rank - back)
-		for k := range p.pieces(r) {
-			p.wait(p.list[i])
-			i++
-			p.other = append(p.other, p.recv(before, p.piece(r, k)))
-		}
+// passOn sends a partial sum to the next rank.
+func (p *program) passOn(s span) {
+	p.out = append(p.out, p.send(p.mod(p.rank+1), s))
+	p.left = append(p.left, s)
+}
+
+// askSums asks for the sums of the first so many pieces that were passed on, each
+// in the place it was sent from, when it has left. Sums come in the order in which
+// pieces left.
+func (p *program) askSums(upTo int) {
+	for i := len(p.back); i < min(upTo, len(p.out)); i++ {
+		p.wait(p.out[i])
+		p.back = append(p.back, p.recv(p.mod(p.rank-1), p.left[i]))
 	}
-	i = 0
+}
+
+// ringGather passes the sums on, after ringReduce with gather.
+func (p *program) ringGather() {
+	p.askSums(len(p.out))
+	i := 0
 	for back := 1; back < p.n-1; back++ {
 		r := p.mod(p.rank - back)
 		for k := range p.pieces(r) {
-			p.wait(p.other[i])
+			p.wait(p.back[i])
 			i++
-			p.send(after, p.piece(r, k))
+			p.send(p.mod(p.rank+1), p.piece(r, k))
 		}
 	}
 }

@@ -33,15 +33,21 @@ func adder[T Number]() func(dst, src []byte) {
 
 var level = simd.Best()
 
-// addFloat32 leaves the loop to the kernels: 1·x + 1·y rounds once, as x + y does.
+// addFloat32 leaves the loop to the kernels, where they have instructions for it:
+// 1·x + 1·y rounds once, as x + y does.
 func addFloat32(dst, src []byte) {
+	if level == simd.Generic {
+		addNumbers(numbers[float32](dst), numbers[float32](src))
+		return
+	}
 	d, s := simd.Block{Data: unsafe.Pointer(unsafe.SliceData(dst))}, simd.Block{Data: unsafe.Pointer(unsafe.SliceData(src))}
 	m := simd.Map{Dst: d, Src: d, Other: s, Rows: 1, Cols: len(dst) / 4, Alpha: 1, Beta: 1, Combine: true}
 	m.Run(level)
 }
 
-func addFloat64(dst, src []byte) {
-	d, s := numbers[float64](dst), numbers[float64](src)
+func addFloat64(dst, src []byte) { addNumbers(numbers[float64](dst), numbers[float64](src)) }
+
+func addNumbers[T Number](d, s []T) {
 	s = s[:len(d)]
 	for i := range d {
 		d[i] += s[i]

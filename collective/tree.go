@@ -13,10 +13,10 @@ func (p *program) tree() {
 	first := p.reserve(children(p.rank, p.n) * slot)
 	at := func(i int) span { return span{scratch, first + i*slot, first + i*slot + all.len()} }
 	for i := range children(p.rank, p.n) {
-		p.list = append(p.list, p.recv(p.rank+1<<i, at(i)))
+		p.in = append(p.in, p.recv(p.rank+1<<i, at(i)))
 	}
-	for i, in := range p.list {
-		p.wait(in)
+	for i, op := range p.in {
+		p.wait(op)
 		p.add(all, at(i))
 	}
 	if p.rank > 0 {
