@@ -117,7 +117,11 @@ func (m *Model) stack(b *builder, prefix string, make makeLayer) {
 		if m.Config.Norm != "none" && !last {
 			o = output{layer: l}
 		}
-		m.append(b, make(b, in, width, last, o))
+		mod := make(b, in, width, last, o)
+		if c, ok := mod.(*sumConv); ok {
+			c.reuse = !last // the logits' gradient is the caller's
+		}
+		m.append(b, mod)
 		if !last {
 			b.prefix = fmt.Sprintf("norms.%d.", l)
 			m.append(b, newNorm(b, m.Config.Norm, "", width, after))
@@ -216,7 +220,9 @@ func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
 		dx := m.modules[i].Backward(p, dy, i > 0)
 		end()
 		if i < len(m.modules)-1 {
-			p.Dev.Free(dy)
+			if !tensor.Same(dx, dy) {
+				p.Dev.Free(dy)
+			}
 			p.Dev.Free(m.kept[i])
 		}
 		dy = dx

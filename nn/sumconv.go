@@ -28,6 +28,7 @@ type sumConv struct {
 	reduce Reduction
 	w, r   *Param // r may be nil
 	eps    *Param // GIN's, or nil: then reduce.Self is 1 + eps
+	reuse  bool   // dx may take the place of dy, which nobody needs after
 
 	x        Input
 	constant bool // sum is the aggregator's, for constant features
@@ -165,7 +166,10 @@ func (c *sumConv) free(p *Pass, m *tensor.Matrix) {
 func (c *sumConv) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	_, src := p.Agg.Rows(c.layer)
 	c.g, c.wantDX = dy, wantDX
-	if wantDX {
+	switch {
+	case wantDX && c.canReuse(src):
+		c.out = dy
+	case wantDX:
 		c.out = p.Dev.Scratch(p.rowType(), src, c.in())
 	}
 	switch {
@@ -174,6 +178,12 @@ func (c *sumConv) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	case wantDX || c.eps != nil:
 		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in())
 	}
+}
+
+// canReuse reports whether dy is free when dx is computed, and of its shape: that
+// saves the widest matrix at the widest moment of the backward pass.
+func (c *sumConv) canReuse(src int) bool {
+	return c.reuse && c.r == nil && !c.keepsSum() && c.in() == c.outWidth() && c.g.Rows == src
 }
 
 func (c *sumConv) FinishGrad(p *Pass) {

@@ -123,6 +123,11 @@ func cast[T any](raw []byte, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n)
 }
 
+// Same reports whether two matrices begin at the same number.
+func Same(a, b Matrix) bool {
+	return a.Rows*a.Cols > 0 && b.Rows*b.Cols > 0 && a.base() == b.base()
+}
+
 // bytes is the memory of a matrix without gaps.
 func (m Matrix) bytes() []byte {
 	if !m.contiguous() {
