@@ -32,6 +32,10 @@ func (c *CPU) Aggregate(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 	}
 }
 
+// streamBytes is the size from which on a result will not be in cache when it is
+// next read.
+const streamBytes = 32 << 20
+
 func (c *CPU) aggregatePanel(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 	w := sharesOf(adj, dst.Cols)
 	defer w.done()
@@ -56,7 +60,7 @@ func (c *CPU) aggregatePanel(dst Matrix, adj *Sparse, src Matrix, op Aggregate) 
 				a.Self = 0 // the first part has it
 			}
 		} else {
-			a.Dst, a.Add = dst.Slice(x.lo, x.hi).strided(), op.Add
+			a.Dst, a.Add, a.Stream = dst.Slice(x.lo, x.hi).strided(), op.Add, dst.Bytes() >= streamBytes
 			if rowScale != nil {
 				a.RowScale = rowScale[x.lo:]
 			}

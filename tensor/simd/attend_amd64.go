@@ -233,11 +233,7 @@ func attendFast(level Level, a *Attention) bool {
 // at is the address of column c of row r and the bytes between rows.
 func (s *Strided) at(r, c int) (p unsafe.Pointer, stride int) {
 	p, stride = s.start()
-	size := 4
-	if s.B16 != nil {
-		size = 2
-	}
-	return unsafe.Add(p, r*stride+c*size), stride
+	return unsafe.Add(p, r*stride+c*s.size()), stride
 }
 
 // sum512 sums rows r to r+n with weights, in panels of columns.

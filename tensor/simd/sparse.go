@@ -8,14 +8,12 @@ type Strided struct {
 	Stride int
 }
 
-// from is s without its first rows.
-func (s Strided) from(row int) Strided {
+// size is the number of bytes of a number.
+func (s *Strided) size() int {
 	if s.B16 != nil {
-		s.B16 = s.B16[row*s.Stride:]
-	} else {
-		s.F32 = s.F32[row*s.Stride:]
+		return 2
 	}
-	return s
+	return 4
 }
 
 // addTo adds w times n numbers of row i, from column c on, to acc.
@@ -103,8 +101,8 @@ type RowSums struct {
 	Self     float32
 	First    int
 	Add      bool
+	Stream   bool      // Dst is so large that its rows may go past the caches, which saves fetching them first
 	Acc      []float32 // scratch, MaxCols long
-	Prefetch int       // how many entries ahead to ask for source rows; 0: not at all
 }
 
 // MaxCols is the widest row one call sums: what a core's first-level cache

@@ -28,11 +28,13 @@ type sumArgs struct {
 	acc                  *float32
 	prefetch             int // bytes of index
 	last                 *uint32
+	end                  *uint32 // room for the assembly
 }
 
 const (
-	modeAdd  = 1
-	modeBF16 = 2
+	modeAdd    = 1
+	modeBF16   = 2
+	modeStream = 4
 )
 
 var one = float32(1)
@@ -75,8 +77,11 @@ func aggregateFast(level Level, a *RowSums) bool {
 	if a.Dst.B16 != nil {
 		s.mode |= modeBF16
 	}
+	if a.Stream && !a.Add && (uintptr(s.dst)|uintptr(s.dstStride)|uintptr(a.Cols*a.Dst.size()))&63 == 0 && a.Dst.size() == a.Src.size() {
+		s.mode |= modeStream
+	}
 	if from, to := a.Ptr[0], a.Ptr[a.Rows]; from < to {
-		s.prefetch, s.last = 4*a.Prefetch, &a.Index[to-1]
+		s.prefetch, s.last = aheadOf(a.Src), &a.Index[to-1]
 		if a.Value != nil {
 			s.value, s.valueStep = &a.Value[from], 4
 		}

@@ -152,8 +152,11 @@ done1:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert1
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream1
+	TESTQ        R9, R9
+	JNZ          convert1
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, K1, (CX)
 
@@ -162,8 +165,14 @@ written1:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row1
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream1:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	JMP      written1
 
 convert1:
 	MOVQ    144(DI), AX
@@ -272,8 +281,11 @@ done2:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert2
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream2
+	TESTQ        R9, R9
+	JNZ          convert2
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -284,8 +296,16 @@ written2:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row2
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream2:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	JMP      written2
 
 convert2:
 	MOVQ    144(DI), AX
@@ -399,8 +419,11 @@ done3:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert3
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream3
+	TESTQ        R9, R9
+	JNZ          convert3
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -413,8 +436,18 @@ written3:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row3
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream3:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	JMP      written3
 
 convert3:
 	MOVQ    144(DI), AX
@@ -533,8 +566,11 @@ done4:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert4
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream4
+	TESTQ        R9, R9
+	JNZ          convert4
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -549,8 +585,20 @@ written4:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row4
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream4:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	JMP      written4
 
 convert4:
 	MOVQ    144(DI), AX
@@ -674,8 +722,11 @@ done5:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert5
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream5
+	TESTQ        R9, R9
+	JNZ          convert5
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -692,8 +743,22 @@ written5:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row5
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream5:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	JMP      written5
 
 convert5:
 	MOVQ    144(DI), AX
@@ -822,8 +887,11 @@ done6:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert6
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream6
+	TESTQ        R9, R9
+	JNZ          convert6
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -842,8 +910,24 @@ written6:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row6
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream6:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	JMP      written6
 
 convert6:
 	MOVQ    144(DI), AX
@@ -977,8 +1061,11 @@ done7:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert7
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream7
+	TESTQ        R9, R9
+	JNZ          convert7
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -999,8 +1086,26 @@ written7:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row7
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream7:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	JMP      written7
 
 convert7:
 	MOVQ    144(DI), AX
@@ -1139,8 +1244,11 @@ done8:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert8
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream8
+	TESTQ        R9, R9
+	JNZ          convert8
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1163,8 +1271,28 @@ written8:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row8
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream8:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	JMP      written8
 
 convert8:
 	MOVQ    144(DI), AX
@@ -1308,8 +1436,11 @@ done9:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert9
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream9
+	TESTQ        R9, R9
+	JNZ          convert9
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1334,8 +1465,30 @@ written9:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row9
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream9:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	JMP      written9
 
 convert9:
 	MOVQ    144(DI), AX
@@ -1484,8 +1637,11 @@ done10:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert10
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream10
+	TESTQ        R9, R9
+	JNZ          convert10
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1512,8 +1668,32 @@ written10:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row10
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream10:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	JMP      written10
 
 convert10:
 	MOVQ    144(DI), AX
@@ -1667,8 +1847,11 @@ done11:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert11
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream11
+	TESTQ        R9, R9
+	JNZ          convert11
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1697,8 +1880,34 @@ written11:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row11
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream11:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+	JMP      written11
 
 convert11:
 	MOVQ    144(DI), AX
@@ -1857,8 +2066,11 @@ done12:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert12
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream12
+	TESTQ        R9, R9
+	JNZ          convert12
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1889,8 +2101,36 @@ written12:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row12
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream12:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+	VMULPS   Z11, Z22, Z11
+	VMOVNTPS Z11, 704(CX)
+	JMP      written12
 
 convert12:
 	MOVQ    144(DI), AX
@@ -2054,8 +2294,11 @@ done13:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert13
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream13
+	TESTQ        R9, R9
+	JNZ          convert13
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2088,8 +2331,38 @@ written13:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row13
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream13:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+	VMULPS   Z11, Z22, Z11
+	VMOVNTPS Z11, 704(CX)
+	VMULPS   Z12, Z22, Z12
+	VMOVNTPS Z12, 768(CX)
+	JMP      written13
 
 convert13:
 	MOVQ    144(DI), AX
@@ -2258,8 +2531,11 @@ done14:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert14
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream14
+	TESTQ        R9, R9
+	JNZ          convert14
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2294,8 +2570,40 @@ written14:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row14
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream14:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+	VMULPS   Z11, Z22, Z11
+	VMOVNTPS Z11, 704(CX)
+	VMULPS   Z12, Z22, Z12
+	VMOVNTPS Z12, 768(CX)
+	VMULPS   Z13, Z22, Z13
+	VMOVNTPS Z13, 832(CX)
+	JMP      written14
 
 convert14:
 	MOVQ    144(DI), AX
@@ -2469,8 +2777,11 @@ done15:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert15
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream15
+	TESTQ        R9, R9
+	JNZ          convert15
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2507,8 +2818,42 @@ written15:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row15
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream15:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+	VMULPS   Z11, Z22, Z11
+	VMOVNTPS Z11, 704(CX)
+	VMULPS   Z12, Z22, Z12
+	VMOVNTPS Z12, 768(CX)
+	VMULPS   Z13, Z22, Z13
+	VMOVNTPS Z13, 832(CX)
+	VMULPS   Z14, Z22, Z14
+	VMOVNTPS Z14, 896(CX)
+	JMP      written15
 
 convert15:
 	MOVQ    144(DI), AX
@@ -2687,8 +3032,11 @@ done16:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x00
-	JNE          convert16
+	MOVQ         136(DI), R9
+	CMPQ         R9, $0x04
+	JE           stream16
+	TESTQ        R9, R9
+	JNZ          convert16
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2727,8 +3075,44 @@ written16:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row16
+	SFENCE
 	VZEROUPPER
 	RET
+
+stream16:
+	VMULPS   Z0, Z22, Z0
+	VMOVNTPS Z0, (CX)
+	VMULPS   Z1, Z22, Z1
+	VMOVNTPS Z1, 64(CX)
+	VMULPS   Z2, Z22, Z2
+	VMOVNTPS Z2, 128(CX)
+	VMULPS   Z3, Z22, Z3
+	VMOVNTPS Z3, 192(CX)
+	VMULPS   Z4, Z22, Z4
+	VMOVNTPS Z4, 256(CX)
+	VMULPS   Z5, Z22, Z5
+	VMOVNTPS Z5, 320(CX)
+	VMULPS   Z6, Z22, Z6
+	VMOVNTPS Z6, 384(CX)
+	VMULPS   Z7, Z22, Z7
+	VMOVNTPS Z7, 448(CX)
+	VMULPS   Z8, Z22, Z8
+	VMOVNTPS Z8, 512(CX)
+	VMULPS   Z9, Z22, Z9
+	VMOVNTPS Z9, 576(CX)
+	VMULPS   Z10, Z22, Z10
+	VMOVNTPS Z10, 640(CX)
+	VMULPS   Z11, Z22, Z11
+	VMOVNTPS Z11, 704(CX)
+	VMULPS   Z12, Z22, Z12
+	VMOVNTPS Z12, 768(CX)
+	VMULPS   Z13, Z22, Z13
+	VMOVNTPS Z13, 832(CX)
+	VMULPS   Z14, Z22, Z14
+	VMOVNTPS Z14, 896(CX)
+	VMULPS   Z15, Z22, Z15
+	VMOVNTPS Z15, 960(CX)
+	JMP      written16
 
 convert16:
 	MOVQ    144(DI), AX
@@ -2811,6 +3195,8 @@ wideclear:
 	ADDQ         $0x40, R9
 	DECQ         BP
 	JNZ          wideclear
+	MOVQ         R10, 168(DI)
+	MOVQ         CX, (DI)
 	MOVL         120(DI), R9
 	TESTL        R9, R9
 	JZ           wideentries
@@ -2842,6 +3228,8 @@ wideself:
 	VMOVUPS     Z3, 192(R9)
 	ADDQ        $0x00000100, AX
 	ADDQ        $0x00000100, R14
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000100, R9
 	JMP         wideself
 
@@ -2856,6 +3244,8 @@ wideselfone:
 	VMOVUPS     Z0, (R9)
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, R14
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, R9
 	JMP         wideselfone
 
@@ -2867,9 +3257,21 @@ wideselflast:
 wideentries:
 widenext:
 	LEAQ         4(R8), R9
-	CMPQ         R9, R10
+	CMPQ         R9, 168(DI)
 	JA           widedone
 	JE           wideodd
+	LEAQ         8(R8), R10
+	CMPQ         R10, 160(DI)
+	CMOVQHI      160(DI), R10
+	MOVL         (R10), R10
+	IMULQ        BX, R10
+	ADDQ         SI, R10
+	LEAQ         12(R8), CX
+	CMPQ         CX, 160(DI)
+	CMOVQHI      160(DI), CX
+	MOVL         (CX), CX
+	IMULQ        BX, CX
+	ADDQ         SI, CX
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -2896,24 +3298,34 @@ widenext:
 widepair:
 	SUBQ        $0x04, BP
 	JLE         widepairtail
+	PREFETCHT0  (R10)
+	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VFMADD231PS (R14), Z24, Z0
 	VFMADD231PS (AX), Z16, Z0
 	VMOVUPS     Z0, (R9)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  64(CX)
 	VMOVUPS     64(R9), Z1
 	VFMADD231PS 64(R14), Z24, Z1
 	VFMADD231PS 64(AX), Z16, Z1
 	VMOVUPS     Z1, 64(R9)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  128(CX)
 	VMOVUPS     128(R9), Z2
 	VFMADD231PS 128(R14), Z24, Z2
 	VFMADD231PS 128(AX), Z16, Z2
 	VMOVUPS     Z2, 128(R9)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  192(CX)
 	VMOVUPS     192(R9), Z3
 	VFMADD231PS 192(R14), Z24, Z3
 	VFMADD231PS 192(AX), Z16, Z3
 	VMOVUPS     Z3, 192(R9)
 	ADDQ        $0x00000100, AX
 	ADDQ        $0x00000100, R14
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000100, R9
 	JMP         widepair
 
@@ -2923,16 +3335,22 @@ widepairtail:
 widepairone:
 	DECQ        BP
 	JZ          widepairlast
+	PREFETCHT0  (R10)
+	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VFMADD231PS (R14), Z24, Z0
 	VFMADD231PS (AX), Z16, Z0
 	VMOVUPS     Z0, (R9)
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, R14
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, R9
 	JMP         widepairone
 
 widepairlast:
+	PREFETCHT0  (R10)
+	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VFMADD231PS (R14), Z24, K1, Z0
 	VFMADD231PS (AX), Z16, K1, Z0
@@ -2969,6 +3387,8 @@ wideadd:
 	VMOVUPS     Z3, 192(R9)
 	ADDQ        $0x00000100, AX
 	ADDQ        $0x00000100, R14
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000100, R9
 	JMP         wideadd
 
@@ -2983,6 +3403,8 @@ wideaddone:
 	VMOVUPS     Z0, (R9)
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, R14
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, R9
 	JMP         wideaddone
 
@@ -2992,6 +3414,7 @@ wideaddlast:
 	VMOVUPS     Z0, (R9)
 
 widedone:
+	MOVQ         (DI), CX
 	MOVQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
@@ -3047,6 +3470,7 @@ widefinishstep:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   wide
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3157,8 +3581,11 @@ done1:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert1
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert1
+	TESTQ        $0x00000001, R9
+	JNZ          convert1
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -3179,13 +3606,20 @@ done1:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
+	CMPQ         R9, $0x06
+	JE           stream1
 	VMOVDQU16    Z0, K1, (CX)
+	JMP          written1
+
+stream1:
+	VMOVNTPS Z0, (CX)
 
 written1:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row1
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3336,8 +3770,11 @@ done2:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert2
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert2
+	TESTQ        $0x00000001, R9
+	JNZ          convert2
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -3358,7 +3795,6 @@ done2:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -3379,13 +3815,22 @@ done2:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
+	CMPQ         R9, $0x06
+	JE           stream2
+	VMOVUPS      Z0, (CX)
 	VMOVDQU16    Z2, K1, 64(CX)
+	JMP          written2
+
+stream2:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
 
 written2:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row2
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3549,8 +3994,11 @@ done3:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert3
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert3
+	TESTQ        $0x00000001, R9
+	JNZ          convert3
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -3571,7 +4019,6 @@ done3:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -3592,7 +4039,6 @@ done3:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
-	VMOVUPS      Z2, 64(CX)
 	VMULPS       Z4, Z22, Z4
 	VMULPS       Z5, Z22, Z5
 	VPSRLD       $0x10, Z4, Z17
@@ -3613,13 +4059,24 @@ done3:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z4
+	CMPQ         R9, $0x06
+	JE           stream3
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z2, 64(CX)
 	VMOVDQU16    Z4, K1, 128(CX)
+	JMP          written3
+
+stream3:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
 
 written3:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row3
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3796,8 +4253,11 @@ done4:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert4
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert4
+	TESTQ        $0x00000001, R9
+	JNZ          convert4
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -3818,7 +4278,6 @@ done4:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -3839,7 +4298,6 @@ done4:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
-	VMOVUPS      Z2, 64(CX)
 	VMULPS       Z4, Z22, Z4
 	VMULPS       Z5, Z22, Z5
 	VPSRLD       $0x10, Z4, Z17
@@ -3860,7 +4318,6 @@ done4:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z4
-	VMOVUPS      Z4, 128(CX)
 	VMULPS       Z6, Z22, Z6
 	VMULPS       Z7, Z22, Z7
 	VPSRLD       $0x10, Z6, Z17
@@ -3881,13 +4338,26 @@ done4:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z6
+	CMPQ         R9, $0x06
+	JE           stream4
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z2, 64(CX)
+	VMOVUPS      Z4, 128(CX)
 	VMOVDQU16    Z6, K1, 192(CX)
+	JMP          written4
+
+stream4:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
 
 written4:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row4
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4077,8 +4547,11 @@ done5:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert5
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert5
+	TESTQ        $0x00000001, R9
+	JNZ          convert5
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -4099,7 +4572,6 @@ done5:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -4120,7 +4592,6 @@ done5:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
-	VMOVUPS      Z2, 64(CX)
 	VMULPS       Z4, Z22, Z4
 	VMULPS       Z5, Z22, Z5
 	VPSRLD       $0x10, Z4, Z17
@@ -4141,7 +4612,6 @@ done5:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z4
-	VMOVUPS      Z4, 128(CX)
 	VMULPS       Z6, Z22, Z6
 	VMULPS       Z7, Z22, Z7
 	VPSRLD       $0x10, Z6, Z17
@@ -4162,7 +4632,6 @@ done5:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z6
-	VMOVUPS      Z6, 192(CX)
 	VMULPS       Z8, Z22, Z8
 	VMULPS       Z9, Z22, Z9
 	VPSRLD       $0x10, Z8, Z17
@@ -4183,13 +4652,28 @@ done5:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z8
+	CMPQ         R9, $0x06
+	JE           stream5
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z2, 64(CX)
+	VMOVUPS      Z4, 128(CX)
+	VMOVUPS      Z6, 192(CX)
 	VMOVDQU16    Z8, K1, 256(CX)
+	JMP          written5
+
+stream5:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
 
 written5:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row5
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4392,8 +4876,11 @@ done6:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert6
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert6
+	TESTQ        $0x00000001, R9
+	JNZ          convert6
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -4414,7 +4901,6 @@ done6:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -4435,7 +4921,6 @@ done6:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
-	VMOVUPS      Z2, 64(CX)
 	VMULPS       Z4, Z22, Z4
 	VMULPS       Z5, Z22, Z5
 	VPSRLD       $0x10, Z4, Z17
@@ -4456,7 +4941,6 @@ done6:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z4
-	VMOVUPS      Z4, 128(CX)
 	VMULPS       Z6, Z22, Z6
 	VMULPS       Z7, Z22, Z7
 	VPSRLD       $0x10, Z6, Z17
@@ -4477,7 +4961,6 @@ done6:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z6
-	VMOVUPS      Z6, 192(CX)
 	VMULPS       Z8, Z22, Z8
 	VMULPS       Z9, Z22, Z9
 	VPSRLD       $0x10, Z8, Z17
@@ -4498,7 +4981,6 @@ done6:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z8
-	VMOVUPS      Z8, 256(CX)
 	VMULPS       Z10, Z22, Z10
 	VMULPS       Z11, Z22, Z11
 	VPSRLD       $0x10, Z10, Z17
@@ -4519,13 +5001,30 @@ done6:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z10
+	CMPQ         R9, $0x06
+	JE           stream6
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z2, 64(CX)
+	VMOVUPS      Z4, 128(CX)
+	VMOVUPS      Z6, 192(CX)
+	VMOVUPS      Z8, 256(CX)
 	VMOVDQU16    Z10, K1, 320(CX)
+	JMP          written6
+
+stream6:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+	VMOVNTPS Z10, 320(CX)
 
 written6:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row6
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4741,8 +5240,11 @@ done7:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert7
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert7
+	TESTQ        $0x00000001, R9
+	JNZ          convert7
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -4763,7 +5265,6 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -4784,7 +5285,6 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
-	VMOVUPS      Z2, 64(CX)
 	VMULPS       Z4, Z22, Z4
 	VMULPS       Z5, Z22, Z5
 	VPSRLD       $0x10, Z4, Z17
@@ -4805,7 +5305,6 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z4
-	VMOVUPS      Z4, 128(CX)
 	VMULPS       Z6, Z22, Z6
 	VMULPS       Z7, Z22, Z7
 	VPSRLD       $0x10, Z6, Z17
@@ -4826,7 +5325,6 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z6
-	VMOVUPS      Z6, 192(CX)
 	VMULPS       Z8, Z22, Z8
 	VMULPS       Z9, Z22, Z9
 	VPSRLD       $0x10, Z8, Z17
@@ -4847,7 +5345,6 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z8
-	VMOVUPS      Z8, 256(CX)
 	VMULPS       Z10, Z22, Z10
 	VMULPS       Z11, Z22, Z11
 	VPSRLD       $0x10, Z10, Z17
@@ -4868,7 +5365,6 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z10
-	VMOVUPS      Z10, 320(CX)
 	VMULPS       Z12, Z22, Z12
 	VMULPS       Z13, Z22, Z13
 	VPSRLD       $0x10, Z12, Z17
@@ -4889,13 +5385,32 @@ done7:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z12
+	CMPQ         R9, $0x06
+	JE           stream7
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z2, 64(CX)
+	VMOVUPS      Z4, 128(CX)
+	VMOVUPS      Z6, 192(CX)
+	VMOVUPS      Z8, 256(CX)
+	VMOVUPS      Z10, 320(CX)
 	VMOVDQU16    Z12, K1, 384(CX)
+	JMP          written7
+
+stream7:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+	VMOVNTPS Z10, 320(CX)
+	VMOVNTPS Z12, 384(CX)
 
 written7:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row7
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -5124,8 +5639,11 @@ done8:
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
 	MOVQ         R9, 64(DI)
-	CMPQ         136(DI), $0x02
-	JNE          convert8
+	MOVQ         136(DI), R9
+	TESTQ        $0x00000002, R9
+	JZ           convert8
+	TESTQ        $0x00000001, R9
+	JNZ          convert8
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
 	VPSRLD       $0x10, Z0, Z17
@@ -5146,7 +5664,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z0
-	VMOVUPS      Z0, (CX)
 	VMULPS       Z2, Z22, Z2
 	VMULPS       Z3, Z22, Z3
 	VPSRLD       $0x10, Z2, Z17
@@ -5167,7 +5684,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z2
-	VMOVUPS      Z2, 64(CX)
 	VMULPS       Z4, Z22, Z4
 	VMULPS       Z5, Z22, Z5
 	VPSRLD       $0x10, Z4, Z17
@@ -5188,7 +5704,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z4
-	VMOVUPS      Z4, 128(CX)
 	VMULPS       Z6, Z22, Z6
 	VMULPS       Z7, Z22, Z7
 	VPSRLD       $0x10, Z6, Z17
@@ -5209,7 +5724,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z6
-	VMOVUPS      Z6, 192(CX)
 	VMULPS       Z8, Z22, Z8
 	VMULPS       Z9, Z22, Z9
 	VPSRLD       $0x10, Z8, Z17
@@ -5230,7 +5744,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z8
-	VMOVUPS      Z8, 256(CX)
 	VMULPS       Z10, Z22, Z10
 	VMULPS       Z11, Z22, Z11
 	VPSRLD       $0x10, Z10, Z17
@@ -5251,7 +5764,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z10
-	VMOVUPS      Z10, 320(CX)
 	VMULPS       Z12, Z22, Z12
 	VMULPS       Z13, Z22, Z13
 	VPSRLD       $0x10, Z12, Z17
@@ -5272,7 +5784,6 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z12
-	VMOVUPS      Z12, 384(CX)
 	VMULPS       Z14, Z22, Z14
 	VMULPS       Z15, Z22, Z15
 	VPSRLD       $0x10, Z14, Z17
@@ -5293,13 +5804,34 @@ done8:
 	VPORD        Z21, Z18, K3, Z18
 	VPSLLD       $0x10, Z18, Z18
 	VPORD        Z17, Z18, Z14
+	CMPQ         R9, $0x06
+	JE           stream8
+	VMOVUPS      Z0, (CX)
+	VMOVUPS      Z2, 64(CX)
+	VMOVUPS      Z4, 128(CX)
+	VMOVUPS      Z6, 192(CX)
+	VMOVUPS      Z8, 256(CX)
+	VMOVUPS      Z10, 320(CX)
+	VMOVUPS      Z12, 384(CX)
 	VMOVDQU16    Z14, K1, 448(CX)
+	JMP          written8
+
+stream8:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z2, 64(CX)
+	VMOVNTPS Z4, 128(CX)
+	VMOVNTPS Z6, 192(CX)
+	VMOVNTPS Z8, 256(CX)
+	VMOVNTPS Z10, 320(CX)
+	VMOVNTPS Z12, 384(CX)
+	VMOVNTPS Z14, 448(CX)
 
 written8:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   row8
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -5408,6 +5940,8 @@ wideclear:
 	ADDQ         $0x40, R9
 	DECQ         BP
 	JNZ          wideclear
+	MOVQ         R10, 168(DI)
+	MOVQ         CX, (DI)
 	MOVL         120(DI), R9
 	TESTL        R9, R9
 	JZ           wideentries
@@ -5457,9 +5991,11 @@ wideself:
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
 	VMOVUPS     Z7, 448(R9)
+	ADDQ        $0x00000100, R9
 	ADDQ        $0x00000100, AX
 	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R9
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000100, R9
 	JMP         wideself
 
@@ -5477,9 +6013,11 @@ wideselfone:
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, R9
 	JMP         wideselfone
 
@@ -5497,9 +6035,21 @@ wideselflast:
 wideentries:
 widenext:
 	LEAQ         4(R8), R9
-	CMPQ         R9, R10
+	CMPQ         R9, 168(DI)
 	JA           widedone
 	JE           wideodd
+	LEAQ         8(R8), R10
+	CMPQ         R10, 160(DI)
+	CMOVQHI      160(DI), R10
+	MOVL         (R10), R10
+	IMULQ        BX, R10
+	ADDQ         SI, R10
+	LEAQ         12(R8), CX
+	CMPQ         CX, 160(DI)
+	CMOVQHI      160(DI), CX
+	MOVL         (CX), CX
+	IMULQ        BX, CX
+	ADDQ         SI, CX
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -5526,6 +6076,8 @@ widenext:
 widepair:
 	SUBQ        $0x04, BP
 	JLE         widepairtail
+	PREFETCHT0  (R10)
+	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
 	VPSLLD      $0x10, (R14), Z17
@@ -5538,6 +6090,8 @@ widepair:
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  64(CX)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
 	VPSLLD      $0x10, 64(R14), Z17
@@ -5550,6 +6104,8 @@ widepair:
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
 	VMOVUPS     Z3, 192(R9)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  128(CX)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
 	VPSLLD      $0x10, 128(R14), Z17
@@ -5562,6 +6118,8 @@ widepair:
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
 	VMOVUPS     Z5, 320(R9)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  192(CX)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
 	VPSLLD      $0x10, 192(R14), Z17
@@ -5574,9 +6132,11 @@ widepair:
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
 	VMOVUPS     Z7, 448(R9)
+	ADDQ        $0x00000100, R9
 	ADDQ        $0x00000100, AX
 	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R9
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000100, R9
 	JMP         widepair
 
@@ -5586,6 +6146,8 @@ widepairtail:
 widepairone:
 	DECQ        BP
 	JZ          widepairlast
+	PREFETCHT0  (R10)
+	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
 	VPSLLD      $0x10, (R14), Z17
@@ -5598,13 +6160,17 @@ widepairone:
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, R9
 	JMP         widepairone
 
 widepairlast:
+	PREFETCHT0  (R10)
+	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
 	VMOVDQU16.Z (R14), K1, Z18
@@ -5669,9 +6235,11 @@ wideadd:
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
 	VMOVUPS     Z7, 448(R9)
+	ADDQ        $0x00000100, R9
 	ADDQ        $0x00000100, AX
 	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R9
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x00000100, CX
 	ADDQ        $0x00000100, R9
 	JMP         wideadd
 
@@ -5689,9 +6257,11 @@ wideaddone:
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
+	ADDQ        $0x00000040, R9
 	ADDQ        $0x00000040, AX
 	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R9
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x00000040, CX
 	ADDQ        $0x00000040, R9
 	JMP         wideaddone
 
@@ -5707,6 +6277,7 @@ wideaddlast:
 	VMOVUPS     Z1, 64(R9)
 
 widedone:
+	MOVQ         (DI), CX
 	MOVQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	ADDQ         72(DI), R9
@@ -5785,6 +6356,7 @@ widefinishstep:
 	INCQ DX
 	CMPQ DX, 96(DI)
 	JB   wide
+	SFENCE
 	VZEROUPPER
 	RET
 

@@ -51,18 +51,29 @@ func narrow16(n int) {
 
 	Label(name("done"))
 	loadRowScale()
-	CMPQ(field(fieldMode), U8(modeBF16))
-	JNE(LabelRef(name("convert")))
+	MOVQ(field(fieldMode), tmp)
+	TESTQ(U32(modeBF16), tmp)
+	JZ(LabelRef(name("convert")))
+	TESTQ(U32(modeAdd), tmp)
+	JNZ(LabelRef(name("convert")))
 	for v := range n {
-		even, odd := acc(2*v), acc(2*v+1)
-		VMULPS(even, rowScale, even)
-		VMULPS(odd, rowScale, odd)
-		joinBF16(even, odd)
+		VMULPS(acc(2*v), rowScale, acc(2*v))
+		VMULPS(acc(2*v+1), rowScale, acc(2*v+1))
+		joinBF16(acc(2*v), acc(2*v+1))
+	}
+	CMPQ(tmp, U8(modeBF16|modeStream))
+	JE(LabelRef(name("stream")))
+	for v := range n {
 		if v == n-1 {
-			VMOVDQU16(even, K1, Mem{Base: dst, Disp: 64 * v})
+			VMOVDQU16(acc(2*v), K1, Mem{Base: dst, Disp: 64 * v})
 		} else {
-			VMOVUPS(even, Mem{Base: dst, Disp: 64 * v})
+			VMOVUPS(acc(2*v), Mem{Base: dst, Disp: 64 * v})
 		}
+	}
+	JMP(LabelRef(name("written")))
+	Label(name("stream"))
+	for v := range n {
+		VMOVNTPS(acc(2*v), Mem{Base: dst, Disp: 64 * v})
 	}
 	Label(name("written"))
 	nextRow(name("row"))
@@ -153,8 +164,10 @@ func interleaving() {
 
 // wide16 is the loop for rows of more blocks than fit into registers.
 func wide16() {
-	firstAt, left, sum := R14, RBP, R9
 	step := func(v int, pair, tail bool) {
+		if pair {
+			askLines(v)
+		}
 		even, odd := acc(2*v), acc(2*v+1)
 		VMOVUPS(Mem{Base: sum, Disp: 128 * v}, even)
 		VMOVUPS(Mem{Base: sum, Disp: 128*v + 64}, odd)
@@ -169,10 +182,9 @@ func wide16() {
 	startRow()
 	MOVQ(field(fieldVectors), left)
 	ADDQ(left, left)
-	clearSum(left, sum, "wideclear")
-	pairs(firstAt, func(name string, pair bool) {
-		blocks(name, left, []GPPhysical{at, firstAt, sum, sum}, pair, step)
-	})
+	clearSum(left, "wideclear")
+	// A block of a source row is two vectors of the sum.
+	pairs(func(name string, pair bool) { blocks(name, append([]GPPhysical{sum}, wideMoving...), pair, step) })
 	loadRowScale()
 	finish16("widefinish")
 	nextRow("wide")

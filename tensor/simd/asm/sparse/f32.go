@@ -41,8 +41,11 @@ func narrow(n int) {
 
 	Label(name("done"))
 	loadRowScale()
-	CMPQ(field(fieldMode), U8(0))
-	JNE(LabelRef(name("convert")))
+	MOVQ(field(fieldMode), tmp)
+	CMPQ(tmp, U8(modeStream))
+	JE(LabelRef(name("stream")))
+	TESTQ(tmp, tmp)
+	JNZ(LabelRef(name("convert")))
 	for v := range n {
 		VMULPS(acc(v), rowScale, acc(v))
 		if v == n-1 {
@@ -53,6 +56,13 @@ func narrow(n int) {
 	}
 	Label(name("written"))
 	nextRow(name("row"))
+
+	Label(name("stream"))
+	for v := range n {
+		VMULPS(acc(v), rowScale, acc(v))
+		VMOVNTPS(acc(v), Mem{Base: dst, Disp: 64 * v})
+	}
+	JMP(LabelRef(name("written")))
 
 	Label(name("convert"))
 	MOVQ(field(fieldAcc), at)
@@ -104,8 +114,10 @@ func finish(name string) {
 
 // wide is the loop for rows of more vectors than there are registers.
 func wide() {
-	firstAt, left, sum := R14, RBP, R9
 	step := func(v int, pair, tail bool) {
+		if pair {
+			askLines(v)
+		}
 		VMOVUPS(Mem{Base: sum, Disp: 64 * v}, acc(v))
 		if pair {
 			multiplyAdd(Mem{Base: firstAt, Disp: 64 * v}, first, acc(v), tail)
@@ -116,24 +128,22 @@ func wide() {
 	Label("wide")
 	startRow()
 	MOVQ(field(fieldVectors), left)
-	clearSum(left, sum, "wideclear")
-	pairs(firstAt, func(name string, pair bool) {
-		blocks(name, left, []GPPhysical{at, firstAt, sum}, pair, step)
-	})
+	clearSum(left, "wideclear")
+	pairs(func(name string, pair bool) { blocks(name, wideMoving, pair, step) })
 	loadRowScale()
 	finish("widefinish")
 	nextRow("wide")
 }
 
 // blocks calls step for all vectors of a row, four at a time, the last one by itself as the tail.
-func blocks(name string, left GPPhysical, move []GPPhysical, pair bool, step func(v int, pair, tail bool)) {
+func blocks(name string, move []GPPhysical, pair bool, step func(v int, pair, tail bool)) {
 	advance := func(n int) {
 		for _, p := range move {
 			ADDQ(U32(64*n), p)
 		}
 	}
 	MOVQ(field(fieldVectors), left)
-	MOVQ(field(fieldAcc), move[2])
+	MOVQ(field(fieldAcc), sum)
 	Label(name)
 	SUBQ(U8(4), left)
 	JLE(LabelRef(name + "tail"))

@@ -50,12 +50,14 @@ const (
 	fieldAcc
 	fieldPrefetch
 	fieldLast
+	fieldEnd // room for end
 )
 
 // What mode says about dst.
 const (
-	modeAdd  = 1
-	modeBF16 = 2
+	modeAdd    = 1
+	modeBF16   = 2
+	modeStream = 4 // rows are whole lines, which go past the caches
 )
 
 // Registers that keep their meaning through a function.
@@ -204,6 +206,7 @@ func nextRow(again string) {
 	INCQ(row)
 	CMPQ(row, field(fieldRows))
 	JB(LabelRef(again))
+	SFENCE() // for rows that went past the caches
 	VZEROUPPER()
 	RET()
 }
@@ -222,7 +225,7 @@ func toBF16(v, to VecPhysical) {
 }
 
 // clearSum zeroes the sum in memory, n vectors.
-func clearSum(n Register, sum GPPhysical, again string) {
+func clearSum(n Register, again string) {
 	MOVQ(field(fieldAcc), sum)
 	VPXORD(acc(0), acc(0), acc(0))
 	Label(again)
@@ -232,16 +235,33 @@ func clearSum(n Register, sum GPPhysical, again string) {
 	JNZ(LabelRef(again))
 }
 
-// pairs goes through a wide row's entries two at a time, so that the sum in memory
-// is loaded and stored half as often. add is given the source row of the first
-// of a pair in firstAt.
-func pairs(firstAt GPPhysical, add func(name string, pair bool)) {
+// Wide rows are summed two entries at a time, so that the sum in memory is loaded
+// and stored half as often, while the rows of the next two are asked for.
+var (
+	firstAt    = R14 // the first entry's row; at is the second's
+	left, sum  = RBP, R9
+	ask, ask2  = R10, RCX // the rows to ask for; end and dst are in memory meanwhile
+	wideMoving = []GPPhysical{at, firstAt, ask, ask2, sum}
+)
+
+// pairs goes through a wide row's entries two at a time.
+func pairs(add func(name string, pair bool)) {
+	MOVQ(end, field(fieldEnd))
+	MOVQ(dst, field(fieldDst))
 	selfEntry("wideentries", func() { add("wideself", false) })
 	Label("widenext")
 	LEAQ(Mem{Base: index, Disp: 4}, tmp)
-	CMPQ(tmp, end)
+	CMPQ(tmp, field(fieldEnd))
 	JA(LabelRef("widedone"))
 	JE(LabelRef("wideodd"))
+	for k, r := range []GPPhysical{ask, ask2} {
+		LEAQ(Mem{Base: index, Disp: 8 + 4*k}, r)
+		CMPQ(r, field(fieldLast))
+		CMOVQHI(field(fieldLast), r)
+		MOVL(Mem{Base: r}, r.As32())
+		IMULQ(stride, r)
+		ADDQ(src, r)
+	}
 	entry()
 	MOVQ(at, firstAt)
 	VMOVAPS(weight, first)
@@ -252,4 +272,11 @@ func pairs(firstAt GPPhysical, add func(name string, pair bool)) {
 	entry()
 	add("wideadd", false)
 	Label("widedone")
+	MOVQ(field(fieldDst), dst)
+}
+
+// askLines asks for vector v of the next two rows.
+func askLines(v int) {
+	PREFETCHT0(Mem{Base: ask, Disp: 64 * v})
+	PREFETCHT0(Mem{Base: ask2, Disp: 64 * v})
 }
