@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -29,17 +30,60 @@ func (j *JSONLines) On(e Event) {
 	if _, ok := e.(Span); ok || j.err != nil {
 		return
 	}
-	v := reflect.ValueOf(e)
-	line := map[string]any{"event": strings.ToLower(v.Type().Name()), "time": j.now().UTC().Format(time.RFC3339Nano)}
-	for i := range v.NumField() {
-		line[snake(v.Type().Field(i).Name)] = finite(v.Field(i).Interface())
-	}
-	b, err := json.Marshal(line)
+	b, err := Encode(e, j.now())
 	if err == nil {
 		_, err = j.w.Write(append(b, '\n'))
 	}
 	j.err = err
 }
+
+// Encode is an event, spans included, as one line of JSON without its end.
+func Encode(e Event, at time.Time) ([]byte, error) {
+	v := reflect.ValueOf(e)
+	line := map[string]any{"event": strings.ToLower(v.Type().Name()), "time": at.UTC().Format(time.RFC3339Nano)}
+	for i := range v.NumField() {
+		line[snake(v.Type().Field(i).Name)] = finite(v.Field(i).Interface())
+	}
+	return json.Marshal(line)
+}
+
+// Decode is the way back: an event from a line that Encode made. Numbers that
+// are null are NaN.
+func Decode(line []byte) (Event, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return nil, fmt.Errorf("event: %w", err)
+	}
+	var name string
+	json.Unmarshal(fields["event"], &name) // no name is an unknown one
+	known, ok := byName[name]
+	if !ok {
+		return nil, fmt.Errorf("event: unknown event %.40q", name)
+	}
+	v := reflect.New(known).Elem()
+	for i := range v.NumField() {
+		raw, ok := fields[snake(known.Field(i).Name)]
+		if !ok {
+			continue
+		}
+		if f := v.Field(i); f.Kind() == reflect.Float64 && string(raw) == "null" {
+			f.SetFloat(math.NaN())
+		} else if err := json.Unmarshal(raw, f.Addr().Interface()); err != nil {
+			return nil, fmt.Errorf("event %s: %w", name, err)
+		}
+	}
+	return v.Interface().(Event), nil
+}
+
+// byName are the events there are.
+var byName = func() map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for _, e := range []Event{Started{}, Epoch{}, Saved{}, Note{}, Span{}, Progress{}, Done{}} {
+		t := reflect.TypeOf(e)
+		all[strings.ToLower(t.Name())] = t
+	}
+	return all
+}()
 
 // Err is the first error of writing.
 func (j *JSONLines) Err() error { return j.err }
