@@ -48,7 +48,9 @@ row:
 	VPXORD       Z24, Z24, Z24
 	TESTQ        R10, R10
 	JZ           store
-	MOVQ         40(DI), AX
+	MOVQ         48(DI), AX
+	IMULQ        DX, AX
+	ADDQ         40(DI), AX
 	MOVQ         96(DI), CX
 	BZHIL        CX, R9, CX
 	KMOVW        CX, K1
@@ -236,17 +238,14 @@ store:
 	MOVQ    96(DI), CX
 	BZHIL   CX, R9, CX
 	KMOVW   CX, K1
-	MOVQ    56(DI), AX
+	MOVQ    64(DI), AX
+	IMULQ   DX, AX
+	ADDQ    56(DI), AX
 	VMOVUPS Z25, K1, (AX)
-	ADDQ    64(DI), AX
-	MOVQ    AX, 56(DI)
-	MOVQ    72(DI), AX
+	MOVQ    80(DI), AX
+	IMULQ   DX, AX
+	ADDQ    72(DI), AX
 	VMOVUPS Z24, K1, (AX)
-	ADDQ    80(DI), AX
-	MOVQ    AX, 72(DI)
-	MOVQ    40(DI), AX
-	ADDQ    48(DI), AX
-	MOVQ    AX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row
@@ -341,7 +340,9 @@ row:
 	LEAQ      (R8)(CX*4), R8
 	TESTQ     R10, R10
 	JZ        next
-	MOVQ      40(DI), AX
+	MOVQ      48(DI), AX
+	IMULQ     DX, AX
+	ADDQ      40(DI), AX
 	MOVQ      72(DI), CX
 	BZHIL     CX, R9, CX
 	KMOVW     CX, K1
@@ -514,9 +515,6 @@ kept:
 	LEAQ    (R12)(R10*4), R12
 
 next:
-	MOVQ 40(DI), AX
-	ADDQ 48(DI), AX
-	MOVQ AX, 40(DI)
 	INCQ DX
 	CMPQ DX, 16(DI)
 	JB   row
@@ -624,13 +622,13 @@ asked_6:
 	VADDPS      Z1, Z24, K7, Z24
 
 store:
-	MOVQ    200(DI), AX
+	MOVQ    208(DI), AX
+	IMULQ   DX, AX
+	ADDQ    200(DI), AX
 	MOVQ    72(DI), CX
 	BZHIL   CX, R9, CX
 	KMOVW   CX, K1
 	VMOVUPS Z24, K1, (AX)
-	ADDQ    208(DI), AX
-	MOVQ    AX, 200(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row
@@ -734,13 +732,13 @@ ask1:
 	JMP         next1
 
 done1:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VMOVUPS     Z0, K1, (CX)
@@ -786,13 +784,13 @@ ask2:
 	JMP         next2
 
 done2:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -845,13 +843,13 @@ ask3:
 	JMP         next3
 
 done3:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -911,13 +909,13 @@ ask4:
 	JMP         next4
 
 done4:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -984,13 +982,13 @@ ask5:
 	JMP         next5
 
 done5:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1064,13 +1062,13 @@ ask6:
 	JMP         next6
 
 done6:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1151,13 +1149,13 @@ ask7:
 	JMP         next7
 
 done7:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1245,13 +1243,13 @@ ask8:
 	JMP         next8
 
 done8:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1346,13 +1344,13 @@ ask9:
 	JMP         next9
 
 done9:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1454,13 +1452,13 @@ ask10:
 	JMP         next10
 
 done10:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1569,13 +1567,13 @@ ask11:
 	JMP         next11
 
 done11:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1691,13 +1689,13 @@ ask12:
 	JMP         next12
 
 done12:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1821,13 +1819,13 @@ ask13:
 	JMP         next13
 
 done13:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -1960,13 +1958,13 @@ ask14:
 	JMP         next14
 
 done14:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2108,13 +2106,13 @@ ask15:
 	JMP         next15
 
 done15:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2265,13 +2263,13 @@ ask16:
 	JMP         next16
 
 done16:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2418,13 +2416,13 @@ ask1:
 	JMP         next1
 
 done1:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2518,13 +2516,13 @@ ask2:
 	JMP         next2
 
 done2:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2659,13 +2657,13 @@ ask3:
 	JMP         next3
 
 done3:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -2841,13 +2839,13 @@ ask4:
 	JMP         next4
 
 done4:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3064,13 +3062,13 @@ ask5:
 	JMP         next5
 
 done5:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3328,13 +3326,13 @@ ask6:
 	JMP         next6
 
 done6:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3635,13 +3633,13 @@ ask7:
 	JMP         next7
 
 done7:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -3987,13 +3985,13 @@ ask8:
 	JMP         next8
 
 done8:
-	MOVQ        120(DI), R9
+	MOVQ        128(DI), R9
+	IMULQ       DX, R9
+	ADDQ        120(DI), R9
 	MOVQ        144(DI), AX
 	KMOVW       AX, K2
 	VMOVUPS.Z   (R9), K2, Z29
 	VMULPS.BCST 136(DI), Z29, Z29
-	ADDQ        128(DI), R9
-	MOVQ        R9, 120(DI)
 	VPERMPS     Z29, Z16, Z31
 	VMULPS      Z31, Z0, Z0
 	VPERMPS     Z29, Z17, Z31
@@ -4380,11 +4378,11 @@ row1:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS.Z (R9), K1, Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 
 next1:
@@ -4440,10 +4438,10 @@ ask1:
 	JMP           next1
 
 done1:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, K1, (CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row1
@@ -4455,13 +4453,13 @@ row2:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS.Z 64(R9), K1, Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 
@@ -4524,11 +4522,11 @@ ask2:
 	JMP           next2
 
 done2:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row2
@@ -4540,15 +4538,15 @@ row3:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS.Z 128(R9), K1, Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -4622,12 +4620,12 @@ ask3:
 	JMP           next3
 
 done3:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row3
@@ -4639,7 +4637,9 @@ row4:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -4648,8 +4648,6 @@ row4:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS.Z 192(R9), K1, Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -4729,13 +4727,13 @@ ask4:
 	JMP           next4
 
 done4:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, K1, 192(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row4
@@ -4747,7 +4745,9 @@ row5:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -4758,8 +4758,6 @@ row5:
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS.Z 256(R9), K1, Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -4854,14 +4852,14 @@ ask5:
 	JMP           next5
 
 done5:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, K1, 256(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row5
@@ -4873,7 +4871,9 @@ row6:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -4886,8 +4886,6 @@ row6:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS.Z 320(R9), K1, Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -4988,15 +4986,15 @@ ask6:
 	JMP           next6
 
 done6:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, K1, 320(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row6
@@ -5008,7 +5006,9 @@ row7:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -5023,8 +5023,6 @@ row7:
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS.Z 384(R9), K1, Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -5135,7 +5133,9 @@ ask7:
 	JMP           next7
 
 done7:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -5143,8 +5143,6 @@ done7:
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, K1, 384(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row7
@@ -5156,7 +5154,9 @@ row8:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -5173,8 +5173,6 @@ row8:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS.Z 448(R9), K1, Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -5291,7 +5289,9 @@ ask8:
 	JMP           next8
 
 done8:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -5300,8 +5300,6 @@ done8:
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, K1, 448(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row8
@@ -5313,7 +5311,9 @@ row9:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -5332,8 +5332,6 @@ row9:
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS.Z 512(R9), K1, Z29
 	VMOVUPS   Z29, 512(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -5469,7 +5467,9 @@ ask9:
 	JMP           next9
 
 done9:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -5479,8 +5479,6 @@ done9:
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, K1, 512(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row9
@@ -5492,7 +5490,9 @@ row10:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -5513,8 +5513,6 @@ row10:
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS.Z 576(R9), K1, Z29
 	VMOVUPS   Z29, 576(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -5656,7 +5654,9 @@ ask10:
 	JMP           next10
 
 done10:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -5667,8 +5667,6 @@ done10:
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, K1, 576(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row10
@@ -5680,7 +5678,9 @@ row11:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -5703,8 +5703,6 @@ row11:
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS.Z 640(R9), K1, Z29
 	VMOVUPS   Z29, 640(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -5856,7 +5854,9 @@ ask11:
 	JMP           next11
 
 done11:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -5868,8 +5868,6 @@ done11:
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, 576(CX)
 	VMOVUPS Z10, K1, 640(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row11
@@ -5881,7 +5879,9 @@ row12:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -5906,8 +5906,6 @@ row12:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS.Z 704(R9), K1, Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -6065,7 +6063,9 @@ ask12:
 	JMP           next12
 
 done12:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -6078,8 +6078,6 @@ done12:
 	VMOVUPS Z9, 576(CX)
 	VMOVUPS Z10, 640(CX)
 	VMOVUPS Z11, K1, 704(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row12
@@ -6091,7 +6089,9 @@ row13:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -6118,8 +6118,6 @@ row13:
 	VMOVUPS   Z29, 704(R15)
 	VMOVUPS.Z 768(R9), K1, Z29
 	VMOVUPS   Z29, 768(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -6291,7 +6289,9 @@ ask13:
 	JMP           next13
 
 done13:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -6305,8 +6305,6 @@ done13:
 	VMOVUPS Z10, 640(CX)
 	VMOVUPS Z11, 704(CX)
 	VMOVUPS Z12, K1, 768(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row13
@@ -6318,7 +6316,9 @@ row14:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -6347,8 +6347,6 @@ row14:
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS.Z 832(R9), K1, Z29
 	VMOVUPS   Z29, 832(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -6526,7 +6524,9 @@ ask14:
 	JMP           next14
 
 done14:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -6541,8 +6541,6 @@ done14:
 	VMOVUPS Z11, 704(CX)
 	VMOVUPS Z12, 768(CX)
 	VMOVUPS Z13, K1, 832(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row14
@@ -6554,7 +6552,9 @@ row15:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -6585,8 +6585,6 @@ row15:
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS.Z 896(R9), K1, Z29
 	VMOVUPS   Z29, 896(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -6774,7 +6772,9 @@ ask15:
 	JMP           next15
 
 done15:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -6790,8 +6790,6 @@ done15:
 	VMOVUPS Z12, 768(CX)
 	VMOVUPS Z13, 832(CX)
 	VMOVUPS Z14, K1, 896(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row15
@@ -6803,7 +6801,9 @@ row16:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -6836,8 +6836,6 @@ row16:
 	VMOVUPS   Z29, 896(R15)
 	VMOVUPS.Z 960(R9), K1, Z29
 	VMOVUPS   Z29, 960(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -7031,7 +7029,9 @@ ask16:
 	JMP           next16
 
 done16:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -7048,8 +7048,6 @@ done16:
 	VMOVUPS Z13, 832(CX)
 	VMOVUPS Z14, 896(CX)
 	VMOVUPS Z15, K1, 960(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row16
@@ -7146,14 +7144,16 @@ TEXT ·dotTree512(SB), NOSPLIT, $8-8
 row1:
 	CMPQ      152(DI), $0x00
 	JE        same1
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS.Z (R9), K1, Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same1:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS.Z     (AX), K1, Z29
 	VMULPS        (R15), Z29, Z16
@@ -7181,7 +7181,6 @@ same1:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7192,16 +7191,18 @@ same1:
 row2:
 	CMPQ      152(DI), $0x00
 	JE        same2
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS.Z 64(R9), K1, Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same2:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7232,7 +7233,6 @@ same2:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7243,18 +7243,20 @@ same2:
 row3:
 	CMPQ      152(DI), $0x00
 	JE        same3
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS.Z 128(R9), K1, Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same3:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7292,7 +7294,6 @@ same3:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7303,7 +7304,9 @@ same3:
 row4:
 	CMPQ      152(DI), $0x00
 	JE        same4
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7312,11 +7315,11 @@ row4:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS.Z 192(R9), K1, Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same4:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7356,7 +7359,6 @@ same4:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7367,7 +7369,9 @@ same4:
 row5:
 	CMPQ      152(DI), $0x00
 	JE        same5
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7378,11 +7382,11 @@ row5:
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS.Z 256(R9), K1, Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same5:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7433,7 +7437,6 @@ same5:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7444,7 +7447,9 @@ same5:
 row6:
 	CMPQ      152(DI), $0x00
 	JE        same6
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7457,11 +7462,11 @@ row6:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS.Z 320(R9), K1, Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same6:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7514,7 +7519,6 @@ same6:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7525,7 +7529,9 @@ same6:
 row7:
 	CMPQ      152(DI), $0x00
 	JE        same7
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7540,11 +7546,11 @@ row7:
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS.Z 384(R9), K1, Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same7:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7603,7 +7609,6 @@ same7:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7614,7 +7619,9 @@ same7:
 row8:
 	CMPQ      152(DI), $0x00
 	JE        same8
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7631,11 +7638,11 @@ row8:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS.Z 448(R9), K1, Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same8:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7696,7 +7703,6 @@ same8:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7707,7 +7713,9 @@ same8:
 row9:
 	CMPQ      152(DI), $0x00
 	JE        same9
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7726,11 +7734,11 @@ row9:
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS.Z 512(R9), K1, Z29
 	VMOVUPS   Z29, 512(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same9:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7806,7 +7814,6 @@ same9:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7817,7 +7824,9 @@ same9:
 row10:
 	CMPQ      152(DI), $0x00
 	JE        same10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7838,11 +7847,11 @@ row10:
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS.Z 576(R9), K1, Z29
 	VMOVUPS   Z29, 576(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same10:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -7920,7 +7929,6 @@ same10:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -7931,7 +7939,9 @@ same10:
 row11:
 	CMPQ      152(DI), $0x00
 	JE        same11
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -7954,11 +7964,11 @@ row11:
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS.Z 640(R9), K1, Z29
 	VMOVUPS   Z29, 640(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same11:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -8042,7 +8052,6 @@ same11:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -8053,7 +8062,9 @@ same11:
 row12:
 	CMPQ      152(DI), $0x00
 	JE        same12
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -8078,11 +8089,11 @@ row12:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS.Z 704(R9), K1, Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same12:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -8168,7 +8179,6 @@ same12:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -8179,7 +8189,9 @@ same12:
 row13:
 	CMPQ      152(DI), $0x00
 	JE        same13
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -8206,11 +8218,11 @@ row13:
 	VMOVUPS   Z29, 704(R15)
 	VMOVUPS.Z 768(R9), K1, Z29
 	VMOVUPS   Z29, 768(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same13:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -8306,7 +8318,6 @@ same13:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -8317,7 +8328,9 @@ same13:
 row14:
 	CMPQ      152(DI), $0x00
 	JE        same14
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -8346,11 +8359,11 @@ row14:
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS.Z 832(R9), K1, Z29
 	VMOVUPS   Z29, 832(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same14:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -8448,7 +8461,6 @@ same14:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -8459,7 +8471,9 @@ same14:
 row15:
 	CMPQ      152(DI), $0x00
 	JE        same15
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -8490,11 +8504,11 @@ row15:
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS.Z 896(R9), K1, Z29
 	VMOVUPS   Z29, 896(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same15:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -8598,7 +8612,6 @@ same15:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -8609,7 +8622,9 @@ same15:
 row16:
 	CMPQ      152(DI), $0x00
 	JE        same16
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -8642,11 +8657,11 @@ row16:
 	VMOVUPS   Z29, 896(R15)
 	VMOVUPS.Z 960(R9), K1, Z29
 	VMOVUPS   Z29, 960(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same16:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -8752,7 +8767,6 @@ same16:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -8839,11 +8853,11 @@ row1:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS.Z (R9), K1, Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 
 next1:
@@ -8884,10 +8898,10 @@ ask1:
 	JMP           next1
 
 done1:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, K1, (CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row1
@@ -8899,13 +8913,13 @@ row2:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS.Z 64(R9), K1, Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 
@@ -8963,11 +8977,11 @@ ask2:
 	JMP           next2
 
 done2:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, K1, 64(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row2
@@ -8979,15 +8993,15 @@ row3:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS.Z 128(R9), K1, Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9062,12 +9076,12 @@ ask3:
 	JMP           next3
 
 done3:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, K1, 128(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row3
@@ -9079,7 +9093,9 @@ row4:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -9088,8 +9104,6 @@ row4:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS.Z 192(R9), K1, Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9181,13 +9195,13 @@ ask4:
 	JMP           next4
 
 done4:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, K1, 192(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row4
@@ -9199,7 +9213,9 @@ row5:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -9210,8 +9226,6 @@ row5:
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS.Z 256(R9), K1, Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9320,14 +9334,14 @@ ask5:
 	JMP           next5
 
 done5:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, K1, 256(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row5
@@ -9339,7 +9353,9 @@ row6:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -9352,8 +9368,6 @@ row6:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS.Z 320(R9), K1, Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9479,15 +9493,15 @@ ask6:
 	JMP           next6
 
 done6:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, K1, 320(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row6
@@ -9499,7 +9513,9 @@ row7:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -9514,8 +9530,6 @@ row7:
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS.Z 384(R9), K1, Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9659,7 +9673,9 @@ ask7:
 	JMP           next7
 
 done7:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9667,8 +9683,6 @@ done7:
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, K1, 384(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row7
@@ -9680,7 +9694,9 @@ row8:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -9697,8 +9713,6 @@ row8:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS.Z 448(R9), K1, Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -9860,7 +9874,9 @@ ask8:
 	JMP           next8
 
 done8:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9869,8 +9885,6 @@ done8:
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, K1, 448(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row8
@@ -9882,7 +9896,9 @@ row9:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -9901,8 +9917,6 @@ row9:
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS.Z 512(R9), K1, Z29
 	VMOVUPS   Z29, 512(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10082,7 +10096,9 @@ ask9:
 	JMP           next9
 
 done9:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10092,8 +10108,6 @@ done9:
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, K1, 512(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row9
@@ -10105,7 +10119,9 @@ row10:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -10126,8 +10142,6 @@ row10:
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS.Z 576(R9), K1, Z29
 	VMOVUPS   Z29, 576(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10325,7 +10339,9 @@ ask10:
 	JMP           next10
 
 done10:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10336,8 +10352,6 @@ done10:
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, K1, 576(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row10
@@ -10349,7 +10363,9 @@ row11:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -10372,8 +10388,6 @@ row11:
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS.Z 640(R9), K1, Z29
 	VMOVUPS   Z29, 640(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10589,7 +10603,9 @@ ask11:
 	JMP           next11
 
 done11:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10601,8 +10617,6 @@ done11:
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, 576(CX)
 	VMOVUPS Z10, K1, 640(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row11
@@ -10614,7 +10628,9 @@ row12:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -10639,8 +10655,6 @@ row12:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS.Z 704(R9), K1, Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -10874,7 +10888,9 @@ ask12:
 	JMP           next12
 
 done12:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -10887,8 +10903,6 @@ done12:
 	VMOVUPS Z9, 576(CX)
 	VMOVUPS Z10, 640(CX)
 	VMOVUPS Z11, K1, 704(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row12
@@ -10900,7 +10914,9 @@ row13:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -10927,8 +10943,6 @@ row13:
 	VMOVUPS   Z29, 704(R15)
 	VMOVUPS.Z 768(R9), K1, Z29
 	VMOVUPS   Z29, 768(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11180,7 +11194,9 @@ ask13:
 	JMP           next13
 
 done13:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11194,8 +11210,6 @@ done13:
 	VMOVUPS Z10, 640(CX)
 	VMOVUPS Z11, 704(CX)
 	VMOVUPS Z12, K1, 768(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row13
@@ -11207,7 +11221,9 @@ row14:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -11236,8 +11252,6 @@ row14:
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS.Z 832(R9), K1, Z29
 	VMOVUPS   Z29, 832(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11507,7 +11521,9 @@ ask14:
 	JMP           next14
 
 done14:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11522,8 +11538,6 @@ done14:
 	VMOVUPS Z11, 704(CX)
 	VMOVUPS Z12, 768(CX)
 	VMOVUPS Z13, K1, 832(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row14
@@ -11535,7 +11549,9 @@ row15:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -11566,8 +11582,6 @@ row15:
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS.Z 896(R9), K1, Z29
 	VMOVUPS   Z29, 896(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -11855,7 +11869,9 @@ ask15:
 	JMP           next15
 
 done15:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -11871,8 +11887,6 @@ done15:
 	VMOVUPS Z12, 768(CX)
 	VMOVUPS Z13, 832(CX)
 	VMOVUPS Z14, K1, 896(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row15
@@ -11884,7 +11898,9 @@ row16:
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
 	LEAQ      (R9)(R10*4), R10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -11917,8 +11933,6 @@ row16:
 	VMOVUPS   Z29, 896(R15)
 	VMOVUPS.Z 960(R9), K1, Z29
 	VMOVUPS   Z29, 960(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
@@ -12224,7 +12238,9 @@ ask16:
 	JMP           next16
 
 done16:
-	MOVQ    40(DI), CX
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -12241,8 +12257,6 @@ done16:
 	VMOVUPS Z13, 832(CX)
 	VMOVUPS Z14, 896(CX)
 	VMOVUPS Z15, K1, 960(CX)
-	ADDQ    48(DI), CX
-	MOVQ    CX, 40(DI)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row16
@@ -12321,14 +12335,16 @@ TEXT ·dotLanes512(SB), NOSPLIT, $8-8
 row1:
 	CMPQ      152(DI), $0x00
 	JE        same1
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS.Z (R9), K1, Z29
 	VMOVUPS   Z29, (R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same1:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS.Z     (AX), K1, Z29
 	VMULPS        (R15), Z29, Z16
@@ -12342,7 +12358,6 @@ same1:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12353,16 +12368,18 @@ same1:
 row2:
 	CMPQ      152(DI), $0x00
 	JE        same2
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS.Z 64(R9), K1, Z29
 	VMOVUPS   Z29, 64(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same2:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -12390,7 +12407,6 @@ same2:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12401,18 +12417,20 @@ same2:
 row3:
 	CMPQ      152(DI), $0x00
 	JE        same3
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
 	VMOVUPS   Z29, 64(R15)
 	VMOVUPS.Z 128(R9), K1, Z29
 	VMOVUPS   Z29, 128(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same3:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -12454,7 +12472,6 @@ same3:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12465,7 +12482,9 @@ same3:
 row4:
 	CMPQ      152(DI), $0x00
 	JE        same4
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -12474,11 +12493,11 @@ row4:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS.Z 192(R9), K1, Z29
 	VMOVUPS   Z29, 192(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same4:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -12534,7 +12553,6 @@ same4:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12545,7 +12563,9 @@ same4:
 row5:
 	CMPQ      152(DI), $0x00
 	JE        same5
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -12556,11 +12576,11 @@ row5:
 	VMOVUPS   Z29, 192(R15)
 	VMOVUPS.Z 256(R9), K1, Z29
 	VMOVUPS   Z29, 256(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same5:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -12630,7 +12650,6 @@ same5:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12641,7 +12660,9 @@ same5:
 row6:
 	CMPQ      152(DI), $0x00
 	JE        same6
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -12654,11 +12675,11 @@ row6:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS.Z 320(R9), K1, Z29
 	VMOVUPS   Z29, 320(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same6:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -12742,7 +12763,6 @@ same6:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12753,7 +12773,9 @@ same6:
 row7:
 	CMPQ      152(DI), $0x00
 	JE        same7
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -12768,11 +12790,11 @@ row7:
 	VMOVUPS   Z29, 320(R15)
 	VMOVUPS.Z 384(R9), K1, Z29
 	VMOVUPS   Z29, 384(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same7:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -12870,7 +12892,6 @@ same7:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -12881,7 +12902,9 @@ same7:
 row8:
 	CMPQ      152(DI), $0x00
 	JE        same8
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -12898,11 +12921,11 @@ row8:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS.Z 448(R9), K1, Z29
 	VMOVUPS   Z29, 448(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same8:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -13014,7 +13037,6 @@ same8:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -13025,7 +13047,9 @@ same8:
 row9:
 	CMPQ      152(DI), $0x00
 	JE        same9
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -13044,11 +13068,11 @@ row9:
 	VMOVUPS   Z29, 448(R15)
 	VMOVUPS.Z 512(R9), K1, Z29
 	VMOVUPS   Z29, 512(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same9:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -13174,7 +13198,6 @@ same9:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -13185,7 +13208,9 @@ same9:
 row10:
 	CMPQ      152(DI), $0x00
 	JE        same10
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -13206,11 +13231,11 @@ row10:
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS.Z 576(R9), K1, Z29
 	VMOVUPS   Z29, 576(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same10:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -13350,7 +13375,6 @@ same10:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -13361,7 +13385,9 @@ same10:
 row11:
 	CMPQ      152(DI), $0x00
 	JE        same11
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -13384,11 +13410,11 @@ row11:
 	VMOVUPS   Z29, 576(R15)
 	VMOVUPS.Z 640(R9), K1, Z29
 	VMOVUPS   Z29, 640(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same11:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -13542,7 +13568,6 @@ same11:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -13553,7 +13578,9 @@ same11:
 row12:
 	CMPQ      152(DI), $0x00
 	JE        same12
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -13578,11 +13605,11 @@ row12:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS.Z 704(R9), K1, Z29
 	VMOVUPS   Z29, 704(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same12:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -13750,7 +13777,6 @@ same12:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -13761,7 +13787,9 @@ same12:
 row13:
 	CMPQ      152(DI), $0x00
 	JE        same13
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -13788,11 +13816,11 @@ row13:
 	VMOVUPS   Z29, 704(R15)
 	VMOVUPS.Z 768(R9), K1, Z29
 	VMOVUPS   Z29, 768(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same13:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -13974,7 +14002,6 @@ same13:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -13985,7 +14012,9 @@ same13:
 row14:
 	CMPQ      152(DI), $0x00
 	JE        same14
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -14014,11 +14043,11 @@ row14:
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS.Z 832(R9), K1, Z29
 	VMOVUPS   Z29, 832(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same14:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -14214,7 +14243,6 @@ same14:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -14225,7 +14253,9 @@ same14:
 row15:
 	CMPQ      152(DI), $0x00
 	JE        same15
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -14256,11 +14286,11 @@ row15:
 	VMOVUPS   Z29, 832(R15)
 	VMOVUPS.Z 896(R9), K1, Z29
 	VMOVUPS   Z29, 896(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same15:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -14470,7 +14500,6 @@ same15:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -14481,7 +14510,9 @@ same15:
 row16:
 	CMPQ      152(DI), $0x00
 	JE        same16
-	MOVQ      152(DI), R9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
 	VMOVUPS   (R9), Z29
 	VMOVUPS   Z29, (R15)
 	VMOVUPS   64(R9), Z29
@@ -14514,11 +14545,11 @@ row16:
 	VMOVUPS   Z29, 896(R15)
 	VMOVUPS.Z 960(R9), K1, Z29
 	VMOVUPS   Z29, 960(R15)
-	ADDQ      160(DI), R9
-	MOVQ      R9, 152(DI)
 
 same16:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVUPS       (AX), Z29
 	VMULPS        (R15), Z29, Z16
@@ -14742,7 +14773,6 @@ same16:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -16294,14 +16324,14 @@ row1:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VMOVDQU16.Z (R9), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 
@@ -16362,7 +16392,9 @@ ask1:
 	JMP           next1
 
 done1:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened1
 	VPSRLD      $0x10, Z0, Z29
@@ -16402,8 +16434,6 @@ written1:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row1
@@ -16415,7 +16445,9 @@ row2:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -16426,8 +16458,6 @@ row2:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -16500,7 +16530,9 @@ ask2:
 	JMP           next2
 
 done2:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened2
 	VPSRLD      $0x10, Z0, Z29
@@ -16567,8 +16599,6 @@ written2:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row2
@@ -16580,7 +16610,9 @@ row3:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -16596,8 +16628,6 @@ row3:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -16686,7 +16716,9 @@ ask3:
 	JMP           next3
 
 done3:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened3
 	VPSRLD      $0x10, Z0, Z29
@@ -16780,8 +16812,6 @@ written3:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row3
@@ -16793,7 +16823,9 @@ row4:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -16814,8 +16846,6 @@ row4:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -16915,7 +16945,9 @@ ask4:
 	JMP           next4
 
 done4:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened4
 	VPSRLD      $0x10, Z0, Z29
@@ -17036,8 +17068,6 @@ written4:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row4
@@ -17049,7 +17079,9 @@ row5:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -17075,8 +17107,6 @@ row5:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -17196,7 +17226,9 @@ ask5:
 	JMP           next5
 
 done5:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened5
 	VPSRLD      $0x10, Z0, Z29
@@ -17344,8 +17376,6 @@ written5:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row5
@@ -17357,7 +17387,9 @@ row6:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -17388,8 +17420,6 @@ row6:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -17520,7 +17550,9 @@ ask6:
 	JMP           next6
 
 done6:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened6
 	VPSRLD      $0x10, Z0, Z29
@@ -17695,8 +17727,6 @@ written6:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row6
@@ -17708,7 +17738,9 @@ row7:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -17744,8 +17776,6 @@ row7:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -17891,7 +17921,9 @@ ask7:
 	JMP           next7
 
 done7:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened7
 	VPSRLD      $0x10, Z0, Z29
@@ -18093,8 +18125,6 @@ written7:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row7
@@ -18106,7 +18136,9 @@ row8:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -18147,8 +18179,6 @@ row8:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -18305,7 +18335,9 @@ ask8:
 	JMP           next8
 
 done8:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened8
 	VPSRLD      $0x10, Z0, Z29
@@ -18534,8 +18566,6 @@ written8:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row8
@@ -18598,17 +18628,19 @@ TEXT ·dotTree512b16(SB), NOSPLIT, $8-8
 row1:
 	CMPQ        152(DI), $0x00
 	JE          same1
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VMOVDQU16.Z (R9), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same1:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVDQU16.Z   (AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
@@ -18639,7 +18671,6 @@ same1:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -18650,7 +18681,9 @@ same1:
 row2:
 	CMPQ        152(DI), $0x00
 	JE          same2
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -18661,11 +18694,11 @@ row2:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same2:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -18702,7 +18735,6 @@ same2:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -18713,7 +18745,9 @@ same2:
 row3:
 	CMPQ        152(DI), $0x00
 	JE          same3
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -18729,11 +18763,11 @@ row3:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same3:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -18780,7 +18814,6 @@ same3:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -18791,7 +18824,9 @@ same3:
 row4:
 	CMPQ        152(DI), $0x00
 	JE          same4
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -18812,11 +18847,11 @@ row4:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same4:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -18868,7 +18903,6 @@ same4:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -18879,7 +18913,9 @@ same4:
 row5:
 	CMPQ        152(DI), $0x00
 	JE          same5
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -18905,11 +18941,11 @@ row5:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same5:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -18975,7 +19011,6 @@ same5:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -18986,7 +19021,9 @@ same5:
 row6:
 	CMPQ        152(DI), $0x00
 	JE          same6
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -19017,11 +19054,11 @@ row6:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same6:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -19092,7 +19129,6 @@ same6:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -19103,7 +19139,9 @@ same6:
 row7:
 	CMPQ        152(DI), $0x00
 	JE          same7
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -19139,11 +19177,11 @@ row7:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same7:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -19223,7 +19261,6 @@ same7:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -19234,7 +19271,9 @@ same7:
 row8:
 	CMPQ        152(DI), $0x00
 	JE          same8
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -19275,11 +19314,11 @@ row8:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same8:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -19364,7 +19403,6 @@ same8:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -19435,14 +19473,14 @@ row1:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VMOVDQU16.Z (R9), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 
@@ -19489,7 +19527,9 @@ ask1:
 	JMP           next1
 
 done1:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened1
 	VPSRLD      $0x10, Z0, Z29
@@ -19529,8 +19569,6 @@ written1:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row1
@@ -19542,7 +19580,9 @@ row2:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -19553,8 +19593,6 @@ row2:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19624,7 +19662,9 @@ ask2:
 	JMP           next2
 
 done2:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened2
 	VPSRLD      $0x10, Z0, Z29
@@ -19691,8 +19731,6 @@ written2:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row2
@@ -19704,7 +19742,9 @@ row3:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -19720,8 +19760,6 @@ row3:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -19814,7 +19852,9 @@ ask3:
 	JMP           next3
 
 done3:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened3
 	VPSRLD      $0x10, Z0, Z29
@@ -19908,8 +19948,6 @@ written3:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row3
@@ -19921,7 +19959,9 @@ row4:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -19942,8 +19982,6 @@ row4:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20061,7 +20099,9 @@ ask4:
 	JMP           next4
 
 done4:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened4
 	VPSRLD      $0x10, Z0, Z29
@@ -20182,8 +20222,6 @@ written4:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row4
@@ -20195,7 +20233,9 @@ row5:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -20221,8 +20261,6 @@ row5:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20365,7 +20403,9 @@ ask5:
 	JMP           next5
 
 done5:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened5
 	VPSRLD      $0x10, Z0, Z29
@@ -20513,8 +20553,6 @@ written5:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row5
@@ -20526,7 +20564,9 @@ row6:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -20557,8 +20597,6 @@ row6:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -20726,7 +20764,9 @@ ask6:
 	JMP           next6
 
 done6:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened6
 	VPSRLD      $0x10, Z0, Z29
@@ -20901,8 +20941,6 @@ written6:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row6
@@ -20914,7 +20952,9 @@ row7:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -20950,8 +20990,6 @@ row7:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -21144,7 +21182,9 @@ ask7:
 	JMP           next7
 
 done7:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened7
 	VPSRLD      $0x10, Z0, Z29
@@ -21346,8 +21386,6 @@ written7:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row7
@@ -21359,7 +21397,9 @@ row8:
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
 	LEAQ        (R9)(R10*4), R10
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -21400,8 +21440,6 @@ row8:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 	VPXORD      Z2, Z2, Z2
@@ -21619,7 +21657,9 @@ ask8:
 	JMP           next8
 
 done8:
-	MOVQ        40(DI), CX
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
 	JNE         widened8
 	VPSRLD      $0x10, Z0, Z29
@@ -21848,8 +21888,6 @@ written8:
 	KMOVW R9, K2
 	MOVQ  192(DI), R9
 	KMOVW R9, K3
-	ADDQ  48(DI), CX
-	MOVQ  CX, 40(DI)
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row8
@@ -21912,17 +21950,19 @@ TEXT ·dotLanes512b16(SB), NOSPLIT, $8-8
 row1:
 	CMPQ        152(DI), $0x00
 	JE          same1
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VMOVDQU16.Z (R9), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, (R15)
 	VMOVUPS     Z30, 64(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same1:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VMOVDQU16.Z   (AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
@@ -21939,7 +21979,6 @@ same1:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -21950,7 +21989,9 @@ same1:
 row2:
 	CMPQ        152(DI), $0x00
 	JE          same2
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -21961,11 +22002,11 @@ row2:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same2:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -21999,7 +22040,6 @@ same2:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -22010,7 +22050,9 @@ same2:
 row3:
 	CMPQ        152(DI), $0x00
 	JE          same3
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -22026,11 +22068,11 @@ row3:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 256(R15)
 	VMOVUPS     Z30, 320(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same3:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -22081,7 +22123,6 @@ same3:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -22092,7 +22133,9 @@ same3:
 row4:
 	CMPQ        152(DI), $0x00
 	JE          same4
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -22113,11 +22156,11 @@ row4:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same4:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -22185,7 +22228,6 @@ same4:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -22196,7 +22238,9 @@ same4:
 row5:
 	CMPQ        152(DI), $0x00
 	JE          same5
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -22222,11 +22266,11 @@ row5:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 512(R15)
 	VMOVUPS     Z30, 576(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same5:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -22311,7 +22355,6 @@ same5:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -22322,7 +22365,9 @@ same5:
 row6:
 	CMPQ        152(DI), $0x00
 	JE          same6
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -22353,11 +22398,11 @@ row6:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same6:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -22459,7 +22504,6 @@ same6:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -22470,7 +22514,9 @@ same6:
 row7:
 	CMPQ        152(DI), $0x00
 	JE          same7
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -22506,11 +22552,11 @@ row7:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 768(R15)
 	VMOVUPS     Z30, 832(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same7:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -22629,7 +22675,6 @@ same7:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)
@@ -22640,7 +22685,9 @@ same7:
 row8:
 	CMPQ        152(DI), $0x00
 	JE          same8
-	MOVQ        152(DI), R9
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
 	VPSLLD      $0x10, (R9), Z29
 	VMOVUPS     (R9), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -22681,11 +22728,11 @@ row8:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
-	ADDQ        160(DI), R9
-	MOVQ        R9, 152(DI)
 
 same8:
-	MOVQ          176(DI), R9
+	MOVQ          R12, R9
+	IMULQ         DX, R9
+	ADDQ          176(DI), R9
 	PREFETCHT0    (AX)(BX*8)
 	VPSLLD        $0x10, (AX), Z29
 	VMOVUPS       (AX), Z30
@@ -22821,7 +22868,6 @@ same8:
 	VADDPS        Z30, Z16, K7, Z16
 	VCOMPRESSPS.Z Z16, K2, Z16
 	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, 176(DI)
 	ADDQ          BX, AX
 	INCQ          DX
 	CMPQ          DX, 16(DI)

@@ -28,7 +28,7 @@ type sumArgs struct {
 	acc                  *float32
 	prefetch             int // bytes of index
 	last                 *uint32
-	end                  *uint32 // room for the assembly
+	end                  uintptr // room for the assembly
 }
 
 const (
@@ -56,12 +56,74 @@ func factor(list []float32) (*float32, int) {
 }
 
 func aggregateFast(level Level, a *RowSums) bool {
-	if level < AVX512 {
+	switch {
+	case level >= AVX512:
+		aggregateAVX512(a)
+	case level == AVX2 && a.Dst.B16 == nil:
+		aggregateAVX2(a)
+	case level == AVX2:
+		aggregateAVX2Rounded(a)
+	default:
 		return false
 	}
+	return true
+}
+
+func aggregateAVX512(a *RowSums) {
+	s := newSumArgs(a)
+	if a.Stream && !a.Add && (uintptr(s.dst)|uintptr(s.dstStride)|uintptr(a.Cols*a.Dst.size()))&63 == 0 && a.Dst.size() == a.Src.size() {
+		s.mode |= modeStream
+	}
+	bf16 := a.Src.B16 != nil
+	s.vectors, s.mask = vectorsOf(a.Cols, bf16)
+	if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
+		aggregate512b16(raw)
+	} else {
+		aggregate512(raw)
+	}
+}
+
+// tailMasks[8-n:] are the lanes' masks of a vector of n numbers.
+var tailMasks = [16]uint32{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}
+
+func aggregateAVX2(a *RowSums) {
+	s := newSumArgs(a)
+	if a.Src.B16 == nil {
+		s.vectors = (a.Cols + 7) / 8
+		s.mask = uint64(uintptr(unsafe.Pointer(&tailMasks[-a.Cols&7])))
+		aggregate256((*byte)(unsafe.Pointer(&s)))
+		return
+	}
+	s.mask = uint64(uintptr(unsafe.Pointer(&tailMasks[0])))
+	if s.vectors = a.Cols / 8; s.vectors > 0 {
+		aggregate256b16((*byte)(unsafe.Pointer(&s)))
+	}
+	if done := a.Cols &^ 7; done < a.Cols {
+		rest := *a
+		rest.Dst.F32, rest.Src.B16, rest.Cols = a.Dst.F32[done:], a.Src.B16[done:], a.Cols-done
+		aggregateGeneric(&rest)
+	}
+}
+
+// aggregateAVX2Rounded sums into scratch, a row at a time, and rounds in plain Go.
+func aggregateAVX2Rounded(a *RowSums) {
+	row := make([]float32, a.Cols)
+	one := *a
+	one.Dst, one.Rows, one.Add, one.RowScale = Strided{F32: row, Stride: a.Cols}, 1, false, nil
+	for r := range a.Rows {
+		one.Ptr, one.First = a.Ptr[r:r+2], a.First+r
+		aggregateAVX2(&one)
+		scale := float32(1)
+		if a.RowScale != nil {
+			scale = a.RowScale[r]
+		}
+		a.Dst.put(row, scale, a.Add, r, 0)
+	}
+}
+
+func newSumArgs(a *RowSums) sumArgs {
 	s := sumArgs{
 		ptr: unsafe.SliceData(a.Ptr), index: unsafe.SliceData(a.Index), rows: a.Rows,
-		vectors: (a.Cols + 15) / 16, mask: 0xffff >> (-a.Cols & 15),
 		self: uint64(math.Float32bits(a.Self)), first: a.First, acc: unsafe.SliceData(a.Acc),
 	}
 	s.dst, s.dstStride = a.Dst.start()
@@ -77,22 +139,13 @@ func aggregateFast(level Level, a *RowSums) bool {
 	if a.Dst.B16 != nil {
 		s.mode |= modeBF16
 	}
-	if a.Stream && !a.Add && (uintptr(s.dst)|uintptr(s.dstStride)|uintptr(a.Cols*a.Dst.size()))&63 == 0 && a.Dst.size() == a.Src.size() {
-		s.mode |= modeStream
-	}
 	if from, to := a.Ptr[0], a.Ptr[a.Rows]; from < to {
 		s.prefetch, s.last = aheadOf(a.Src), &a.Index[to-1]
 		if a.Value != nil {
 			s.value, s.valueStep = &a.Value[from], 4
 		}
 	}
-	if raw := (*byte)(unsafe.Pointer(&s)); a.Src.B16 != nil {
-		s.vectors, s.mask = (a.Cols+31)/32, 0xffffffff>>(-a.Cols&31)
-		aggregate512b16(raw)
-	} else {
-		aggregate512(raw)
-	}
-	return true
+	return s
 }
 
 // GatherAVX512 reads the listed rows of src and adds them up: the yardstick of the

@@ -148,10 +148,10 @@ ask1:
 	JMP          next1
 
 done1:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream1
@@ -277,10 +277,10 @@ ask2:
 	JMP          next2
 
 done2:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream2
@@ -415,10 +415,10 @@ ask3:
 	JMP          next3
 
 done3:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream3
@@ -562,10 +562,10 @@ ask4:
 	JMP          next4
 
 done4:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream4
@@ -718,10 +718,10 @@ ask5:
 	JMP          next5
 
 done5:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream5
@@ -883,10 +883,10 @@ ask6:
 	JMP          next6
 
 done6:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream6
@@ -1057,10 +1057,10 @@ ask7:
 	JMP          next7
 
 done7:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream7
@@ -1240,10 +1240,10 @@ ask8:
 	JMP          next8
 
 done8:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream8
@@ -1432,10 +1432,10 @@ ask9:
 	JMP          next9
 
 done9:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream9
@@ -1633,10 +1633,10 @@ ask10:
 	JMP          next10
 
 done10:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream10
@@ -1843,10 +1843,10 @@ ask11:
 	JMP          next11
 
 done11:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream11
@@ -2062,10 +2062,10 @@ ask12:
 	JMP          next12
 
 done12:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream12
@@ -2290,10 +2290,10 @@ ask13:
 	JMP          next13
 
 done13:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream13
@@ -2527,10 +2527,10 @@ ask14:
 	JMP          next14
 
 done14:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream14
@@ -2773,10 +2773,10 @@ ask15:
 	JMP          next15
 
 done15:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream15
@@ -3028,10 +3028,10 @@ ask16:
 	JMP          next16
 
 done16:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	CMPQ         R9, $0x04
 	JE           stream16
@@ -3415,10 +3415,10 @@ wideaddlast:
 
 widedone:
 	MOVQ         (DI), CX
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         144(DI), AX
 	MOVQ         104(DI), R10
 	MOVQ         CX, R9
@@ -3577,10 +3577,10 @@ ask1:
 	JMP          next1
 
 done1:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert1
@@ -3766,10 +3766,10 @@ ask2:
 	JMP          next2
 
 done2:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert2
@@ -3990,10 +3990,10 @@ ask3:
 	JMP          next3
 
 done3:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert3
@@ -4249,10 +4249,10 @@ ask4:
 	JMP          next4
 
 done4:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert4
@@ -4543,10 +4543,10 @@ ask5:
 	JMP          next5
 
 done5:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert5
@@ -4872,10 +4872,10 @@ ask6:
 	JMP          next6
 
 done6:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert6
@@ -5236,10 +5236,10 @@ ask7:
 	JMP          next7
 
 done7:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert7
@@ -5635,10 +5635,10 @@ ask8:
 	JMP          next8
 
 done8:
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         136(DI), R9
 	TESTQ        $0x00000002, R9
 	JZ           convert8
@@ -6278,10 +6278,10 @@ wideaddlast:
 
 widedone:
 	MOVQ         (DI), CX
-	MOVQ         64(DI), R9
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	ADDQ         72(DI), R9
-	MOVQ         R9, 64(DI)
 	MOVQ         144(DI), AX
 	MOVQ         104(DI), R10
 	MOVQ         CX, R9
@@ -6357,6 +6357,2116 @@ widefinishstep:
 	CMPQ DX, 96(DI)
 	JB   wide
 	SFENCE
+	VZEROUPPER
+	RET
+
+// func aggregate256(a *byte)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·aggregate256(SB), NOSPLIT, $8-8
+	MOVQ    a+0(FP), DI
+	MOVQ    8(DI), SI
+	MOVQ    32(DI), R11
+	MOVQ    40(DI), R12
+	MOVQ    48(DI), R13
+	MOVQ    56(DI), R15
+	MOVQ    88(DI), BX
+	MOVQ    (DI), CX
+	MOVQ    152(DI), R14
+	MOVQ    160(DI), BP
+	MOVQ    16(DI), R9
+	MOVQ    (R9), R9
+	MOVQ    24(DI), R8
+	LEAQ    (R8)(R9*4), R8
+	XORQ    DX, DX
+	MOVQ    112(DI), R9
+	VMOVUPS (R9), Y14
+	MOVQ    104(DI), R9
+	CMPQ    R9, $0x01
+	JE      row1
+	CMPQ    R9, $0x02
+	JE      row2
+	CMPQ    R9, $0x03
+	JE      row3
+	CMPQ    R9, $0x04
+	JE      row4
+	CMPQ    R9, $0x05
+	JE      row5
+	CMPQ    R9, $0x06
+	JE      row6
+	CMPQ    R9, $0x07
+	JE      row7
+	CMPQ    R9, $0x08
+	JE      row8
+
+wide:
+	MOVQ   16(DI), R9
+	MOVQ   8(R9)(DX*8), R10
+	MOVQ   24(DI), R9
+	LEAQ   (R9)(R10*4), R10
+	VXORPS Y0, Y0, Y0
+	MOVQ   104(DI), BP
+	MOVQ   144(DI), R9
+
+wideclear:
+	VMOVUPS      Y0, (R9)
+	ADDQ         $0x20, R9
+	DECQ         BP
+	JNZ          wideclear
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           wideentries
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	MOVQ         104(DI), BP
+	MOVQ         144(DI), R9
+
+wideself:
+	DECQ        BP
+	JZ          wideselflast
+	VMOVUPS     (R9), Y0
+	VFMADD231PS (AX), Y12, Y0
+	VMOVUPS     Y0, (R9)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, R9
+	JMP         wideself
+
+wideselflast:
+	VMOVUPS     (R9), Y0
+	VMASKMOVPS  (AX), Y14, Y13
+	VFMADD231PS Y13, Y12, Y0
+	VMOVUPS     Y0, (R9)
+
+wideentries:
+widenext:
+	CMPQ         R8, R10
+	JAE          widedone
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	MOVQ         104(DI), BP
+	MOVQ         144(DI), R9
+
+wideadd:
+	DECQ        BP
+	JZ          wideaddlast
+	VMOVUPS     (R9), Y0
+	VFMADD231PS (AX), Y12, Y0
+	VMOVUPS     Y0, (R9)
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, R9
+	JMP         wideadd
+
+wideaddlast:
+	VMOVUPS     (R9), Y0
+	VMASKMOVPS  (AX), Y14, Y13
+	VFMADD231PS Y13, Y12, Y0
+	VMOVUPS     Y0, (R9)
+	JMP         widenext
+
+widedone:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	MOVQ         CX, AX
+	MOVQ         104(DI), BP
+	MOVQ         144(DI), R9
+
+wideput:
+	DECQ    BP
+	JZ      wideputlast
+	VMOVUPS (R9), Y0
+	VMULPS  Y15, Y0, Y0
+	CMPQ    136(DI), $0x00
+	JE      wideput_1
+	VADDPS  (AX), Y0, Y0
+
+wideput_1:
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R9
+	JMP     wideput
+
+wideputlast:
+	VMOVUPS    (R9), Y0
+	VMULPS     Y15, Y0, Y0
+	CMPQ       136(DI), $0x00
+	JE         wideput_2
+	VMASKMOVPS (AX), Y14, Y13
+	VADDPS     Y13, Y0, Y0
+
+wideput_2:
+	VMASKMOVPS Y0, Y14, (AX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         wide
+	VZEROUPPER
+	RET
+
+row1:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries1
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VMASKMOVPS   (AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y0
+
+entries1:
+next1:
+	CMPQ       R8, R10
+	JAE        done1
+	TESTQ      R14, R14
+	JZ         ask1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VMASKMOVPS   (AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	JMP          next1
+
+done1:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put1_0
+	VMASKMOVPS   (CX), Y14, Y13
+	VADDPS       Y13, Y0, Y0
+
+put1_0:
+	VMASKMOVPS Y0, Y14, (CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row1
+	VZEROUPPER
+	RET
+
+row2:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries2
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VMASKMOVPS   32(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y1
+
+entries2:
+next2:
+	CMPQ       R8, R10
+	JAE        done2
+	TESTQ      R14, R14
+	JZ         ask2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VMASKMOVPS   32(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	JMP          next2
+
+done2:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put2_0
+	VADDPS       (CX), Y0, Y0
+
+put2_0:
+	VMOVUPS    Y0, (CX)
+	VMULPS     Y15, Y1, Y1
+	CMPQ       136(DI), $0x00
+	JE         put2_1
+	VMASKMOVPS 32(CX), Y14, Y13
+	VADDPS     Y13, Y1, Y1
+
+put2_1:
+	VMASKMOVPS Y1, Y14, 32(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row2
+	VZEROUPPER
+	RET
+
+row3:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries3
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VMASKMOVPS   64(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y2
+
+entries3:
+next3:
+	CMPQ       R8, R10
+	JAE        done3
+	TESTQ      R14, R14
+	JZ         ask3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VMASKMOVPS   64(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	JMP          next3
+
+done3:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put3_0
+	VADDPS       (CX), Y0, Y0
+
+put3_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put3_1
+	VADDPS  32(CX), Y1, Y1
+
+put3_1:
+	VMOVUPS    Y1, 32(CX)
+	VMULPS     Y15, Y2, Y2
+	CMPQ       136(DI), $0x00
+	JE         put3_2
+	VMASKMOVPS 64(CX), Y14, Y13
+	VADDPS     Y13, Y2, Y2
+
+put3_2:
+	VMASKMOVPS Y2, Y14, 64(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row3
+	VZEROUPPER
+	RET
+
+row4:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries4
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VMASKMOVPS   96(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y3
+
+entries4:
+next4:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         ask4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VMASKMOVPS   96(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	JMP          next4
+
+done4:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put4_0
+	VADDPS       (CX), Y0, Y0
+
+put4_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put4_1
+	VADDPS  32(CX), Y1, Y1
+
+put4_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put4_2
+	VADDPS  64(CX), Y2, Y2
+
+put4_2:
+	VMOVUPS    Y2, 64(CX)
+	VMULPS     Y15, Y3, Y3
+	CMPQ       136(DI), $0x00
+	JE         put4_3
+	VMASKMOVPS 96(CX), Y14, Y13
+	VADDPS     Y13, Y3, Y3
+
+put4_3:
+	VMASKMOVPS Y3, Y14, 96(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row4
+	VZEROUPPER
+	RET
+
+row5:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries5
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VMASKMOVPS   128(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y4
+
+entries5:
+next5:
+	CMPQ       R8, R10
+	JAE        done5
+	TESTQ      R14, R14
+	JZ         ask5
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+ask5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VMASKMOVPS   128(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	JMP          next5
+
+done5:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put5_0
+	VADDPS       (CX), Y0, Y0
+
+put5_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put5_1
+	VADDPS  32(CX), Y1, Y1
+
+put5_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put5_2
+	VADDPS  64(CX), Y2, Y2
+
+put5_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put5_3
+	VADDPS  96(CX), Y3, Y3
+
+put5_3:
+	VMOVUPS    Y3, 96(CX)
+	VMULPS     Y15, Y4, Y4
+	CMPQ       136(DI), $0x00
+	JE         put5_4
+	VMASKMOVPS 128(CX), Y14, Y13
+	VADDPS     Y13, Y4, Y4
+
+put5_4:
+	VMASKMOVPS Y4, Y14, 128(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row5
+	VZEROUPPER
+	RET
+
+row6:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries6
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VMASKMOVPS   160(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y5
+
+entries6:
+next6:
+	CMPQ       R8, R10
+	JAE        done6
+	TESTQ      R14, R14
+	JZ         ask6
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+
+ask6:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VMASKMOVPS   160(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	JMP          next6
+
+done6:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put6_0
+	VADDPS       (CX), Y0, Y0
+
+put6_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put6_1
+	VADDPS  32(CX), Y1, Y1
+
+put6_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put6_2
+	VADDPS  64(CX), Y2, Y2
+
+put6_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put6_3
+	VADDPS  96(CX), Y3, Y3
+
+put6_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put6_4
+	VADDPS  128(CX), Y4, Y4
+
+put6_4:
+	VMOVUPS    Y4, 128(CX)
+	VMULPS     Y15, Y5, Y5
+	CMPQ       136(DI), $0x00
+	JE         put6_5
+	VMASKMOVPS 160(CX), Y14, Y13
+	VADDPS     Y13, Y5, Y5
+
+put6_5:
+	VMASKMOVPS Y5, Y14, 160(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row6
+	VZEROUPPER
+	RET
+
+row7:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries7
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VMASKMOVPS   192(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y6
+
+entries7:
+next7:
+	CMPQ       R8, R10
+	JAE        done7
+	TESTQ      R14, R14
+	JZ         ask7
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask7:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VMASKMOVPS   192(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	JMP          next7
+
+done7:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put7_0
+	VADDPS       (CX), Y0, Y0
+
+put7_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put7_1
+	VADDPS  32(CX), Y1, Y1
+
+put7_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put7_2
+	VADDPS  64(CX), Y2, Y2
+
+put7_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put7_3
+	VADDPS  96(CX), Y3, Y3
+
+put7_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put7_4
+	VADDPS  128(CX), Y4, Y4
+
+put7_4:
+	VMOVUPS Y4, 128(CX)
+	VMULPS  Y15, Y5, Y5
+	CMPQ    136(DI), $0x00
+	JE      put7_5
+	VADDPS  160(CX), Y5, Y5
+
+put7_5:
+	VMOVUPS    Y5, 160(CX)
+	VMULPS     Y15, Y6, Y6
+	CMPQ       136(DI), $0x00
+	JE         put7_6
+	VMASKMOVPS 192(CX), Y14, Y13
+	VADDPS     Y13, Y6, Y6
+
+put7_6:
+	VMASKMOVPS Y6, Y14, 192(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row7
+	VZEROUPPER
+	RET
+
+row8:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries8
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VFMADD231PS  192(AX), Y12, Y6
+	VMASKMOVPS   224(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y7
+
+entries8:
+next8:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         ask8
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask8:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VFMADD231PS  (AX), Y12, Y0
+	VFMADD231PS  32(AX), Y12, Y1
+	VFMADD231PS  64(AX), Y12, Y2
+	VFMADD231PS  96(AX), Y12, Y3
+	VFMADD231PS  128(AX), Y12, Y4
+	VFMADD231PS  160(AX), Y12, Y5
+	VFMADD231PS  192(AX), Y12, Y6
+	VMASKMOVPS   224(AX), Y14, Y13
+	VFMADD231PS  Y13, Y12, Y7
+	JMP          next8
+
+done8:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put8_0
+	VADDPS       (CX), Y0, Y0
+
+put8_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put8_1
+	VADDPS  32(CX), Y1, Y1
+
+put8_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put8_2
+	VADDPS  64(CX), Y2, Y2
+
+put8_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put8_3
+	VADDPS  96(CX), Y3, Y3
+
+put8_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put8_4
+	VADDPS  128(CX), Y4, Y4
+
+put8_4:
+	VMOVUPS Y4, 128(CX)
+	VMULPS  Y15, Y5, Y5
+	CMPQ    136(DI), $0x00
+	JE      put8_5
+	VADDPS  160(CX), Y5, Y5
+
+put8_5:
+	VMOVUPS Y5, 160(CX)
+	VMULPS  Y15, Y6, Y6
+	CMPQ    136(DI), $0x00
+	JE      put8_6
+	VADDPS  192(CX), Y6, Y6
+
+put8_6:
+	VMOVUPS    Y6, 192(CX)
+	VMULPS     Y15, Y7, Y7
+	CMPQ       136(DI), $0x00
+	JE         put8_7
+	VMASKMOVPS 224(CX), Y14, Y13
+	VADDPS     Y13, Y7, Y7
+
+put8_7:
+	VMASKMOVPS Y7, Y14, 224(CX)
+	ADDQ       80(DI), CX
+	INCQ       DX
+	CMPQ       DX, 96(DI)
+	JB         row8
+	VZEROUPPER
+	RET
+
+// func aggregate256b16(a *byte)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·aggregate256b16(SB), NOSPLIT, $8-8
+	MOVQ    a+0(FP), DI
+	MOVQ    8(DI), SI
+	MOVQ    32(DI), R11
+	MOVQ    40(DI), R12
+	MOVQ    48(DI), R13
+	MOVQ    56(DI), R15
+	MOVQ    88(DI), BX
+	MOVQ    (DI), CX
+	MOVQ    152(DI), R14
+	MOVQ    160(DI), BP
+	MOVQ    16(DI), R9
+	MOVQ    (R9), R9
+	MOVQ    24(DI), R8
+	LEAQ    (R8)(R9*4), R8
+	XORQ    DX, DX
+	MOVQ    112(DI), R9
+	VMOVUPS (R9), Y14
+	MOVQ    104(DI), R9
+	CMPQ    R9, $0x01
+	JE      row1
+	CMPQ    R9, $0x02
+	JE      row2
+	CMPQ    R9, $0x03
+	JE      row3
+	CMPQ    R9, $0x04
+	JE      row4
+	CMPQ    R9, $0x05
+	JE      row5
+	CMPQ    R9, $0x06
+	JE      row6
+	CMPQ    R9, $0x07
+	JE      row7
+	CMPQ    R9, $0x08
+	JE      row8
+
+wide:
+	MOVQ   16(DI), R9
+	MOVQ   8(R9)(DX*8), R10
+	MOVQ   24(DI), R9
+	LEAQ   (R9)(R10*4), R10
+	VXORPS Y0, Y0, Y0
+	MOVQ   104(DI), BP
+	MOVQ   144(DI), R9
+
+wideclear:
+	VMOVUPS      Y0, (R9)
+	ADDQ         $0x20, R9
+	DECQ         BP
+	JNZ          wideclear
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           wideentries
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	MOVQ         104(DI), BP
+	MOVQ         144(DI), R9
+
+wideself:
+	VMOVUPS     (R9), Y0
+	VPMOVZXWD   (AX), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VFMADD231PS Y13, Y12, Y0
+	VMOVUPS     Y0, (R9)
+	ADDQ        $0x10, AX
+	ADDQ        $0x20, R9
+	DECQ        BP
+	JNZ         wideself
+
+wideentries:
+widenext:
+	CMPQ         R8, R10
+	JAE          widedone
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	MOVQ         104(DI), BP
+	MOVQ         144(DI), R9
+
+wideadd:
+	VMOVUPS     (R9), Y0
+	VPMOVZXWD   (AX), Y13
+	VPSLLD      $0x10, Y13, Y13
+	VFMADD231PS Y13, Y12, Y0
+	VMOVUPS     Y0, (R9)
+	ADDQ        $0x10, AX
+	ADDQ        $0x20, R9
+	DECQ        BP
+	JNZ         wideadd
+	JMP         widenext
+
+widedone:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	MOVQ         CX, AX
+	MOVQ         104(DI), BP
+	MOVQ         144(DI), R9
+
+wideput:
+	VMOVUPS (R9), Y0
+	VMULPS  Y15, Y0, Y0
+	CMPQ    136(DI), $0x00
+	JE      wideput_1
+	VADDPS  (AX), Y0, Y0
+
+wideput_1:
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, R9
+	DECQ    BP
+	JNZ     wideput
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      wide
+	VZEROUPPER
+	RET
+
+row1:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries1
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+
+entries1:
+next1:
+	CMPQ       R8, R10
+	JAE        done1
+	TESTQ      R14, R14
+	JZ         ask1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	JMP          next1
+
+done1:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put1_0
+	VADDPS       (CX), Y0, Y0
+
+put1_0:
+	VMOVUPS Y0, (CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row1
+	VZEROUPPER
+	RET
+
+row2:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries2
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+
+entries2:
+next2:
+	CMPQ       R8, R10
+	JAE        done2
+	TESTQ      R14, R14
+	JZ         ask2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	JMP          next2
+
+done2:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put2_0
+	VADDPS       (CX), Y0, Y0
+
+put2_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put2_1
+	VADDPS  32(CX), Y1, Y1
+
+put2_1:
+	VMOVUPS Y1, 32(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row2
+	VZEROUPPER
+	RET
+
+row3:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries3
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+
+entries3:
+next3:
+	CMPQ       R8, R10
+	JAE        done3
+	TESTQ      R14, R14
+	JZ         ask3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	JMP          next3
+
+done3:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put3_0
+	VADDPS       (CX), Y0, Y0
+
+put3_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put3_1
+	VADDPS  32(CX), Y1, Y1
+
+put3_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put3_2
+	VADDPS  64(CX), Y2, Y2
+
+put3_2:
+	VMOVUPS Y2, 64(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row3
+	VZEROUPPER
+	RET
+
+row4:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries4
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+
+entries4:
+next4:
+	CMPQ       R8, R10
+	JAE        done4
+	TESTQ      R14, R14
+	JZ         ask4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+
+ask4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	JMP          next4
+
+done4:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put4_0
+	VADDPS       (CX), Y0, Y0
+
+put4_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put4_1
+	VADDPS  32(CX), Y1, Y1
+
+put4_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put4_2
+	VADDPS  64(CX), Y2, Y2
+
+put4_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put4_3
+	VADDPS  96(CX), Y3, Y3
+
+put4_3:
+	VMOVUPS Y3, 96(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row4
+	VZEROUPPER
+	RET
+
+row5:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries5
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+
+entries5:
+next5:
+	CMPQ       R8, R10
+	JAE        done5
+	TESTQ      R14, R14
+	JZ         ask5
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	JMP          next5
+
+done5:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put5_0
+	VADDPS       (CX), Y0, Y0
+
+put5_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put5_1
+	VADDPS  32(CX), Y1, Y1
+
+put5_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put5_2
+	VADDPS  64(CX), Y2, Y2
+
+put5_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put5_3
+	VADDPS  96(CX), Y3, Y3
+
+put5_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put5_4
+	VADDPS  128(CX), Y4, Y4
+
+put5_4:
+	VMOVUPS Y4, 128(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row5
+	VZEROUPPER
+	RET
+
+row6:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries6
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+
+entries6:
+next6:
+	CMPQ       R8, R10
+	JAE        done6
+	TESTQ      R14, R14
+	JZ         ask6
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask6:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	JMP          next6
+
+done6:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put6_0
+	VADDPS       (CX), Y0, Y0
+
+put6_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put6_1
+	VADDPS  32(CX), Y1, Y1
+
+put6_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put6_2
+	VADDPS  64(CX), Y2, Y2
+
+put6_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put6_3
+	VADDPS  96(CX), Y3, Y3
+
+put6_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put6_4
+	VADDPS  128(CX), Y4, Y4
+
+put6_4:
+	VMOVUPS Y4, 128(CX)
+	VMULPS  Y15, Y5, Y5
+	CMPQ    136(DI), $0x00
+	JE      put6_5
+	VADDPS  160(CX), Y5, Y5
+
+put6_5:
+	VMOVUPS Y5, 160(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row6
+	VZEROUPPER
+	RET
+
+row7:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries7
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+
+entries7:
+next7:
+	CMPQ       R8, R10
+	JAE        done7
+	TESTQ      R14, R14
+	JZ         ask7
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask7:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	JMP          next7
+
+done7:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put7_0
+	VADDPS       (CX), Y0, Y0
+
+put7_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put7_1
+	VADDPS  32(CX), Y1, Y1
+
+put7_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put7_2
+	VADDPS  64(CX), Y2, Y2
+
+put7_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put7_3
+	VADDPS  96(CX), Y3, Y3
+
+put7_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put7_4
+	VADDPS  128(CX), Y4, Y4
+
+put7_4:
+	VMOVUPS Y4, 128(CX)
+	VMULPS  Y15, Y5, Y5
+	CMPQ    136(DI), $0x00
+	JE      put7_5
+	VADDPS  160(CX), Y5, Y5
+
+put7_5:
+	VMOVUPS Y5, 160(CX)
+	VMULPS  Y15, Y6, Y6
+	CMPQ    136(DI), $0x00
+	JE      put7_6
+	VADDPS  192(CX), Y6, Y6
+
+put7_6:
+	VMOVUPS Y6, 192(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row7
+	VZEROUPPER
+	RET
+
+row8:
+	MOVQ         16(DI), R9
+	MOVQ         8(R9)(DX*8), R10
+	MOVQ         24(DI), R9
+	LEAQ         (R9)(R10*4), R10
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
+	VXORPS       Y7, Y7, Y7
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           entries8
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS 120(DI), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VPMOVZXWD    112(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y7
+
+entries8:
+next8:
+	CMPQ       R8, R10
+	JAE        done8
+	TESTQ      R14, R14
+	JZ         ask8
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask8:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Y12
+	VBROADCASTSS (R11), Y13
+	VMULPS       Y13, Y12, Y12
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	ADDQ         R12, R11
+	VPMOVZXWD    (AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y0
+	VPMOVZXWD    16(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y1
+	VPMOVZXWD    32(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y2
+	VPMOVZXWD    48(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y3
+	VPMOVZXWD    64(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y4
+	VPMOVZXWD    80(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y5
+	VPMOVZXWD    96(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y6
+	VPMOVZXWD    112(AX), Y13
+	VPSLLD       $0x10, Y13, Y13
+	VFMADD231PS  Y13, Y12, Y7
+	JMP          next8
+
+done8:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Y15
+	VMULPS       Y15, Y0, Y0
+	CMPQ         136(DI), $0x00
+	JE           put8_0
+	VADDPS       (CX), Y0, Y0
+
+put8_0:
+	VMOVUPS Y0, (CX)
+	VMULPS  Y15, Y1, Y1
+	CMPQ    136(DI), $0x00
+	JE      put8_1
+	VADDPS  32(CX), Y1, Y1
+
+put8_1:
+	VMOVUPS Y1, 32(CX)
+	VMULPS  Y15, Y2, Y2
+	CMPQ    136(DI), $0x00
+	JE      put8_2
+	VADDPS  64(CX), Y2, Y2
+
+put8_2:
+	VMOVUPS Y2, 64(CX)
+	VMULPS  Y15, Y3, Y3
+	CMPQ    136(DI), $0x00
+	JE      put8_3
+	VADDPS  96(CX), Y3, Y3
+
+put8_3:
+	VMOVUPS Y3, 96(CX)
+	VMULPS  Y15, Y4, Y4
+	CMPQ    136(DI), $0x00
+	JE      put8_4
+	VADDPS  128(CX), Y4, Y4
+
+put8_4:
+	VMOVUPS Y4, 128(CX)
+	VMULPS  Y15, Y5, Y5
+	CMPQ    136(DI), $0x00
+	JE      put8_5
+	VADDPS  160(CX), Y5, Y5
+
+put8_5:
+	VMOVUPS Y5, 160(CX)
+	VMULPS  Y15, Y6, Y6
+	CMPQ    136(DI), $0x00
+	JE      put8_6
+	VADDPS  192(CX), Y6, Y6
+
+put8_6:
+	VMOVUPS Y6, 192(CX)
+	VMULPS  Y15, Y7, Y7
+	CMPQ    136(DI), $0x00
+	JE      put8_7
+	VADDPS  224(CX), Y7, Y7
+
+put8_7:
+	VMOVUPS Y7, 224(CX)
+	ADDQ    80(DI), CX
+	INCQ    DX
+	CMPQ    DX, 96(DI)
+	JB      row8
 	VZEROUPPER
 	RET
 

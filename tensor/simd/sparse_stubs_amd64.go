@@ -14,6 +14,16 @@ func aggregate512(a *byte)
 //go:noescape
 func aggregate512b16(a *byte)
 
+// aggregate256 sums the rows of a sumArgs.
+//
+//go:noescape
+func aggregate256(a *byte)
+
+// aggregate256b16 sums the rows of a sumArgs.
+//
+//go:noescape
+func aggregate256b16(a *byte)
+
 // gather512 reads rows of lines·64 bytes.
 //
 //go:noescape

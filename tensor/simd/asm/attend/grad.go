@@ -82,7 +82,7 @@ func storeDots(q VecPhysical) {
 // copyZ puts the row's z into memory as the products want it.
 func copyZ(n int, bf16 bool) {
 	f := rowFields
-	f.load("z", tmp)
+	f.loadRow("z", row, tmp)
 	for v := range n {
 		line := Mem{Base: tmp, Disp: 64 * v}
 		switch {
@@ -98,8 +98,6 @@ func copyZ(n int, bf16 bool) {
 			VMOVUPS(x, Mem{Base: zrow, Disp: 64 * v})
 		}
 	}
-	ADDQ(f.mem("zStride"), tmp)
-	MOVQ(tmp, f.mem("z"))
 }
 
 func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
@@ -161,7 +159,7 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 	JMP(LabelRef(name("next")))
 
 	Label(name("done"))
-	rowFields.load("dst", dst)
+	rowFields.loadRow("dst", row, dst)
 	storeRow(n, bf16, name)
 	if bf16 { // rounding used K3 and, as float32, K2
 		rowFields.load("segments", tmp)
@@ -169,8 +167,6 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 		rowFields.load("heads16", tmp)
 		KMOVW(tmp.As32(), K3)
 	}
-	ADDQ(rowFields.mem("dstStride"), dst)
-	MOVQ(dst, rowFields.mem("dst"))
 	INCQ(row)
 	CMPQ(row, rowFields.mem("rows"))
 	JB(LabelRef(name("row")))

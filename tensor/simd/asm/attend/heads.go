@@ -34,7 +34,9 @@ func dotRows(bf16, tree bool) {
 		JE(LabelRef(label("same")))
 		copyZ(n, bf16)
 		Label(label("same"))
-		rowFields.load("dots", tmp)
+		MOVQ(gap, tmp)
+		IMULQ(row, tmp)
+		ADDQ(rowFields.mem("dots"), tmp)
 		s := stack{}
 		for v := range n {
 			q := s.push()
@@ -57,7 +59,6 @@ func dotRows(bf16, tree bool) {
 		if tree {
 			storeDots(s.finish(n))
 		}
-		ADDQ(gap, rowFields.mem("dots"))
 		ADDQ(stride, at)
 		INCQ(row)
 		CMPQ(row, rowFields.mem("rows"))

@@ -57,3 +57,11 @@ func (f fields) mem(name string) Mem {
 }
 
 func (f fields) load(name string, r GPPhysical) { MOVQ(f.mem(name), r) }
+
+// loadRow sets r to where the row of a matrix starts. Pointers in the arguments are
+// never stepped: the collector must not see one past its array.
+func (f fields) loadRow(name string, row, r GPPhysical) {
+	f.load(name+"Stride", r)
+	IMULQ(row, r)
+	ADDQ(f.mem(name), r)
+}

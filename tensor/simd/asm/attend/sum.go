@@ -212,13 +212,11 @@ func sumBody(n int, bf16 bool, regs []VecPhysical) {
 	JMP(LabelRef(name("next")))
 
 	Label(name("done"))
-	f.load("inv", tmp)
+	f.loadRow("inv", row, tmp)
 	f.load("heads", at)
 	KMOVW(at.As32(), K2)
 	VMOVUPS_Z(Mem{Base: tmp}, K2, x)
 	VMULPS_BCST(f.mem("scale"), x, x)
-	ADDQ(f.mem("invStride"), tmp)
-	MOVQ(tmp, f.mem("inv"))
 	for v := range vectors {
 		if v < len(regs) {
 			VPERMPS(x, regs[v], w)

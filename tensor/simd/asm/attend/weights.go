@@ -198,7 +198,7 @@ func weights() {
 	VPXORD(total, total, total)
 	TESTQ(wLeft, wLeft)
 	JZ(LabelRef("store"))
-	f.load("right", wTmp)
+	f.loadRow("right", wRow, wTmp)
 	headLanes(f)
 	VMOVUPS_Z(Mem{Base: wTmp}, K1, mine)
 	VPERMPS(mine, lanePattern, mine)
@@ -270,14 +270,9 @@ func weights() {
 		name string
 		v    VecPhysical
 	}{{"max", top}, {"inv", total}} {
-		f.load(x.name, wTmp)
+		f.loadRow(x.name, wRow, wTmp)
 		VMOVUPS(x.v, K1, Mem{Base: wTmp})
-		ADDQ(f.mem(x.name+"Stride"), wTmp)
-		MOVQ(wTmp, f.mem(x.name))
 	}
-	f.load("right", wTmp)
-	ADDQ(f.mem("rightStride"), wTmp)
-	MOVQ(wTmp, f.mem("right"))
 	INCQ(wRow)
 	CMPQ(wRow, f.mem("rows"))
 	JB(LabelRef("row"))

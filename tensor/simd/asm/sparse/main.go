@@ -23,6 +23,8 @@ func main() {
 	interleaving()
 	aggregate("aggregate512", 16, narrow, wide)
 	aggregate("aggregate512b16", 8, narrow16, wide16)
+	aggregate256("aggregate256", false)
+	aggregate256("aggregate256b16", true)
 	gather512()
 	Generate()
 }
@@ -94,7 +96,7 @@ var sums = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, 
 
 func acc(v int) VecPhysical { return sums[v] }
 
-func begin() {
+func beginPointers() {
 	Load(Param("a"), args)
 	MOVQ(field(fieldSrc), src)
 	MOVQ(field(fieldValue), value)
@@ -110,6 +112,10 @@ func begin() {
 	MOVQ(field(fieldIndex), index)
 	LEAQ(Mem{Base: index, Index: tmp, Scale: 4}, index)
 	XORQ(row, row)
+}
+
+func begin() {
+	beginPointers()
 	MOVQ(field(fieldMask), tmp)
 	KMOVD(tmp.As32(), K1)
 	for _, c := range []struct {
@@ -194,11 +200,17 @@ func prefetch(lines int, skip string) {
 	Label(skip)
 }
 
+// rowScaleAt sets tmp to the address of the row's scale. Pointers in the arguments
+// are never stepped: the collector must not see one past its array.
+func rowScaleAt() {
+	MOVQ(field(fieldRowStep), tmp)
+	IMULQ(row, tmp)
+	ADDQ(field(fieldRowScale), tmp)
+}
+
 func loadRowScale() {
-	MOVQ(field(fieldRowScale), tmp)
+	rowScaleAt()
 	VBROADCASTSS(Mem{Base: tmp}, rowScale)
-	ADDQ(field(fieldRowStep), tmp)
-	MOVQ(tmp, field(fieldRowScale))
 }
 
 func nextRow(again string) {

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// The AVX2 loops sum rows of eight-number vectors into float32 rows. Up to
+// narrow256 vectors stay in registers. A float32 row's last vector is masked; of
+// bfloat16 rows the caller does the columns after the last whole vector.
+const narrow256 = 8
+
+var (
+	weight2, x2, tail2, scale2 = Y12, Y13, Y14, Y15
+
+	sums2 = []VecPhysical{Y0, Y1, Y2, Y3, Y4, Y5, Y6, Y7}
+)
+
+func aggregate256(name string, bf16 bool) {
+	TEXT(name, NOSPLIT, "func(a *byte)")
+	Pragma("noescape")
+	Doc(name + " sums the rows of a sumArgs.")
+	beginPointers()
+	MOVQ(field(fieldMask), tmp) // here a pointer to the lanes' masks
+	VMOVUPS(Mem{Base: tmp}, tail2)
+	MOVQ(field(fieldVectors), tmp)
+	for n := 1; n <= narrow256; n++ {
+		CMPQ(tmp, U8(n))
+		JE(LabelRef(fmt.Sprintf("row%d", n)))
+	}
+	wide2(bf16)
+	for n := 1; n <= narrow256; n++ {
+		narrow2(n, bf16)
+	}
+}
+
+// entryWeight2 spreads weight2 from the entry's source in at.
+func entryWeight2(by Mem) {
+	MOVQ(at, tmp)
+	ANDQ(colMask, tmp)
+	VBROADCASTSS(Mem{Base: colScale, Index: tmp, Scale: 4}, weight2)
+	VBROADCASTSS(by, x2)
+	VMULPS(x2, weight2, weight2)
+	IMULQ(stride, at)
+	ADDQ(src, at)
+}
+
+func entry2() {
+	MOVL(Mem{Base: index}, at.As32())
+	ADDQ(U8(4), index)
+	entryWeight2(Mem{Base: value})
+	ADDQ(valueStep, value)
+}
+
+func selfEntry2(skip string, add func()) {
+	MOVL(field(fieldSelf), tmp.As32())
+	TESTL(tmp.As32(), tmp.As32())
+	JZ(LabelRef(skip))
+	MOVQ(field(fieldFirst), at)
+	ADDQ(row, at)
+	entryWeight2(field(fieldSelf))
+	add()
+	Label(skip)
+}
+
+// multiplyAdd2 adds the weighted vector at from.
+func multiplyAdd2(from Mem, to VecPhysical, tail, bf16 bool) {
+	switch {
+	case bf16:
+		VPMOVZXWD(from, x2)
+		VPSLLD(U8(16), x2, x2)
+		VFMADD231PS(x2, weight2, to)
+	case tail:
+		VMASKMOVPS(from, tail2, x2)
+		VFMADD231PS(x2, weight2, to)
+	default:
+		VFMADD231PS(from, weight2, to)
+	}
+}
+
+func bytes2(bf16 bool) int {
+	if bf16 {
+		return 16
+	}
+	return 32
+}
+
+func narrow2(n int, bf16 bool) {
+	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
+	add := func() {
+		for v := range n {
+			multiplyAdd2(Mem{Base: at, Disp: v * bytes2(bf16)}, sums2[v], v == n-1, bf16)
+		}
+	}
+	Label(name("row"))
+	startRow()
+	for v := range n {
+		VXORPS(sums2[v], sums2[v], sums2[v])
+	}
+	selfEntry2(name("entries"), add)
+	Label(name("next"))
+	CMPQ(index, end)
+	JAE(LabelRef(name("done")))
+	prefetch((n*bytes2(bf16)+63)/64, name("ask"))
+	entry2()
+	add()
+	JMP(LabelRef(name("next")))
+	Label(name("done"))
+	loadRowScale2()
+	for v := range n {
+		last := v == n-1 && !bf16
+		finish2(sums2[v], Mem{Base: dst, Disp: 32 * v}, last, fmt.Sprintf("%s_%d", name("put"), v))
+	}
+	nextRow2(name("row"))
+}
+
+func loadRowScale2() {
+	rowScaleAt()
+	VBROADCASTSS(Mem{Base: tmp}, scale2)
+}
+
+// finish2 writes scale2 times v, or adds it.
+func finish2(v VecPhysical, to Mem, tail bool, label string) {
+	VMULPS(scale2, v, v)
+	CMPQ(field(fieldMode), U8(0))
+	JE(LabelRef(label))
+	if tail {
+		VMASKMOVPS(to, tail2, x2)
+		VADDPS(x2, v, v)
+	} else {
+		VADDPS(to, v, v)
+	}
+	Label(label)
+	if tail {
+		VMASKMOVPS(v, tail2, to)
+	} else {
+		VMOVUPS(v, to)
+	}
+}
+
+func nextRow2(again string) {
+	ADDQ(field(fieldDstStride), dst)
+	INCQ(row)
+	CMPQ(row, field(fieldRows))
+	JB(LabelRef(again))
+	VZEROUPPER()
+	RET()
+}
+
+// wide2 is the loop for rows that do not fit into registers: the sum is in memory.
+func wide2(bf16 bool) {
+	left, sum := RBP, R9
+	each := func(name string, tails bool, step func(tail bool), move func()) {
+		MOVQ(field(fieldVectors), left)
+		MOVQ(field(fieldAcc), sum)
+		Label(name)
+		if tails {
+			DECQ(left)
+			JZ(LabelRef(name + "last"))
+			step(false)
+			move()
+			JMP(LabelRef(name))
+			Label(name + "last")
+			step(true)
+			return
+		}
+		step(false)
+		move()
+		DECQ(left)
+		JNZ(LabelRef(name))
+	}
+	add := func(name string) {
+		each(name, !bf16, func(tail bool) {
+			VMOVUPS(Mem{Base: sum}, sums2[0])
+			multiplyAdd2(Mem{Base: at}, sums2[0], tail, bf16)
+			VMOVUPS(sums2[0], Mem{Base: sum})
+		}, func() {
+			ADDQ(U8(bytes2(bf16)), at)
+			ADDQ(U8(32), sum)
+		})
+	}
+	Label("wide")
+	startRow()
+	VXORPS(sums2[0], sums2[0], sums2[0])
+	each("wideclear", false, func(bool) { VMOVUPS(sums2[0], Mem{Base: sum}) }, func() { ADDQ(U8(32), sum) })
+	selfEntry2("wideentries", func() { add("wideself") })
+	Label("widenext")
+	CMPQ(index, end)
+	JAE(LabelRef("widedone"))
+	entry2()
+	add("wideadd")
+	JMP(LabelRef("widenext"))
+	Label("widedone")
+	loadRowScale2()
+	MOVQ(dst, at)
+	puts := 0
+	each("wideput", !bf16, func(tail bool) {
+		VMOVUPS(Mem{Base: sum}, sums2[0])
+		puts++
+		finish2(sums2[0], Mem{Base: at}, tail, fmt.Sprintf("wideput_%d", puts))
+	}, func() {
+		ADDQ(U8(32), at)
+		ADDQ(U8(32), sum)
+	})
+	nextRow2("wide")
+}
