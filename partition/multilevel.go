@@ -34,9 +34,9 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	defer mem.freeAll()
 	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts}
 	g := m.newMLGraph(p, l.constraints)
-	m.limit, m.shrink = l.limit, 16
+	m.limit, m.style = l.limit, mlGentle
 	if g.skewed() {
-		m.shrink = 1 << 20
+		m.style = mlBold
 	}
 	part := m.run(g)
 	if err := ctx.Err(); err != nil {
@@ -63,11 +63,24 @@ type mlPartition struct {
 	p     *Problem
 	k     int
 	limit []int64 // by constraint
-	// shrink bounds the vertices that become one in a step of coarsening. Where
-	// degrees vary much, whole communities collapse at once, and should; a mesh has
-	// none, and loses its shape unless it shrinks gently.
-	shrink int64
+	style mlStyle
 }
+
+// mlStyle is how to coarsen.
+type mlStyle struct {
+	shrink  int64 // the most vertices that become one in a step
+	rounds  int   // of label propagation
+	perPart int   // vertices for each part in the coarsest graph
+	fewest  int   // vertices in the coarsest graph
+}
+
+// Where degrees vary much, whole communities collapse at once, and should: in one
+// step the graph is a hundredth, and the cut is the better for it. A mesh has no
+// communities, and loses its shape unless it shrinks gently.
+var (
+	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000}
+	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600}
+)
 
 func (m *mlPartition) progress(stage string, done, total int) {
 	if m.p.Progress != nil {
@@ -87,12 +100,14 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 		g = coarse
 		m.progress("coarsen", len(levels), len(levels))
 	}
-	part := m.initial(g, m.k, m.limit, 4)
+	part := m.initial(g, m.k, m.limit, m.tries())
 	part = m.refine(g, part, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		g.free(m.mlRun)
 		g = levels[i].fine
-		part = m.refine(g, m.project(levels[i], part), i == 0)
+		fine := m.project(levels[i], part)
+		mlFree(m.mem, part)
+		part = m.refine(g, fine, i == 0)
 		m.progress("refine", len(levels)-i, len(levels))
 	}
 	return part
@@ -105,9 +120,9 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 	}
 	most := make([]int64, g.con)
 	for c, sum := range g.totals() {
-		most[c] = max(min(m.limit[c]/20, sum*m.shrink/int64(g.n)), 1)
+		most[c] = max(min(m.limit[c]/20, sum*m.style.shrink/int64(g.n)), 1)
 	}
-	label := m.cluster(g, most, nil, 2, m.key.Fold(uint64(level)))
+	label := m.cluster(g, most, m.style.rounds, m.key.Fold(uint64(level)))
 	coarse, l := m.contract(g, label)
 	if coarse.n > g.n*19/20 {
 		coarse.free(m.mlRun)
@@ -118,20 +133,36 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 }
 
 // coarsest is how many vertices are few enough to be cut by bisection.
-func (m *mlPartition) coarsest() int { return max(40*m.k, 2000) }
+func (m *mlPartition) coarsest() int { return max(m.style.perPart*m.k, m.style.fewest) }
+
+// tries is how often the coarsest graph is cut. With many parts, good and bad
+// luck even out by themselves.
+func (m *mlPartition) tries() int {
+	if m.k > 8 {
+		return 2
+	}
+	return 6
+}
 
 // refine improves a partition of one level.
 func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 	s := newMLState(g, m.k, part, mlSpread(m.limit, m.k))
-	hold := 0.75
-	if finest {
-		hold = 0.25
+	small := g.off[g.n] <= mlSmall
+	if !small {
+		hold, patience := 0.75, 1
+		if finest {
+			hold, patience = 0.25, 2
+		}
+		j := m.newJet(s, hold)
+		j.refine(20, patience)
+		j.free()
+		m.polish(s, 5)
 	}
-	j := m.newJet(s, hold)
-	j.refine(40, 3)
-	j.free()
-	if g.n*m.k <= mlTable && g.off[g.n] <= mlTable {
-		newMLFM(s).refine(3, mlPatience(g.n))
+	if small {
+		m.fm(s).refine(16, mlPatience(g.n))
+	}
+	if finest && m.p.Objective == Volume {
+		m.lowerVolume(s)
 	}
 	return s.part
 }

@@ -1,10 +1,5 @@
 package partition
 
-import (
-	"cmp"
-	"slices"
-)
-
 // balance moves vertices out of overloaded parts, cheapest first, until those are
 // no longer overloaded or nothing fits anywhere. It returns the number of moves.
 func (j *mlJet) balance(iteration uint8) int {
@@ -12,31 +7,70 @@ func (j *mlJet) balance(iteration uint8) int {
 	for p := range crowded {
 		crowded[p] = j.overloaded(p)
 	}
-	moved := 0
+	var moved []uint32
 	for _, m := range j.offers(crowded) {
 		from := j.part[m.v]
 		if !j.overloaded(int(from)) {
 			continue
 		}
 		to := m.to
-		if !j.fits(m.v, to) {
+		if to == from || !j.fits(m.v, to) {
 			if to = j.lightest(m.v); j.relief(m.v, to) <= 0 {
 				continue
 			}
 		}
 		j.shift(m.v, to)
-		j.rest[m.v] = iteration
-		j.touch(m.v)
-		moved++
+		moved = append(moved, m.v)
+	}
+	if len(moved) == 0 && j.g.con > 1 {
+		moved = j.exchange(crowded, iteration)
+	}
+	j.r.each(len(moved), 256, func(_ *mlScratch, _, lo, hi int) {
+		for _, v := range moved[lo:hi] {
+			j.rest[v] = iteration
+			j.touch(v)
+		}
+	})
+	return len(moved)
+}
+
+// exchange swaps vertices of overloaded parts with others, for when every part
+// with room for one thing is full of another. It draws partners at random, and
+// gives up on a vertex after some.
+func (j *mlJet) exchange(crowded []bool, iteration uint8) (moved []uint32) {
+	const draws, tries = 200, 2000
+	key := j.r.key.Fold(uint64(iteration))
+	left := tries
+	for _, m := range j.offers(crowded) {
+		if !j.overloaded(int(j.part[m.v])) {
+			continue
+		}
+		if left--; left < 0 || j.r.ctx.Err() != nil {
+			break
+		}
+		for d := range uint64(draws) {
+			u := uint32(key.Fold(uint64(m.v)).IntN(d, j.g.n))
+			if from, to := j.part[m.v], j.part[u]; from != to && j.swapHelps(m.v, u) {
+				j.shift(m.v, to)
+				j.shift(u, from)
+				moved = append(moved, m.v, u)
+				break
+			}
+		}
 	}
 	return moved
 }
 
-// mlOffer is a vertex that could leave an overloaded part.
-type mlOffer struct {
-	v    uint32
-	to   uint16
-	rank int32 // lower is better
+// swapHelps tells whether the limits are broken less after v and u change places.
+func (s *mlState) swapHelps(v, u uint32) bool {
+	before := s.over(s.part[v], v, 0) + s.over(s.part[u], u, 0)
+	after := 0.0
+	for c := range s.g.con {
+		d := s.g.load(v, c) - s.g.load(u, c)
+		from, to := int(s.part[v])*s.g.con+c, int(s.part[u])*s.g.con+c
+		after += float64(max(s.load[from]-d-s.limit[from], 0)+max(s.load[to]+d-s.limit[to], 0)) * s.unit[c]
+	}
+	return after < before-1e-12
 }
 
 // offers lists the vertices of crowded parts that weigh something, best first.
@@ -54,11 +88,7 @@ func (j *mlJet) offers(crowded []bool) []mlOffer {
 		}
 		lists[chunk] = list
 	})
-	all := slices.Concat(lists...)
-	slices.SortFunc(all, func(a, b mlOffer) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.v, b.v))
-	})
-	return all
+	return j.r.sorted(lists)
 }
 
 // offer finds the best part for v with room, and ranks it by the cut lost per
@@ -69,8 +99,8 @@ func (j *mlJet) offer(s *mlScratch, v uint32) (mlOffer, bool) {
 	if helps <= 0 {
 		return mlOffer{}, false
 	}
-	j.connect(s, v)
-	most, to := int64(-1), from
+	s.connect(j.mlState, v)
+	most, to := int64(-1), from // its own part if no neighbouring one has room
 	for _, p := range s.hit {
 		if w := s.conn[p]; p != from && (w > most || w == most && p < to) && j.fits(v, p) {
 			to, most = p, w
@@ -78,10 +108,7 @@ func (j *mlJet) offer(s *mlScratch, v uint32) (mlOffer, bool) {
 	}
 	loss := s.conn[from] - max(most, 0)
 	s.clear()
-	if to == from {
-		to = j.lightest(v)
-	}
-	return mlOffer{v, to, mlRank(loss, helps)}, true
+	return mlOffer{mlRank(loss, helps), v, to}, true
 }
 
 // mlRank orders by loss per load if there is a loss, by gain times load if not.

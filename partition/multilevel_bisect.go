@@ -77,17 +77,17 @@ func (b *mlInitial) run() *mlState {
 	b.split(g, ids, 0, b.k, b.r.key)
 	s := newMLState(b.g, b.k, b.part, mlSpread(b.limit, b.k))
 	b.place(s)
-	if b.k > 2 && b.g.n*b.k <= mlTable {
-		newMLFM(s).refine(3, mlPatience(b.g.n))
+	if b.k > 2 && b.g.off[b.g.n] <= mlSmall {
+		b.r.fm(s).refine(3, mlPatience(b.g.n))
 	}
 	return s
 }
 
-// mlTable is the most entries a table of vertices times parts may have.
-const mlTable = 1 << 20
+// mlSmall edges are few enough for refinement on one core.
+const mlSmall = 1 << 20
 
 // mlPatience is how many moves in a row may fail to reach a new best.
-func mlPatience(n int) int { return min(max(n/50, 60), 400) }
+func mlPatience(n int) int { return min(max(n/50, 20), 400) }
 
 // mlSpread gives every part the same limits.
 func mlSpread(limit []int64, k int) []int64 {
@@ -137,8 +137,8 @@ func (b *mlInitial) sides(g *mlGraph, left, k int) []int64 {
 // extract is the graph of one side; vertices without edges there are set aside.
 func (b *mlInitial) extract(g *mlGraph, ids []uint32, side []uint16, s uint16, aside bool) (*mlGraph, []uint32) {
 	to := make([]uint32, g.n)
-	sub := &mlGraph{con: g.con, off: make([]int64, 1, g.n/2)}
-	var subIDs []uint32
+	sub := &mlGraph{con: g.con, off: make([]int64, 1, g.n+1), vw: make([]int64, 0, g.n*g.con)}
+	subIDs := make([]uint32, 0, g.n)
 	for v := range uint32(g.n) {
 		to[v] = mlNone
 		if side[v] != s {
@@ -165,6 +165,7 @@ func (b *mlInitial) extract(g *mlGraph, ids []uint32, side []uint16, s uint16, a
 	if !aside { // a part, not to be split again
 		return sub, subIDs
 	}
+	sub.adj, sub.w = make([]uint32, 0, g.off[g.n]/2), make([]uint32, 0, g.off[g.n]/2)
 	for v := range uint32(g.n) {
 		if to[v] == mlNone {
 			continue
@@ -217,14 +218,14 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 	if g.n > 120 {
 		cap := make([]int64, g.con)
 		for c, sum := range g.totals() {
-			cap[c] = max(min(sum*4/int64(g.n), sum/60), 1)
+			cap[c] = max(min(sum*8/int64(g.n), sum/60), 1)
 		}
-		label := r.cluster(g, cap, nil, 3, key.Fold(uint64(g.n)))
+		label := r.cluster(g, cap, 2, key.Fold(uint64(g.n)))
 		if coarse, level := r.contract(g, label); coarse.n < g.n*19/20 {
 			side := r.bisect(coarse, limit, key)
 			coarse.free(r)
 			s := newMLState(g, 2, r.project(level, side), limit)
-			newMLFM(s).refine(4, mlPatience(g.n))
+			r.fm(s).refine(2, mlPatience(g.n))
 			return s.part
 		}
 	}
@@ -250,23 +251,24 @@ func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 	var bestCut int64
 	for t := range tries {
 		s := newMLState(g, 2, make([]uint16, g.n), limit)
-		f := newMLFM(s)
-		f.grow(key.Fold(uint64(t)).Perm(g.n))
-		f.refine(4, mlPatience(g.n))
-		if cut := s.cut(); best == nil || better(s.excess(), cut, best.excess(), bestCut) {
+		f := r.fm(s)
+		cut := -f.grow(key.Fold(uint64(t)).Perm(g.n))
+		cut -= f.refine(2, mlPatience(g.n))
+		if best == nil || better(s.excess(), cut, best.excess(), bestCut) {
 			best, bestCut = s, cut
 		}
 	}
 	return best.part
 }
 
-// grow moves vertices from side 0 to side 1 and stops at the best point.
-func (f *mlFM) grow(seeds []uint32) {
+// grow moves vertices from side 0 to side 1 and stops at the best point. It returns
+// what the cut gained, which is never more than nothing.
+func (f *mlFM) grow(seeds []uint32) int64 {
 	f.heap.clear()
 	f.moves = f.moves[:0]
 	clear(f.locked)
 	var sum, bestSum int64
-	bestExcess, kept := f.excess(), 0
+	bestExcess, kept, misfits := f.excess(), 0, 0
 	for {
 		v, ok := f.nextToGrow(&seeds)
 		if !ok {
@@ -274,6 +276,9 @@ func (f *mlFM) grow(seeds []uint32) {
 		}
 		if !f.fits(v, 1) {
 			f.locked[v] = true
+			if misfits++; misfits > 10 {
+				break
+			}
 			continue
 		}
 		row := f.row(v)
@@ -287,6 +292,8 @@ func (f *mlFM) grow(seeds []uint32) {
 	for i := len(f.moves) - 1; i >= kept; i-- {
 		f.move(f.moves[i].v, 0, false)
 	}
+	f.near = nil // seeds and vertices that did not fit were never in the heap
+	return bestSum
 }
 
 // nextToGrow is the best vertex at the border, or a new seed.

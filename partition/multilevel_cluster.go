@@ -21,19 +21,18 @@ import (
 const mlNone = ^uint32(0)
 
 type mlClustering struct {
-	r      *mlRun
-	g      *mlGraph
-	cap    []int64  // by constraint
-	within []uint16 // if not nil, only vertices equal here may meet
-	label  []uint32
-	count  []uint32 // by cluster
-	load   []int64  // by cluster and constraint; nil: the same as count
-	key    rng.Key
+	r     *mlRun
+	g     *mlGraph
+	cap   []int64 // by constraint
+	label []uint32
+	count []uint32 // by cluster
+	load  []int64  // by cluster and constraint; nil: the same as count
+	key   rng.Key
 }
 
 // cluster returns the cluster of every vertex, named by one of its vertices.
-func (r *mlRun) cluster(g *mlGraph, cap []int64, within []uint16, rounds int, key rng.Key) []uint32 {
-	c := &mlClustering{r: r, g: g, cap: cap, within: within, key: key}
+func (r *mlRun) cluster(g *mlGraph, cap []int64, rounds int, key rng.Key) []uint32 {
+	c := &mlClustering{r: r, g: g, cap: cap, key: key}
 	c.start()
 	order, groups := c.order()
 	want := mlMake[uint32](r.mem, g.n)
@@ -141,38 +140,79 @@ func (c *mlClustering) rate(s *mlScratch, v uint32) {
 }
 
 // choose is the cluster v has most weight to among those with room; its own
-// always has. Equals are told apart at random, but nothing is left for an equal.
+// always has.
 func (c *mlClustering) choose(s *mlScratch, v uint32, key rng.Key) uint32 {
+	p := mlPick{v: v, own: c.label[v], salt: uint32(key.Uint64(uint64(v))) | 1}
+	if c.g.degree(v) <= mlFew {
+		return c.chooseFew(&p)
+	}
 	c.rate(s, v)
 	t := &s.rating
-	own := c.label[v]
-	best, bestW := own, t.get(own)
-	salt, bestTie := uint32(key.Uint64(uint64(v)))|1, uint32(1)<<31
+	p.start(t.get(p.own))
 	for _, i := range t.used {
-		slot := t.slot[i]
-		w, l := uint32(slot), uint32(slot>>32)-1
+		c.offer(&p, uint32(t.slot[i]>>32)-1, uint32(t.slot[i]))
 		t.slot[i] = 0
-		if w < bestW || l == own {
-			continue
-		}
-		tie := l * salt >> 1
-		if w == bestW && tie >= bestTie {
-			continue
-		}
-		if w == bestW && best == own || !c.room(v, l) {
-			continue
-		}
-		best, bestW, bestTie = l, w, tie
 	}
 	t.used = t.used[:0]
-	return best
+	return p.best
+}
+
+// mlFew neighbours are rated faster by comparing each with each than by a table.
+const mlFew = 12
+
+func (c *mlClustering) chooseFew(p *mlPick) uint32 {
+	var label, weight [mlFew]uint32
+	n, own := 0, uint32(0)
+	lo, hi := c.g.off[p.v], c.g.off[p.v+1]
+	for i, u := range c.g.adj[lo:hi] {
+		l, w := c.label[u], uint32(1)
+		if c.g.w != nil {
+			w = c.g.w[lo+int64(i)]
+		}
+		if l == p.own {
+			own += w
+			continue
+		}
+		j := 0
+		for j < n && label[j] != l {
+			j++
+		}
+		if j == n {
+			label[j] = l
+			n++
+		}
+		weight[j] += w
+	}
+	p.start(own)
+	for j := range n {
+		c.offer(p, label[j], weight[j])
+	}
+	return p.best
+}
+
+// mlPick is the best cluster seen so far for a vertex.
+type mlPick struct {
+	v, own, salt      uint32
+	best, weight, tie uint32
+}
+
+func (p *mlPick) start(own uint32) { p.best, p.weight = p.own, own }
+
+// offer considers a cluster. Equals are told apart at random, but a vertex does
+// not leave its own for an equal.
+func (c *mlClustering) offer(p *mlPick, l, w uint32) {
+	if w < p.weight || l == p.own || w == p.weight && p.best == p.own {
+		return
+	}
+	tie := l * p.salt
+	if w == p.weight && tie >= p.tie || !c.room(p.v, l) {
+		return
+	}
+	p.best, p.weight, p.tie = l, w, tie
 }
 
 // room tells whether v fits into cluster l.
 func (c *mlClustering) room(v, l uint32) bool {
-	if c.within != nil && c.within[v] != c.within[l] {
-		return false
-	}
 	if c.g.vw == nil {
 		return int64(c.count[l]) < c.cap[0]
 	}

@@ -4,28 +4,47 @@ package partition
 // the best point reached.
 //
 // C. Fiduccia, R. Mattheyses: A linear-time heuristic for improving network
-// partitions, 1982; here for any number of parts. It is sequential and holds a
-// table of vertices times parts, so it is for coarse and small graphs.
+// partitions, 1982; here for any number of parts. It is sequential, so it is for
+// coarse and small graphs. Weights from vertices into parts are kept in a table
+// where rows are long, and summed anew where they are shorter than the number of parts.
 type mlFM struct {
 	*mlState
-	conn   []int64  // by vertex and part: weight of edges into it
-	best   []uint16 // by vertex: the other part with most weight
-	heap   mlHeap
-	locked []bool
-	moves  []mlMove
-	only   int // if not negative, vertices may only move to this part
+	table   []int64  // by vertex and part: weight of edges into it; nil: sum anew
+	conn    []int64  // of one vertex, if there is no table
+	touched []uint16 // parts whose conn is not zero
+	hit     []uint16 // parts it touches, its own aside
+	heap    mlHeap
+	locked  []bool
+	moves   []mlMove
+	near    []uint32 // vertices that ever were in the heap; nil before the first pass
+	seen    []bool   // by vertex: in near
+	all     []uint32 // memory for near
 }
 
 type mlMove struct {
 	v    uint32
-	from uint16
+	part uint16
 }
 
-func newMLFM(s *mlState) *mlFM {
-	f := &mlFM{mlState: s, only: -1}
-	f.conn, f.best = make([]int64, s.g.n*s.k), make([]uint16, s.g.n)
-	f.locked = make([]bool, s.g.n)
+// fm prepares refinement of s, in memory that is used again and again.
+func (r *mlRun) fm(s *mlState) *mlFM {
+	if r.refiner == nil {
+		r.refiner = &mlFM{}
+	}
+	f := r.refiner
+	f.mlState = s
+	f.locked, f.seen = mlResize(f.locked, s.g.n), mlResize(f.seen, s.g.n)
+	if f.near != nil {
+		f.all = f.near
+	}
+	f.near = nil
+	f.conn, f.touched = mlResize(f.conn, s.k), f.touched[:0]
 	f.heap.reset(s.g.n)
+	f.table = f.table[:0]
+	if s.k > 2 && s.g.off[s.g.n] < int64(s.g.n)*int64(s.k) {
+		return f
+	}
+	f.table = mlResize(f.table, s.g.n*s.k)
 	for v := range uint32(s.g.n) {
 		row := f.row(v)
 		for e := s.g.off[v]; e < s.g.off[v+1]; e++ {
@@ -37,38 +56,81 @@ func newMLFM(s *mlState) *mlFM {
 	return f
 }
 
-func (f *mlFM) row(v uint32) []int64 { return f.conn[int(v)*f.k : (int(v)+1)*f.k] }
+// mlResize gives n zeroes, in the memory of s if they fit.
+func mlResize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/2)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+func (f *mlFM) row(v uint32) []int64 { return f.table[int(v)*f.k : (int(v)+1)*f.k] }
+
+// look is the weight of v's edges by part; hit lists the other parts it touches.
+func (f *mlFM) look(v uint32) []int64 {
+	own := f.part[v]
+	f.hit = f.hit[:0]
+	if len(f.table) > 0 {
+		row := f.row(v)
+		for p, w := range row {
+			if w > 0 && uint16(p) != own {
+				f.hit = append(f.hit, uint16(p))
+			}
+		}
+		return row
+	}
+	for _, p := range f.touched {
+		f.conn[p] = 0
+	}
+	f.touched = f.touched[:0]
+	lo, hi := f.g.off[v], f.g.off[v+1]
+	for i, u := range f.g.adj[lo:hi] {
+		if u == v {
+			continue
+		}
+		p := f.part[u]
+		if f.conn[p] == 0 {
+			f.touched = append(f.touched, p)
+			if p != own {
+				f.hit = append(f.hit, p)
+			}
+		}
+		f.conn[p] += int64(f.g.edgeWeight(lo + int64(i)))
+	}
+	return f.conn
+}
 
 // gain is what the cut loses if v goes where it has most weight outside.
 func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
-	row := f.row(v)
-	own := f.part[v]
-	best, most := own, int64(0)
-	for p, w := range row {
-		if w > most && uint16(p) != own {
-			best, most = uint16(p), w
-		}
+	conn := f.look(v)
+	most := int64(0)
+	for _, p := range f.hit {
+		most = max(most, conn[p])
 	}
-	f.best[v] = best
-	return most - row[own], most > 0
+	return most - conn[f.part[v]], most > 0
 }
 
 // target is the best part v may go to now: one where it fits, or one that
 // leaves the limits less broken.
 func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
 	own := f.part[v]
-	row := f.row(v)
-	if b := f.best[v]; b != own && f.fits(v, b) {
-		return b, row[b] - row[own], true
-	}
-	crowded := f.overloaded(int(own))
+	conn := f.look(v)
 	most := int64(-1)
-	for p, w := range row {
-		if q := uint16(p); q != own && w > most && (w > 0 && f.fits(v, q) || crowded && f.relief(v, q) > 0) {
-			to, most, ok = q, w, true
+	for _, p := range f.hit {
+		if w := conn[p]; (w > most || w == most && p < to) && f.fits(v, p) {
+			to, most, ok = p, w, true
 		}
 	}
-	return to, most - row[own], ok
+	if !ok && f.overloaded(int(own)) {
+		for p, w := range conn {
+			if q := uint16(p); q != own && w > most && f.relief(v, q) > 0 {
+				to, most, ok = q, w, true
+			}
+		}
+	}
+	return to, most - conn[own], ok
 }
 
 // refine makes passes while they help; it returns the cut gained.
@@ -99,7 +161,6 @@ func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
 		}
 		if f.heap.len() > 0 && gain < f.heap.top() {
 			f.heap.set(v, gain)
-			f.best[v] = to
 			continue
 		}
 		excess -= f.relief(v, to)
@@ -112,25 +173,51 @@ func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
 		}
 	}
 	for i := len(f.moves) - 1; i >= kept; i-- {
-		f.move(f.moves[i].v, f.moves[i].from, false)
+		f.move(f.moves[i].v, f.moves[i].part, false)
 	}
 	return bestSum, bestExcess < first-1e-9
 }
 
-// fill puts every vertex on the boundary, or in a part that must shrink, into the heap.
+// fill puts every vertex on the boundary, or in a part that must shrink, into the
+// heap. After the first pass only those that came near it are looked at.
 func (f *mlFM) fill() {
 	f.heap.clear()
 	f.moves = f.moves[:0]
-	clear(f.locked)
-	crowded := make([]bool, f.k)
-	for p := range crowded {
-		crowded[p] = f.overloaded(p)
+	crowded := false
+	for p := range f.k {
+		crowded = crowded || f.overloaded(p)
 	}
-	for v := range uint32(f.g.n) {
-		if gain, boundary := f.gain(v); boundary || crowded[f.part[v]] {
-			f.heap.set(v, gain)
+	if f.near == nil || crowded {
+		f.near = f.all[:0]
+		clear(f.locked)
+		clear(f.seen)
+		for v := range uint32(f.g.n) {
+			f.enter(v, crowded)
 		}
+		return
 	}
+	for _, v := range f.near {
+		f.locked[v] = false
+	}
+	for _, v := range f.near[:len(f.near):len(f.near)] {
+		f.enter(v, false)
+	}
+}
+
+// enter puts v into the heap if it is on the boundary.
+func (f *mlFM) enter(v uint32, crowded bool) {
+	if gain, boundary := f.gain(v); boundary || crowded && f.overloaded(int(f.part[v])) {
+		f.insert(v, gain)
+	}
+}
+
+// insert puts v into the heap and remembers that it was there.
+func (f *mlFM) insert(v uint32, gain int64) {
+	if !f.seen[v] {
+		f.seen[v] = true
+		f.near = append(f.near, v)
+	}
+	f.heap.set(v, gain)
 }
 
 // move shifts v and tells its neighbours; forward, it is locked and they are
@@ -144,15 +231,16 @@ func (f *mlFM) move(v uint32, to uint16, forward bool) {
 		if u == v {
 			continue
 		}
-		w := int64(f.g.edgeWeight(e))
-		row := f.row(u)
-		row[from] -= w
-		row[to] += w
+		if len(f.table) > 0 {
+			row, w := f.row(u), int64(f.g.edgeWeight(e))
+			row[from] -= w
+			row[to] += w
+		}
 		if !forward || f.locked[u] {
 			continue
 		}
 		if gain, boundary := f.gain(u); boundary {
-			f.heap.set(u, gain)
+			f.insert(u, gain)
 		} else {
 			f.heap.remove(u)
 		}
@@ -166,7 +254,7 @@ type mlHeap struct {
 	place []int32 // by vertex: its place plus one
 }
 
-func (h *mlHeap) reset(n int) { h.place = make([]int32, n) }
+func (h *mlHeap) reset(n int) { h.v, h.key, h.place = h.v[:0], h.key[:0], mlResize(h.place, n) }
 func (h *mlHeap) len() int    { return len(h.v) }
 func (h *mlHeap) top() int64  { return h.key[0] }
 

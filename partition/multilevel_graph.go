@@ -60,6 +60,7 @@ type mlRun struct {
 	threads int
 	mem     *mlMemory
 	scratch []*mlScratch // one a thread
+	refiner *mlFM        // kept for its memory
 }
 
 // mlScratch belongs to one thread.

@@ -54,11 +54,6 @@ func (r *mlRun) newJet(s *mlState, hold float64) *mlJet {
 			j.cut2 += int64(w)
 		}
 	}
-	for _, s := range r.scratch {
-		if len(s.conn) < j.k {
-			s.conn = make([]int64, j.k)
-		}
-	}
 	return j
 }
 
@@ -71,7 +66,8 @@ func (j *mlJet) free() {
 	mlFree(j.r.mem, j.key)
 }
 
-// refine iterates until patience iterations have brought nothing.
+// refine iterates until patience balanced partitions in a row have brought
+// next to nothing.
 func (j *mlJet) refine(most, patience int) {
 	keep := mlMake[uint16](j.r.mem, j.g.n)
 	copy(keep, j.part)
@@ -79,22 +75,26 @@ func (j *mlJet) refine(most, patience int) {
 	for i, waited := 1, 0; ; i++ {
 		j.look()
 		excess := j.excess()
+		worth := float64(j.cut2) < 0.999*float64(bestCut) || excess < bestExcess-1e-12
 		if better(excess, j.cut2, bestExcess, bestCut) {
-			if float64(j.cut2) < 0.999*float64(bestCut) || excess < bestExcess-1e-9 {
-				waited = 0
-			}
 			bestExcess, bestCut = excess, j.cut2
 			copy(keep, j.part)
 		}
-		if waited++; i > most || waited > patience || j.r.ctx.Err() != nil {
+		if worth {
+			waited = 0
+		} else if excess == 0 {
+			waited++
+		}
+		if i > most || waited >= patience || j.r.ctx.Err() != nil {
 			break
 		}
-		iteration := uint8(i)
+		moved := 0
 		if excess > 0 {
-			if j.balance(iteration) == 0 && waited > 1 {
-				break
-			}
-		} else if j.step(iteration) == 0 {
+			moved = j.balance(uint8(i))
+		} else {
+			moved = j.step(uint8(i))
+		}
+		if moved == 0 {
 			break
 		}
 	}
@@ -126,7 +126,7 @@ func (j *mlJet) look() {
 
 func (j *mlJet) lookAt(s *mlScratch, v uint32) {
 	own := j.part[v]
-	j.connect(s, v)
+	s.connect(j.mlState, v)
 	best, most := own, int64(0)
 	for _, p := range s.hit {
 		if w := s.conn[p]; p != own && (w > most || w == most && p < best) {
@@ -140,34 +140,38 @@ func (j *mlJet) lookAt(s *mlScratch, v uint32) {
 }
 
 // connect sums v's edges by part.
-func (j *mlJet) connect(s *mlScratch, v uint32) {
-	lo, hi := j.g.off[v], j.g.off[v+1]
-	part, conn := j.part, s.conn
-	if j.g.w == nil {
-		for _, u := range j.g.adj[lo:hi] {
+func (w *mlScratch) connect(s *mlState, v uint32) {
+	if len(w.conn) < s.k {
+		w.conn = make([]int64, s.k)
+	}
+	lo, hi := s.g.off[v], s.g.off[v+1]
+	part, conn, hit := s.part, w.conn, w.hit
+	if s.g.w == nil {
+		for _, u := range s.g.adj[lo:hi] {
 			p := part[u]
 			if conn[p] == 0 {
-				s.hit = append(s.hit, p)
+				hit = append(hit, p)
 			}
 			conn[p]++
 		}
-		return
-	}
-	w := j.g.w[lo:hi]
-	for i, u := range j.g.adj[lo:hi] {
-		p := part[u]
-		if conn[p] == 0 {
-			s.hit = append(s.hit, p)
+	} else {
+		weight := s.g.w[lo:hi]
+		for i, u := range s.g.adj[lo:hi] {
+			p := part[u]
+			if conn[p] == 0 {
+				hit = append(hit, p)
+			}
+			conn[p] += int64(weight[i])
 		}
-		conn[p] += int64(w[i])
 	}
+	w.hit = hit
 }
 
-func (s *mlScratch) clear() {
-	for _, p := range s.hit {
-		s.conn[p] = 0
+func (w *mlScratch) clear() {
+	for _, p := range w.hit {
+		w.conn[p] = 0
 	}
-	s.hit = s.hit[:0]
+	w.hit = w.hit[:0]
 }
 
 // step makes one iteration of moves for the cut and returns their number.
@@ -239,7 +243,7 @@ func (j *mlJet) moveAll(iteration uint8, where func(v uint32) (uint16, bool)) in
 	for _, list := range lists {
 		moved += len(list)
 		for _, m := range list {
-			j.shift(m.v, m.from)
+			j.shift(m.v, m.part)
 			j.rest[m.v] = iteration
 		}
 	}
