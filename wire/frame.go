@@ -21,8 +21,6 @@ const (
 	maxCause = 4 << 10
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // ErrFrame is the error of bytes that are not a frame of ours.
 var ErrFrame = errors.New("not a valid frame")
 
@@ -109,7 +107,7 @@ func (h *header) parse(b []byte) error {
 
 // check reports whether the chunk is what the header says.
 func (h *header) check(chunk []byte) error {
-	if crc32.Checksum(chunk, castagnoli) != h.sum {
+	if checksum(chunk) != h.sum {
 		return fmt.Errorf("%w: the checksum of a %v chunk from rank %d is wrong: bytes were changed on the way", ErrFrame, h.kind, h.from)
 	}
 	return nil

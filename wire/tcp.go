@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"hash/crc32"
 	"io"
 	"net"
 	"os"
@@ -153,7 +152,7 @@ func (c *tcpConn) writeBatch() error {
 	for i := range c.chunks {
 		piece := &c.chunks[i]
 		h := piece.header()
-		h.sum = crc32.Checksum(piece.bytes, castagnoli)
+		h.sum = checksum(piece.bytes)
 		head := c.heads[i*headerSize:][:headerSize]
 		h.put(head)
 		vec = append(vec, head)
@@ -183,7 +182,7 @@ func (c *tcpConn) writeEnding() {
 	if err := c.node.Err(); err != nil && err != ErrClosed {
 		f := root(c.node.rank, err)
 		h.frame, h.key.Step, text = frameFailure, uint32(f.Rank), words(f.Cause)
-		h.length, h.chunk, h.sum = int64(len(text)), len(text), crc32.Checksum([]byte(text), castagnoli)
+		h.length, h.chunk, h.sum = int64(len(text)), len(text), checksum([]byte(text))
 	}
 	var head [headerSize]byte
 	h.put(head[:])
