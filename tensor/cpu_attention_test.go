@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -62,7 +63,7 @@ func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width in
 	s, s64 := g.sparse(d, false), g.sparse(ref, false)
 	d.Attend(dst, stat, s, z, left, right, op)
 	ref.Attend(dst64, stat64, s64, z64, left64, right64, op)
-	same(t, name+"dst", dst, dst64, 1e-5)
+	same(t, name+"dst", dst, dst64, 5e-5)
 
 	ddst, ddst64 := twin(r, d, ref, kind, g.rows, cols, gap)
 	dz, dz64 := twin(r, d, ref, kind, g.cols, cols, gap)
@@ -72,7 +73,7 @@ func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width in
 	ref.AttendGrad(dz64, dleft64, dright64, s64, nil, z64, left64, right64, stat64, dst64, ddst64, op)
 	tol := 1e-4
 	if kind == BF16 {
-		tol = 0.1 // delta is made of the rounded dst
+		tol = 0.02 * math.Sqrt(float64(width)+10) // delta is made of the rounded dst
 	}
 	same(t, name+"dz", dz, dz64, 1e-4)
 	same(t, name+"dleft", dleft, dleft64, tol)
