@@ -1,6 +1,31 @@
-// Package cluster keeps a run alive: for now by its checkpoints.
+// Package cluster keeps the workers of a run together: they meet, they are
+// started, watched and stopped, and what they have learnt is saved.
 //
-// # On disk
+// # Meeting
+//
+// A Coordinator listens; every worker Joins it over one TCP connection, which
+// stays open for the whole run. On it go messages, a line of JSON each, some
+// followed by raw bytes whose number the line tells:
+//
+//	worker       hello      protocol and build, job, rank (-1: any), host, where it listens, a random number
+//	coordinator  challenge  a random number
+//	worker       proof      HMAC-SHA256(token; "worker", the hello's line, the challenge)
+//	coordinator  welcome    HMAC-SHA256(token; "coordinator", the hello's line, the challenge)
+//	                        … until all have come …
+//	coordinator  roster     the worker's rank, all workers, the job, bytes to start from
+//	worker       event      something happened (package event)
+//	worker       result     it is done          or   failure: why it is not
+//	coordinator  stop       end after this epoch;    abort: end now;   bye: all is well
+//	both         ping       a sign of life
+//
+// or at any time "refused", with the reason. The worker proves first that it knows
+// the token, which itself never travels, so that whoever dials learns nothing.
+// Without a token, on loopback only, the proofs are made with an empty one.
+//
+// What a message means is decided by session.go alone, without sockets, clocks
+// or goroutines; coordinator.go, member.go and launch.go are its edges.
+//
+// # Checkpoints on disk
 //
 // A folder of checkpoints holds one folder each, named by the number of epochs
 // done:

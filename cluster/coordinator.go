@@ -1,0 +1,345 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"starling/event"
+)
+
+// Config is what a coordinator needs to know.
+type Config struct {
+	// Addr to listen on, host:port. Empty: any port of 127.0.0.1.
+	Addr string
+	// Workers to wait for, and how many Servers they are grouped into, in order of
+	// rank; 0: every host is one.
+	Workers, Servers int
+	// Job tells this job from others; Version is the build that all must have.
+	Job, Version string
+	// Token is the secret that workers must know. Without one the address must be
+	// loopback, or Insecure set.
+	Token    []byte
+	Insecure bool
+	// Timeout bounds the wait for all to come; Grace how long workers may take to
+	// leave when the job has ended, before they are made to.
+	Timeout, Grace time.Duration
+	// Task and Blob go to every worker with the roster.
+	Task json.RawMessage
+	Blob []byte
+	// Events is told what happens on which rank, on one goroutine. Refused is told of
+	// everybody who was not let in.
+	Events  func(rank int, e event.Event)
+	Refused func(from, reason string)
+}
+
+// Coordinator is where the workers of a job meet.
+type Coordinator struct {
+	cfg      Config
+	listener net.Listener
+	session  *session
+	told     chan func() // what the loop is told, to be done on it
+	done     chan struct{}
+	conns    map[int]*caller // the loop's
+	next     int
+	places   chan struct{} // in the doorway
+	wg       sync.WaitGroup
+}
+
+// strangers is how many may stand in the doorway beside the workers.
+const strangers = 16
+
+// caller is a connection as the loop sees it.
+type caller struct {
+	*control
+	id  int
+	out chan message
+}
+
+// Listen opens the door; Run lets workers in.
+func Listen(cfg Config) (*Coordinator, error) {
+	if cfg.Addr == "" {
+		cfg.Addr = "127.0.0.1:0"
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = 5 * time.Second
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = time.Minute
+	}
+	if !Loopback(cfg.Addr) && len(cfg.Token) == 0 && !cfg.Insecure {
+		return nil, fmt.Errorf("cluster: %s can be reached by others and there is no token", cfg.Addr)
+	}
+	l, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: cfg.Task, blob: cfg.Blob, exits: make([]*exit, cfg.Workers)}
+	return &Coordinator{cfg: cfg, listener: l, session: s, told: make(chan func()), done: make(chan struct{}),
+		conns: map[int]*caller{}, places: make(chan struct{}, cfg.Workers+strangers)}, nil
+}
+
+// Addr is where workers on this host may join: a listener on all interfaces is
+// reached over loopback.
+func (c *Coordinator) Addr() string {
+	a := c.listener.Addr().(*net.TCPAddr)
+	if a.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", fmt.Sprint(a.Port))
+	}
+	return a.String()
+}
+
+// Close is for a coordinator that is not run.
+func (c *Coordinator) Close() error { return c.listener.Close() }
+
+// Run sees the job through: it waits for all workers, hands out the roster, passes
+// events on, and returns what every rank ended with, or the root cause of a
+// failure. When ctx ends all are asked to stop after the same epoch. When Run
+// returns, every connection is closed and every process in procs (nil: they are
+// not ours) has ended.
+func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, error) {
+	s := c.session
+	s.launched = procs != nil
+	c.wg.Go(c.accept)
+	defer c.wg.Wait()
+	defer close(c.done)
+	defer c.listener.Close()
+	gather := time.NewTimer(c.cfg.Timeout)
+	defer gather.Stop()
+	interrupt := ctx.Done()
+	var leave <-chan time.Time
+	for !s.over() {
+		if s.ending() && leave == nil {
+			leave = time.After(c.cfg.Grace)
+		}
+		select {
+		case f := <-c.told:
+			f()
+		case e := <-procs.ends():
+			s.exited(e.Rank, e.PID, procs.host, e.Err, e.Last)
+		case <-gather.C:
+			s.late(c.cfg.Timeout.String())
+		case <-interrupt:
+			interrupt = nil
+			s.interrupt()
+		case <-leave:
+			leave = make(chan time.Time) // never again
+			c.showOut(procs)
+		}
+		c.act()
+	}
+	for _, p := range c.conns {
+		p.conn.Close()
+	}
+	return s.outcome()
+}
+
+// showOut ends what did not go by itself.
+func (c *Coordinator) showOut(procs *Processes) {
+	if procs != nil {
+		c.session.killed = true
+		procs.Stop(c.cfg.Grace / 2)
+	}
+	for _, p := range c.conns {
+		p.conn.Close()
+	}
+}
+
+// act does what the session wants done.
+func (c *Coordinator) act() {
+	for _, a := range c.session.out {
+		if a.event != nil {
+			if c.cfg.Events != nil {
+				c.cfg.Events(a.rank, a.event)
+			}
+			continue
+		}
+		if p := c.conns[a.conn]; p != nil {
+			p.put(a.message)
+		}
+	}
+	c.session.out = nil
+}
+
+// tell has the loop do f. It is false when there is no loop any more.
+func (c *Coordinator) tell(f func()) bool {
+	select {
+	case c.told <- f:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+func (c *Coordinator) accept() {
+	for {
+		conn, err := c.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, or the dialer hung up: the listener is still good
+			select {
+			case <-c.done:
+				return
+			case <-time.After(10 * time.Millisecond):
+				continue
+			}
+		}
+		select {
+		case c.places <- struct{}{}:
+			c.wg.Go(func() { c.meet(conn) })
+		default:
+			c.turnedAway(conn, "too many at once")
+			conn.Close()
+		}
+	}
+}
+
+func (c *Coordinator) turnedAway(conn net.Conn, reason string) {
+	if c.cfg.Refused != nil {
+		c.tell(func() { c.cfg.Refused(conn.RemoteAddr().String(), reason) })
+	}
+}
+
+// meet sees one dialer through the handshake and, if it belongs here, listens to
+// it until it leaves.
+func (c *Coordinator) meet(conn net.Conn) {
+	defer conn.Close()
+	stop := c.closeWith(conn)
+	defer stop()
+	p := &caller{control: newControl(conn), out: make(chan message, 16)}
+	hello, welcome, err := c.greet(p.control)
+	<-c.places
+	if err == nil {
+		err = c.admit(p, hello, welcome)
+	}
+	if err != nil {
+		p.write(say("refused", err.Error())) // whether or not it listens
+		c.turnedAway(conn, err.Error())
+		return
+	}
+	gone := make(chan struct{})
+	c.wg.Go(func() { p.writeAll(gone) })
+	c.wg.Go(func() { p.keepAlive(gone) })
+	err = c.listen(p)
+	close(gone)
+	c.tell(func() {
+		delete(c.conns, p.id)
+		c.session.departed(p.id, err)
+	})
+}
+
+// closeWith ends a connection when the job ends.
+func (c *Coordinator) closeWith(conn net.Conn) (stop func()) {
+	left := make(chan struct{})
+	c.wg.Go(func() {
+		select {
+		case <-c.done:
+			conn.Close()
+		case <-left:
+		}
+	})
+	return func() { close(left) }
+}
+
+// greet makes the dialer prove that it knows the token. It returns what it says of
+// itself and our own proof.
+func (c *Coordinator) greet(p *control) (h Hello, welcome message, err error) {
+	end := time.Now().Add(greetingTime)
+	m, said, err := p.read(maxGreeting, 0, time.Until(end))
+	if err != nil {
+		return h, m, err
+	}
+	if m.Type != "hello" || json.Unmarshal(m.Body, &h) != nil {
+		return h, m, fmt.Errorf("it starts with %.40q, not with a hello", said)
+	}
+	if h.Protocol != protocol {
+		return h, m, fmt.Errorf("it speaks version %d of the protocol, this job speaks %d; run the same build on every host", h.Protocol, protocol)
+	}
+	challenge := NewSecret()
+	if err := p.write(say("challenge", challenge)); err != nil {
+		return h, m, err
+	}
+	m, _, err = p.read(maxGreeting, 0, time.Until(end))
+	var given string
+	if err != nil {
+		return h, m, fmt.Errorf("it gave no proof that it knows the token: %w", err)
+	}
+	if m.Type != "proof" || json.Unmarshal(m.Body, &given) != nil || !proves(given, proof(c.cfg.Token, "worker", said, challenge)) {
+		return h, m, errors.New("wrong token; give every worker the same one")
+	}
+	return h, say("welcome", proof(c.cfg.Token, "coordinator", said, challenge)), nil
+}
+
+// admit asks the session whether the worker belongs here; if so, the welcome is the
+// first thing it hears.
+func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
+	reason := make(chan string, 1)
+	asked := c.tell(func() {
+		c.next++
+		p.id = c.next
+		why := c.session.arrive(p.id, h)
+		if why == "" {
+			c.conns[p.id] = p
+			p.put(welcome)
+			c.session.begin()
+		}
+		reason <- why
+	})
+	if !asked {
+		return errors.New("the job has ended")
+	}
+	if why := <-reason; why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
+
+// listen passes on what a worker says, until it is silent.
+func (c *Coordinator) listen(p *caller) error {
+	for {
+		m, _, err := p.read(maxLine, maxBlob, silence)
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("its connection ended")
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("nothing was heard of it for %v", silence)
+		case err != nil:
+			return err
+		}
+		if m.Type != "ping" && !c.tell(func() { c.session.said(p.id, m) }) {
+			return errors.New("the job has ended")
+		}
+	}
+}
+
+// put queues a message. There are few, so a full queue is a worker that has long
+// stopped reading.
+func (p *caller) put(m message) {
+	select {
+	case p.out <- m:
+	default:
+		p.conn.Close()
+	}
+}
+
+// writeAll sends what is queued until the worker has gone.
+func (p *caller) writeAll(gone <-chan struct{}) {
+	for {
+		select {
+		case <-gone:
+			return
+		case m := <-p.out:
+			if p.write(m) != nil {
+				p.conn.Close()
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"starling/event"
+	"starling/wire"
+)
+
+// Invitation is what a worker needs to know to join a job.
+type Invitation struct {
+	// Coordinator is its address, host:port.
+	Coordinator string
+	// Rank to ask for; -1: any.
+	Rank int
+	// Job, if known, and Version of this build.
+	Job, Version string
+	// Listen is where other workers will dial, host:port. Empty: any port of the
+	// address that reaches the coordinator.
+	Listen string
+	// Token is the job's secret. Without one the listener must be on loopback, or
+	// Insecure set.
+	Token    []byte
+	Insecure bool
+	// Timeout bounds how long the coordinator is tried.
+	Timeout time.Duration
+}
+
+// Member is this worker's place in the job.
+type Member struct {
+	Rank  int
+	Job   string
+	Peers []Peer
+	Task  json.RawMessage
+	Blob  []byte
+	// Listener is where other workers dial.
+	Listener net.Listener
+
+	control *control
+	events  chan event.Event
+	flushed chan struct{} // closed when all events have been sent
+	stop    chan struct{}
+	ended   chan struct{}
+	deaf    chan struct{} // closed when nothing more can be heard
+	once    struct{ stop, end sync.Once }
+	why     error // of ended
+}
+
+// farewell is how long a worker waits for the coordinator to hang up.
+const farewell = 2 * time.Second
+
+// Refused is the error of a worker that does not belong to the job.
+type Refused struct{ By, Reason string }
+
+func (r *Refused) Error() string { return fmt.Sprintf("%s refused this worker: %s", r.By, r.Reason) }
+
+// Join finds the coordinator, which may not be there yet, and waits with the others
+// until all have come.
+func Join(ctx context.Context, in Invitation) (*Member, error) {
+	if in.Timeout <= 0 {
+		in.Timeout = time.Minute
+	}
+	conn, err := dial(ctx, in.Coordinator, in.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	m, err := join1(newControl(conn), in)
+	if !stop() && err != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	go m.hear()
+	go m.sendEvents()
+	go m.control.keepAlive(m.ended)
+	return m, nil
+}
+
+// dial tries until somebody answers.
+func dial(ctx context.Context, addr string, within time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no coordinator at %s after %v: %w", addr, within, err)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// join1 is the worker's side of the handshake, up to the roster.
+func join1(c *control, in Invitation) (m *Member, err error) {
+	listener, addr, err := listenNear(c.conn, in)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			listener.Close()
+		}
+	}()
+	name, _ := os.Hostname()
+	hello := say("hello", Hello{Protocol: protocol, Version: in.Version, Job: in.Job, Rank: in.Rank, Name: name, Host: hostID(), PID: os.Getpid(), Addr: addr, Random: NewSecret()})
+	said, _ := json.Marshal(hello)
+	if err := c.write(hello); err != nil {
+		return nil, err
+	}
+	challenge, err := c.expect("challenge", maxGreeting, 0)
+	if err != nil {
+		return nil, err
+	}
+	var random, given string
+	json.Unmarshal(challenge.Body, &random) // nothing is as good as a random number to be wrong with
+	if err := c.write(say("proof", proof(in.Token, "worker", said, random))); err != nil {
+		return nil, err
+	}
+	welcome, err := c.expect("welcome", maxGreeting, 0)
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", said, random)) {
+		return nil, fmt.Errorf("what answers at %v does not know the job's token", c.conn.RemoteAddr())
+	}
+	told, err := c.expect("roster", maxLine, maxBlob)
+	if err != nil {
+		return nil, err
+	}
+	var r roster
+	if err := json.Unmarshal(told.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
+		return nil, fmt.Errorf("a roster that makes no sense: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
+	}
+	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob, Listener: listener, control: c,
+		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), deaf: make(chan struct{})}, nil
+}
+
+// listenNear opens the worker's own door, by default on the address that reaches
+// the coordinator. It returns the address to tell the others.
+func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
+	near := conn.LocalAddr().(*net.TCPAddr).IP.String()
+	at := in.Listen
+	if at == "" {
+		at = net.JoinHostPort(near, "0")
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return nil, "", err
+	}
+	a := l.Addr().(*net.TCPAddr)
+	if !a.IP.IsLoopback() && len(in.Token) == 0 && !in.Insecure {
+		l.Close()
+		return nil, "", fmt.Errorf("cluster: %v can be reached by others and there is no token", a)
+	}
+	if a.IP.IsUnspecified() {
+		return l, net.JoinHostPort(near, fmt.Sprint(a.Port)), nil
+	}
+	return l, a.String(), nil
+}
+
+// expect reads until a message of a type comes.
+func (c *control) expect(kind string, line int, blob int64) (message, error) {
+	for {
+		m, _, err := c.read(line, blob, silence)
+		switch {
+		case err != nil:
+			return m, fmt.Errorf("the coordinator at %v was lost: %w", c.conn.RemoteAddr(), err)
+		case m.Type == kind:
+			return m, nil
+		case m.Type == "refused":
+			var reason string
+			json.Unmarshal(m.Body, &reason) // an empty reason is none
+			return m, &Refused{By: c.conn.RemoteAddr().String(), Reason: reason}
+		case m.Type == "abort":
+			return m, errAborted
+		case m.Type != "ping" && m.Type != "stop":
+			return m, fmt.Errorf("the coordinator at %v sent %.20q, want %s", c.conn.RemoteAddr(), m.Type, kind)
+		}
+	}
+}
+
+// hear takes in what the coordinator says.
+func (m *Member) hear() {
+	defer close(m.deaf)
+	for {
+		got, _, err := m.control.read(maxLine, 0, silence)
+		switch {
+		case err != nil:
+			m.end(fmt.Errorf("the coordinator was lost: %w", err))
+			return
+		case got.Type == "stop":
+			m.once.stop.Do(func() { close(m.stop) })
+		case got.Type == "abort":
+			m.end(errAborted)
+		case got.Type == "bye":
+			m.end(nil)
+		}
+	}
+}
+
+func (m *Member) end(why error) {
+	m.once.end.Do(func() {
+		m.why = why
+		close(m.ended)
+	})
+}
+
+// Stopped is closed when all are to stop after the same epoch.
+func (m *Member) Stopped() <-chan struct{} { return m.stop }
+
+// Ended is closed when there is nothing left to do: another worker has failed, or
+// the coordinator is lost, or all are done. Err says which.
+func (m *Member) Ended() <-chan struct{} { return m.ended }
+
+// Err is nil after a run that ended well.
+func (m *Member) Err() error { return m.why }
+
+// On sends an event to the coordinator. It waits only where very many are queued.
+func (m *Member) On(e event.Event) {
+	select {
+	case m.events <- e:
+	case <-m.ended:
+	}
+}
+
+func (m *Member) sendEvents() {
+	defer close(m.flushed)
+	for e := range m.events {
+		if b, err := event.Encode(e, time.Now()); err == nil {
+			if m.control.write(message{Type: "event", Body: b}) != nil {
+				m.end(errors.New("the coordinator was lost"))
+			}
+		}
+	}
+}
+
+// Done says what this worker ended with, and returns when all others have ended
+// too. No event may follow.
+func (m *Member) Done(body json.RawMessage, blob []byte) error {
+	return m.last(message{Type: "result", Body: body, blob: blob})
+}
+
+// Fail says why this worker cannot go on; input marks a user's mistake. No event
+// may follow.
+func (m *Member) Fail(err error, input bool) {
+	f := failed{Text: err.Error(), Input: input, Echo: m.echo(err)}
+	m.last(say("failure", f)) // if it cannot be said, the silence is heard
+}
+
+// echo tells whether an error only follows from another worker's.
+func (m *Member) echo(err error) bool {
+	if f, ok := errors.AsType[*wire.Failure](err); ok {
+		return f.Rank != m.Rank
+	}
+	_, lost := errors.AsType[*wire.PeerLost](err)
+	return lost || errors.Is(err, errAborted)
+}
+
+// last sends the last word and waits until it was heard.
+func (m *Member) last(word message) error {
+	close(m.events)
+	<-m.flushed
+	if err := m.control.write(word); err != nil {
+		m.end(fmt.Errorf("the coordinator was lost: %w", err))
+	}
+	if word.Type == "result" {
+		<-m.ended
+	}
+	// Closing with bytes unread would destroy the last word on its way.
+	if half, ok := m.control.conn.(*net.TCPConn); ok {
+		half.CloseWrite()
+	}
+	select {
+	case <-m.deaf:
+	case <-time.After(farewell):
+	}
+	m.end(nil)
+	m.control.conn.Close()
+	return m.why
+}

@@ -1,0 +1,192 @@
+package cluster
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// protocol is the version of the messages; a number is never used again for others.
+const protocol = 1
+
+// Bounds on what is read. Before a worker has proved that it belongs here, nearly
+// nothing; after that, what a run's history and weights may take.
+const (
+	maxGreeting = 4 << 10
+	maxLine     = 64 << 20
+	maxBlob     = 8 << 30
+)
+
+const (
+	// greetingTime bounds a whole handshake, however slowly somebody talks.
+	greetingTime = 5 * time.Second
+	// pingEvery is how often each side says that it lives, silence how long it may not.
+	pingEvery = 5 * time.Second
+	silence   = time.Minute
+	pieceSize = 1 << 20
+)
+
+// message is one line of a control connection, and the bytes after it.
+type message struct {
+	Type string          `json:"type"`
+	Body json.RawMessage `json:"body,omitempty"`
+	Size int64           `json:"bytes,omitempty"` // of blob
+	blob []byte
+}
+
+// say makes a message of a type.
+func say(kind string, body any) message {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("cluster: a %s that is no JSON: %v", kind, err)) // plain fields always are
+	}
+	return message{Type: kind, Body: b}
+}
+
+// Hello is what a worker says of itself.
+type Hello struct {
+	Protocol int    `json:"protocol"`
+	Version  string `json:"version"` // of the build
+	Job      string `json:"job,omitempty"`
+	Rank     int    `json:"rank"` // -1: any
+	Name     string `json:"name"` // of the host, for people
+	Host     string `json:"host"` // equal for processes that can share memory
+	PID      int    `json:"pid"`
+	Addr     string `json:"addr"` // where it listens for other workers
+	Random   string `json:"random"`
+}
+
+// Peer is a worker of the job, as all are told.
+type Peer struct {
+	Rank   int    `json:"rank"`
+	Name   string `json:"name"`
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	Addr   string `json:"addr"`
+	Server int    `json:"server"`
+}
+
+// roster tells a worker its rank, its peers and its job.
+type roster struct {
+	Rank  int             `json:"rank"`
+	Job   string          `json:"job"`
+	Peers []Peer          `json:"peers"`
+	Task  json.RawMessage `json:"task"`
+}
+
+// failed is why a worker could not go on.
+type failed struct {
+	Text  string `json:"text"`
+	Input bool   `json:"input,omitempty"` // a user's mistake
+	Echo  bool   `json:"echo,omitempty"`  // of another worker's failure
+}
+
+// control is one control connection. One goroutine reads, any may write.
+type control struct {
+	conn net.Conn
+	in   *bufio.Reader
+	mu   sync.Mutex // one message at a time
+}
+
+func newControl(conn net.Conn) *control {
+	return &control{conn: conn, in: bufio.NewReaderSize(conn, 1<<16)}
+}
+
+// write sends a message, giving the peer a while for every piece of it.
+func (c *control) write(m message) error {
+	m.Size = int64(len(m.blob))
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writeBytes(append(line, '\n'), m.blob)
+}
+
+// REQUIRES: mu held.
+func (c *control) writeBytes(parts ...[]byte) error {
+	for _, b := range parts {
+		for len(b) > 0 {
+			piece := b[:min(len(b), pieceSize)]
+			c.conn.SetWriteDeadline(time.Now().Add(silence))
+			if _, err := c.conn.Write(piece); err != nil {
+				return err
+			}
+			b = b[len(piece):]
+		}
+	}
+	return nil
+}
+
+// read takes in the next message. The line must be shorter than line, the bytes
+// after it no more than blob; each part must come within a while.
+func (c *control) read(line int, blob int64, within time.Duration) (m message, raw []byte, err error) {
+	c.conn.SetReadDeadline(time.Now().Add(within))
+	raw, err = readLine(c.in, line)
+	if err != nil {
+		return m, nil, err
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, raw, fmt.Errorf("it does not speak our language: %w", err)
+	}
+	if m.Size < 0 || m.Size > blob {
+		return m, raw, fmt.Errorf("a %.20q with %d bytes, more than the %d allowed", m.Type, m.Size, blob)
+	}
+	m.blob, err = c.readBlob(m.Size, within)
+	return m, raw, err
+}
+
+// readBlob takes memory as bytes come, not as many as were announced.
+func (c *control) readBlob(size int64, within time.Duration) ([]byte, error) {
+	var b bytes.Buffer
+	for int64(b.Len()) < size {
+		c.conn.SetReadDeadline(time.Now().Add(within))
+		if _, err := io.CopyN(&b, c.in, min(size-int64(b.Len()), pieceSize)); err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+var errLongLine = errors.New("a line longer than allowed")
+
+// readLine is the next line, without its end, if it is short enough.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		piece, err := r.ReadSlice('\n')
+		if len(line)+len(piece) > limit {
+			return nil, errLongLine
+		}
+		line = append(line, piece...)
+		switch {
+		case err == nil:
+			return line[:len(line)-1], nil
+		case err != bufio.ErrBufferFull:
+			return nil, err
+		}
+	}
+}
+
+// keepAlive sends signs of life until done is closed or the connection fails.
+func (c *control) keepAlive(done <-chan struct{}) {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			if c.write(message{Type: "ping"}) != nil {
+				return
+			}
+		}
+	}
+}

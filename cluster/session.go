@@ -1,0 +1,372 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/event"
+)
+
+// session decides what every message, and every end of a connection or process,
+// means for the job. It is told of one thing at a time and puts what is to be done
+// about it into out; sockets, clocks and processes are the coordinator's.
+type session struct {
+	size, servers int
+	job, version  string
+	launched      bool // the workers' processes are ours
+	task          json.RawMessage
+	blob          []byte
+
+	guests  []*guest // in the order they came
+	ranks   []*guest // nil until all have come
+	exits   []*exit  // by rank, of processes that have ended
+	refused []string // why workers were sent away
+
+	stopping bool
+	killed   bool    // we have begun to end processes
+	cause    error   // what ended the job before its time
+	failures []*Died // in the order they became known
+	out      []act
+}
+
+// guest is a worker that belongs here.
+type guest struct {
+	conn   int
+	hello  Hello
+	rank   int // as given, or asked for, or -1
+	result *Result
+	spoke  bool // its last word: a result or a failure
+	left   bool
+}
+
+// exit is how a process ended.
+type exit struct{ err error }
+
+// act is something to do: send a message, or pass an event on.
+type act struct {
+	conn    int
+	message message
+	event   event.Event
+	rank    int
+}
+
+// Result is what one worker ended with.
+type Result struct {
+	Rank int
+	Body json.RawMessage
+	Blob []byte
+}
+
+// Died is the error of a job that a worker's failure ended: the first one's, not
+// those that followed from it.
+type Died struct {
+	Rank  int
+	Name  string // of the host
+	PID   int
+	Text  string
+	Input bool // a user's mistake
+	echo  bool // of another's failure
+	mute  bool // it ended without a word
+}
+
+func (d *Died) Error() string {
+	where := fmt.Sprintf("rank %d", d.Rank)
+	if d.PID != 0 {
+		where += fmt.Sprintf(" (pid %d on %s)", d.PID, d.Name)
+	}
+	return where + ": " + d.Text
+}
+
+// Missing is the error of workers that did not come in time.
+type Missing struct {
+	Ranks   []int
+	Size    int
+	Within  string
+	Refused []string // and why others were sent away
+}
+
+func (m *Missing) Error() string {
+	text := fmt.Sprintf("%d of %d workers did not come within %s: missing rank %s", len(m.Ranks), m.Size, m.Within, join(m.Ranks))
+	if len(m.Refused) > 0 {
+		text += "; refused: " + strings.Join(m.Refused, "; ")
+	}
+	return text
+}
+
+func join(ranks []int) string {
+	var s []string
+	for _, r := range ranks {
+		s = append(s, fmt.Sprint(r))
+	}
+	return strings.Join(s, ", ")
+}
+
+func (s *session) send(conn int, m message) { s.out = append(s.out, act{conn: conn, message: m}) }
+
+// judge says why a worker does not belong here, or "".
+func (s *session) judge(h *Hello) string {
+	taken := func(rank int) bool {
+		return slices.ContainsFunc(s.guests, func(g *guest) bool { return g.hello.Rank == rank })
+	}
+	switch {
+	case h.Version != s.version:
+		return fmt.Sprintf("its build is %s, this job's is %s; run the same build on every host", h.Version, s.version)
+	case h.Job != "" && h.Job != s.job:
+		return fmt.Sprintf("it belongs to job %s, this is job %s", h.Job, s.job)
+	case h.Rank < -1 || h.Rank >= s.size:
+		return fmt.Sprintf("it wants rank %d, there are ranks 0 to %d", h.Rank, s.size-1)
+	case h.Rank >= 0 && taken(h.Rank):
+		return fmt.Sprintf("rank %d is here already", h.Rank)
+	case s.ranks != nil || len(s.guests) == s.size:
+		return fmt.Sprintf("all %d workers are here already", s.size)
+	case s.cause != nil:
+		return "the job has ended"
+	}
+	return ""
+}
+
+// arrive takes in a worker that has proved to know the token. When it is the last
+// one, all get the roster. It returns why the worker is refused, or "".
+func (s *session) arrive(conn int, h Hello) string {
+	if reason := s.judge(&h); reason != "" {
+		s.refused = append(s.refused, fmt.Sprintf("rank %d on %s: %s", h.Rank, h.Name, reason))
+		return reason
+	}
+	s.guests = append(s.guests, &guest{conn: conn, hello: h, rank: h.Rank})
+	return ""
+}
+
+// begin hands out the roster once all are here and have been welcomed.
+func (s *session) begin() {
+	if len(s.guests) < s.size || s.ranks != nil || s.cause != nil {
+		return
+	}
+	s.ranks = make([]*guest, s.size)
+	var any []*guest
+	for _, g := range s.guests {
+		if g.rank < 0 {
+			any = append(any, g)
+		} else {
+			s.ranks[g.rank] = g
+		}
+	}
+	for r := range s.ranks {
+		if s.ranks[r] == nil {
+			s.ranks[r], any = any[0], any[1:]
+			s.ranks[r].rank = r
+		}
+	}
+	peers := s.peers()
+	for r, g := range s.ranks {
+		m := say("roster", roster{Rank: r, Job: s.job, Peers: peers, Task: s.task})
+		m.blob = s.blob
+		s.send(g.conn, m)
+	}
+	if s.stopping {
+		s.tellAll(message{Type: "stop"})
+	}
+}
+
+// peers is the roster. Workers are grouped into servers in order of rank, or else
+// by host.
+func (s *session) peers() []Peer {
+	var hosts []string
+	var peers []Peer
+	for r, g := range s.ranks {
+		h := &g.hello
+		at := slices.Index(hosts, h.Host)
+		if at < 0 {
+			at = len(hosts)
+			hosts = append(hosts, h.Host)
+		}
+		if s.servers > 0 {
+			at = r / (s.size / s.servers)
+		}
+		peers = append(peers, Peer{Rank: r, Name: h.Name, Host: h.Host, PID: h.PID, Addr: h.Addr, Server: at})
+	}
+	return peers
+}
+
+// of is the guest of a connection, nil for one that was never let in.
+func (s *session) of(conn int) *guest {
+	for _, g := range s.guests {
+		if g.conn == conn {
+			return g
+		}
+	}
+	return nil
+}
+
+// said takes in what a worker says during the run.
+func (s *session) said(conn int, m message) {
+	g := s.of(conn)
+	if g == nil || g.spoke {
+		return
+	}
+	switch m.Type {
+	case "event":
+		if e, err := event.Decode(m.Body); err == nil {
+			s.out = append(s.out, act{event: e, rank: g.rank})
+		}
+	case "result":
+		g.spoke, g.result = true, &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}
+		s.wellDone()
+	case "failure":
+		g.spoke = true
+		f := failed{Text: "it failed, and did not say why"}
+		json.Unmarshal(m.Body, &f) // else what stands there
+		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: f.Text, Input: f.Input, echo: f.Echo})
+	}
+}
+
+// wellDone lets the workers go when all are done: until then one that still
+// trains may need the others.
+func (s *session) wellDone() {
+	if slices.ContainsFunc(s.ranks, func(g *guest) bool { return g.result == nil }) {
+		return
+	}
+	s.tellAll(message{Type: "bye"})
+}
+
+// departed says that a connection has ended.
+func (s *session) departed(conn int, why error) {
+	g := s.of(conn)
+	if g == nil {
+		return
+	}
+	g.left = true
+	if s.ranks == nil && s.cause == nil && !s.launched { // it may come again
+		s.guests = slices.DeleteFunc(s.guests, func(o *guest) bool { return o == g })
+		return
+	}
+	if !g.spoke && !s.launched { // else its process tells more
+		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: fmt.Sprintf("it vanished (%v)", why), mute: true})
+	} else if !g.spoke {
+		s.abort()
+	}
+}
+
+// exited says that the process of a rank has ended. last is the last line it wrote.
+func (s *session) exited(rank, pid int, host string, err error, last string) {
+	s.exits[rank] = &exit{err}
+	for _, g := range s.guests {
+		if g.hello.Rank == rank && g.spoke {
+			return
+		}
+	}
+	text := "its process ended without a word"
+	if err != nil {
+		text = "its process " + err.Error()
+	}
+	if last != "" {
+		text += "; its last line: " + last
+	}
+	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, mute: !s.killed, echo: s.killed})
+}
+
+// fail keeps a failure and makes all others stop.
+func (s *session) fail(d *Died) {
+	s.failures = append(s.failures, d)
+	s.abort()
+}
+
+// abort ends the job for everybody who is still here.
+func (s *session) abort() {
+	if s.cause != nil {
+		return
+	}
+	s.cause = errAborted
+	s.tellAll(message{Type: "abort"})
+}
+
+var errAborted = errors.New("another worker failed")
+
+func (s *session) tellAll(m message) {
+	for _, g := range s.guests {
+		if !g.left {
+			s.send(g.conn, m)
+		}
+	}
+}
+
+// late says that the time to come has passed.
+func (s *session) late(within string) {
+	if s.ranks != nil || s.cause != nil {
+		return
+	}
+	var missing []int
+	free := 0 // those that take any rank
+	for _, g := range s.guests {
+		if g.rank < 0 {
+			free++
+		}
+	}
+	for r := range s.size {
+		if !slices.ContainsFunc(s.guests, func(g *guest) bool { return g.rank == r }) {
+			missing = append(missing, r)
+		}
+	}
+	s.abort()
+	s.cause = &Missing{Ranks: missing[min(free, len(missing)):], Size: s.size, Within: within, Refused: s.refused}
+}
+
+// interrupt makes all end after the same epoch, or the meeting at once.
+func (s *session) interrupt() {
+	s.stopping = true
+	if s.ranks != nil {
+		s.tellAll(message{Type: "stop"})
+		return
+	}
+	s.abort()
+	s.cause = context.Canceled
+}
+
+// ending tells whether nothing is left but to wait for workers to go.
+func (s *session) ending() bool {
+	return s.cause != nil || s.ranks != nil && !slices.ContainsFunc(s.ranks, func(g *guest) bool { return !g.spoke })
+}
+
+// over tells whether everybody has gone.
+func (s *session) over() bool {
+	if !s.ending() {
+		return false
+	}
+	if s.launched && slices.Contains(s.exits, nil) {
+		return false
+	}
+	return !slices.ContainsFunc(s.guests, func(g *guest) bool { return !g.left })
+}
+
+// outcome is the results by rank, or the root cause.
+func (s *session) outcome() ([]Result, error) {
+	if s.cause == nil {
+		var all []Result
+		for _, g := range s.ranks {
+			all = append(all, *g.result)
+		}
+		return all, nil
+	}
+	if s.cause != errAborted {
+		return nil, s.cause
+	}
+	return nil, s.root()
+}
+
+// root is the failure that the others followed from: the first worker that says
+// what went wrong with itself; else the first that died; else the first.
+func (s *session) root() error {
+	for _, is := range []func(*Died) bool{
+		func(d *Died) bool { return !d.echo && !d.mute },
+		func(d *Died) bool { return d.mute },
+		func(d *Died) bool { return true },
+	} {
+		if i := slices.IndexFunc(s.failures, is); i >= 0 {
+			return s.failures[i]
+		}
+	}
+	return errAborted
+}
