@@ -8,8 +8,7 @@ import (
 	"starling/graph"
 )
 
-// ByteGNN is the partitioning of ByteGNN (Zheng et al., VLDB 2022, §4.2.3 of the
-// collection), made for sampled training, which visits only the neighbourhoods of
+// ByteGNN is the partitioning of ByteGNN (Zheng et al., VLDB 2022), made for sampled training, which visits only the neighbourhoods of
 // training, validation and test vertices:
 //
 //  1. from each of these a breadth-first search of K hops along in-edges; a vertex

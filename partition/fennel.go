@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Fennel is the streaming heuristic of Tsourakakis et al. (WSDM 2014, §3): a
+// Fennel is the streaming heuristic of Tsourakakis et al. (WSDM 2014): a
 // vertex goes to
 //
 //	argmax over k of |N(v) ∩ P_k| - α·γ·|P_k|^(γ-1),   γ = 1.5, α = √K · m / n^1.5

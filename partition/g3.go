@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// G3 is the locality-aware iterative partitioning of G3 (Wan et al., SIGMOD 2023;
-// §4.3.2 of the thesis): first a partition that balances vertices and edges and
+// G3 is the locality-aware iterative partitioning of G3 (Wan et al., SIGMOD 2023): first a partition that balances vertices and edges and
 // keeps the volume small, then swaps between the part with most remote vertices and
 // the part with fewest,
 //
@@ -20,36 +19,60 @@ import (
 // As in the paper, d_in(u) counts how many of a part's vertices u sends to: u leaves
 // the part's remote set when its count falls to zero, so a move costs O(degree).
 // Only the counts of the two parts at hand are kept, not those of all parts.
-// A pair is ranked once and swapped many times; every swap is tried and taken back
+// Beyond the paper: where the limits leave room nothing needs to come back, so a
+// vertex first tries to move alone, which also fills a part that is too small. A
+// pair is ranked once and swapped many times; every swap is tried and taken back
 // unless it makes the larger of the two remote sets smaller, keeps the ratio and
 // keeps every constraint. The larger set of the pair falls strictly, so swaps do
 // not go in circles.
 func G3(ctx context.Context, p *Problem) ([]uint32, error) {
-	first := *p
-	first.Objective = Volume
-	parts, err := Multilevel(ctx, &first)
-	var unbalanced *Unbalanced
-	switch {
-	case errors.As(err, &unbalanced):
-		parts = unbalanced.Parts
-	case err != nil:
+	parts, err := evenSizes(ctx, p)
+	if parts == nil {
 		return nil, err
 	}
-	if swapErr := evenRemote(ctx, p, parts); swapErr != nil {
-		return nil, swapErr
+	if err := evenRemote(ctx, p, parts); err != nil {
+		return nil, err
 	}
-	if unbalanced != nil {
-		return parts, newLoads(p).of(parts).unbalanced(parts)
+	return parts, newLoads(p).of(parts).unbalanced(parts)
+}
+
+// evenSizes is the first stage. A minimal cut may leave one part far below the
+// mean, which keeps its limits but needs fewer remote vertices than swaps can make
+// up for; so it is asked for a fifth of the tolerances, which bounds parts from below too.
+func evenSizes(ctx context.Context, p *Problem) ([]uint32, error) {
+	first := *p
+	first.Objective = Volume
+	first.Constraints = slices.Clone(p.constraints())
+	for i := range first.Constraints {
+		first.Constraints[i].Tolerance /= 5
 	}
-	return parts, nil
+	var unbalanced *Unbalanced
+	parts, err := Multilevel(ctx, &first)
+	if errors.As(err, &unbalanced) {
+		if parts = unbalanced.Parts; newLoads(p).of(parts).unbalanced(parts) == nil {
+			return parts, nil
+		}
+		first.Constraints = p.constraints()
+		if parts, err = Multilevel(ctx, &first); errors.As(err, &unbalanced) {
+			return unbalanced.Parts, nil
+		}
+	}
+	return parts, err
 }
 
 // converged is how far from even the parts may stay, and how little the ratio must
-// move, in twice as many rounds as there are parts, for the swapping to end.
+// move, in as many rounds as there are parts, for the swapping to end.
 const converged = 0.005
 
-// patience is how many swaps in a row may fail before a pair of parts is left.
-const patience = 64
+// patience is how many swaps in a row may fail before a pair of parts is left, and
+// partners how many parts the one with most remote vertices is paired with.
+const (
+	patience = 64
+	partners = 4
+)
+
+// nothing stands for a vertex in a swap that takes none back.
+const nothing = unassigned
 
 // evenRemote is the second stage: swaps that even out remote vertices, in place.
 func evenRemote(ctx context.Context, p *Problem, parts []uint32) error {
@@ -68,7 +91,7 @@ func evenRemote(ctx context.Context, p *Problem, parts []uint32) error {
 		if now > 1-converged {
 			return nil
 		}
-		if round%(2*p.Parts) == 0 {
+		if round%p.Parts == 0 {
 			if now-last < converged {
 				return nil
 			}
@@ -104,7 +127,7 @@ func (s *swapper) round(ctx context.Context) (improved bool, err error) {
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(cmp.Compare(s.remote[a], s.remote[b]), cmp.Compare(a, b)) })
 	top := order[len(order)-1]
-	for _, other := range order[:len(order)-1] {
+	for _, other := range order[:min(partners, len(order)-1)] {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
@@ -128,28 +151,32 @@ func (s *swapper) between(top, other uint32) (improved bool) {
 		if from, _ := s.cost(leave[i].v, 0); from >= 0 {
 			continue // earlier swaps took what it would have freed
 		}
-		if s.try(leave[i].v, enter[j].v) {
+		switch {
+		case s.try(leave[i].v, nothing):
+			improved, failed = true, 0
+		case s.try(leave[i].v, enter[j].v):
 			improved, failed = true, 0
 			j++
-		} else if failed++; failed%8 == 0 {
-			j++
+		default:
+			if failed++; failed%8 == 0 {
+				j++
+			}
 		}
 	}
-	s.uncount()
+	clear(s.need[0])
+	clear(s.need[1])
 	return improved
 }
 
-// count fills in need for both sides; uncount clears it again.
-func (s *swapper) count()   { s.eachNeed(func(c *uint32) { *c++ }) }
-func (s *swapper) uncount() { s.eachNeed(func(c *uint32) { *c = 0 }) }
-
-func (s *swapper) eachNeed(f func(*uint32)) {
+// count fills in need for both sides, which must be clear.
+func (s *swapper) count() {
 	for v, k := range s.parts {
 		for side, part := range s.side {
-			if k == part {
-				for _, u := range s.p.Graph.Neighbors(uint32(v)) {
-					f(&s.need[side][u])
-				}
+			if k != part {
+				continue
+			}
+			for _, u := range s.p.Graph.Neighbors(uint32(v)) {
+				s.need[side][u]++
 			}
 		}
 	}
@@ -233,14 +260,17 @@ func (s *swapper) move(v uint32, side int) {
 	s.loads.add(int(there), int(v), 1)
 }
 
-// try swaps a of side 0 and b of side 1; unless that is better, it swaps them back.
+// try swaps a of side 0 and b of side 1 (or nothing); unless that is better, it
+// swaps them back.
 func (s *swapper) try(a, b uint32) bool {
 	top, other := s.side[0], s.side[1]
 	most, ratio := s.remote[top], s.ratio()
 	volume := s.remote[top] + s.remote[other]
 	excess := s.loads.excessOf(int(top)) + s.loads.excessOf(int(other))
 	s.move(a, 0)
-	s.move(b, 1)
+	if b != nothing {
+		s.move(b, 1)
+	}
 	gained := most - s.remote[top]
 	if gained > 0 && s.remote[other] < most && s.ratio() >= ratio &&
 		s.remote[top]+s.remote[other] <= volume+gained &&
@@ -248,6 +278,8 @@ func (s *swapper) try(a, b uint32) bool {
 		return true
 	}
 	s.move(a, 1)
-	s.move(b, 0)
+	if b != nothing {
+		s.move(b, 0)
+	}
 	return false
 }

@@ -9,8 +9,7 @@ import (
 )
 
 // Hierarchical cuts between servers first and inside each server afterwards, so
-// that what must cross the slow links between hosts is made small first (GraNNDIS
-// and SYSTEMS' two-level cluster). Worker w of server s is part s·workers + w.
+// that what must cross the slow links between hosts is made small first. Worker w of server s is part s·workers + w.
 //
 // A tolerance ε is shared out evenly: √(1+ε)-1 at each level, which compounds to
 // ε again. Inside a server the edges that leave it are not seen.

@@ -2,7 +2,7 @@ package partition
 
 import "context"
 
-// LDG is linear deterministic greedy streaming (Stanton and Kliot, KDD 2012, §4):
+// LDG is linear deterministic greedy streaming (Stanton and Kliot, KDD 2012):
 // a vertex goes to
 //
 //	argmax over k of |N(v) ∩ P_k| · (1 - |P_k| / C)
