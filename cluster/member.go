@@ -218,6 +218,16 @@ func (m *Member) end(why error) {
 	})
 }
 
+// Here counts the workers on this host.
+func (m *Member) Here() (n int) {
+	for _, p := range m.Peers {
+		if p.Host == m.Peers[m.Rank].Host {
+			n++
+		}
+	}
+	return n
+}
+
 // Stopped is closed when all are to stop after the same epoch.
 func (m *Member) Stopped() <-chan struct{} { return m.stop }
 

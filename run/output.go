@@ -57,19 +57,19 @@ func checkRunFolder(dir string) error {
 
 // writeRunFolder writes the best weights and config.json to a folder that
 // appears whole or not at all.
-func writeRunFolder(s *Spec, data *graph.Dataset, r *train.Result) (err error) {
+func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result) (err error) {
 	dir := filepath.Clean(s.Out)
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tmp) // nothing is there any more once it was renamed
-	meta := map[string]string{"format": "pt", "model": s.Model, "dataset": data.Meta.Name}
+	meta := map[string]string{"format": "pt", "model": s.Model, "dataset": data.Name}
 	if err := nn.SaveSafetensors(filepath.Join(tmp, weightsFile), r.Best, meta); err != nil {
 		return err
 	}
-	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, Dataset: data.Meta.Name,
-		Classes: data.Labels.Classes, BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
+	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, Dataset: data.Name,
+		Classes: data.Classes, BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err

@@ -24,6 +24,10 @@ type Plan struct {
 	Mapped int64
 	// CacheFirst is whether the first layer's sums are kept.
 	CacheFirst bool
+
+	// Of several workers: what all of them send, once, in an epoch, and to measure.
+	Workers                          int
+	SentOnce, SentEpoch, SentMeasure int64
 }
 
 // Needed is the memory that must fit.
@@ -31,6 +35,10 @@ func (p *Plan) Needed() int64 { return p.Matrices + p.Graph }
 
 // String is the plan as comment lines of a starling.yaml.
 func (p *Plan) String() string {
+	if p.Workers > 0 {
+		return fmt.Sprintf("# plan:\n#   workers %d\n#   bytes sent once %s, an epoch %s, a measurement %s\n",
+			p.Workers, event.Bytes(p.SentOnce), event.Bytes(p.SentEpoch), event.Bytes(p.SentMeasure))
+	}
 	free := "unknown"
 	if n := memoryFree(); n > 0 {
 		free = event.Bytes(n)
@@ -58,7 +66,7 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	dev := newDry(s.rows())
 	defer dev.Close()
 	x := dryInput(dev, s, data.Features)
-	model := nn.New(dev, s.modelConfig(data), s.Seed)
+	model := nn.New(dev, s.modelConfig(&data.Meta), s.Seed)
 	optim := nn.NewOptimiser(dev, model.Params, s.optimConfig())
 	p.Parameters = model.Size()
 	topology := func() *dryGraph {
@@ -149,7 +157,7 @@ func graphBytes(s *Spec, d *graph.Dataset) int64 {
 // resolve settles what auto means for this dataset on this machine. It looks at
 // the machine's memory, not at what is free now, so that the same run gives the
 // same numbers tomorrow.
-func (s *Spec) resolve(data *graph.Dataset, level string) {
+func (s *Spec) resolve(data *graph.Meta, level string) {
 	if s.SIMD == "auto" {
 		s.SIMD = level
 	}
@@ -158,8 +166,8 @@ func (s *Spec) resolve(data *graph.Dataset, level string) {
 	}
 	s.CacheFirst = "off"
 	f := data.Features
-	more := int64(f.Rows) * int64(f.Cols) * int64(s.rows().Size())
-	if total := memoryTotal(); f.Kind() != graph.Sparse && (total == 0 || more < total/4) {
+	more := data.Nodes * int64(f.Dim) * int64(s.rows().Size())
+	if total := memoryTotal(); f.Kind != graph.Sparse && (total == 0 || more < total/4) {
 		s.CacheFirst = "on"
 	}
 }

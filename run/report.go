@@ -84,6 +84,11 @@ type Report struct {
 	CacheFirst         string   `json:"cache_first"`
 	Threads            int      `json:"threads"`
 	Seed               uint64   `json:"seed"`
+
+	// Of several workers:
+	Servers            int     `json:"servers,omitempty"`
+	WaitShare          Number  `json:"wait_share,omitempty"` // of the epochs' time, waiting for other workers
+	WorkerPeakRSSBytes []int64 `json:"worker_peak_rss_bytes,omitempty"`
 }
 
 // Bytes is what workers sent each other.
@@ -92,17 +97,18 @@ type Bytes struct {
 	Planned int64            `json:"planned"`
 	ByKind  map[string]int64 `json:"by_kind"`
 	ByLink  map[string]int64 `json:"by_link"`
+	Detail  []Traffic        `json:"detail,omitempty"`
 }
 
-func newReport(s *Spec, data *graph.Dataset, p *Plan, r *train.Result) *Report {
+func newReport(s *Spec, data *graph.Meta, p *Plan, r *train.Result) *Report {
 	return &Report{
-		Dataset: data.Meta.Name, Model: s.Model, Strategy: s.Strategy, Workers: s.Workers,
+		Dataset: data.Name, Model: s.Model, Strategy: s.Strategy, Workers: s.Workers,
 		Epochs: len(r.Loss), Loss: numbers(r.Loss), ValAccuracy: numbers(r.Val), TestAccuracy: Number(r.TestMetric),
 		BestEpoch: r.BestEpoch, EpochSeconds: numbers(r.EpochSeconds), PeakRSSBytes: PeakRSS(),
 		Bytes:  Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}},
 		Reason: r.Reason, Measured: append([]int{}, r.Measured...), TrainAccuracy: numbers(r.Train), TestAccuracies: numbers(r.Test),
 		BestValAccuracy: Number(r.ValMetric), MedianEpochSeconds: Number(median(r.EpochSeconds)),
-		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: r.Parameters,
+		Vertices: data.Nodes, Edges: data.Edges, Parameters: r.Parameters,
 		DevicePeakBytes: r.PeakBytes, DevicePlannedBytes: p.Matrices,
 		DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.threads(), Seed: s.Seed,
 	}

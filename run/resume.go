@@ -26,7 +26,13 @@ type dataMark struct {
 	Checksum string `json:"checksum"` // of meta.json, which holds those of the arrays
 }
 
-func markOf(d *graph.Dataset) dataMark { return dataMark{d.Meta.Nodes, d.Meta.Edges, d.Meta.CRC32C} }
+func markOf(d *graph.Meta) dataMark { return dataMark{d.Nodes, d.Edges, d.CRC32C} }
+
+// differs tells datasets apart as far as is known: a partition does not know the
+// checksum of the dataset it was made from.
+func (m dataMark) differs(o dataMark) bool {
+	return m.Nodes != o.Nodes || m.Edges != o.Edges || m.Checksum != o.Checksum && m.Checksum != "" && o.Checksum != ""
+}
 
 // history is train.History in JSON, where numbers may be unknown.
 type history struct {
@@ -39,6 +45,16 @@ type history struct {
 	BestEpoch    int      `json:"best_epoch"`
 }
 
+func historyOf(h *train.History) history {
+	return history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: h.Measured,
+		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch}
+}
+
+func (h *history) floats() train.History {
+	return train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: h.Measured,
+		Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch}
+}
+
 // toCheckpoint is the state of a run as the disk keeps it.
 func toCheckpoint(s *Spec, mark dataMark, st *train.State) (*cluster.Checkpoint, error) {
 	h := &st.History
@@ -46,8 +62,7 @@ func toCheckpoint(s *Spec, mark dataMark, st *train.State) (*cluster.Checkpoint,
 	if err != nil {
 		return nil, err
 	}
-	hist, err := json.Marshal(history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: h.Measured,
-		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch})
+	hist, err := json.Marshal(historyOf(h))
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +88,12 @@ func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
 			len(h.Loss), len(h.Train), len(h.Val), len(h.Test), c.Epoch, n)
 	}
 	return &train.State{Epoch: c.Epoch, Steps: c.Steps, Model: c.Groups["model"], Optim: c.Groups["optimiser"], Best: c.Groups["best"],
-		History: train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: h.Measured,
-			Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch}}, &spec, nil
+		History: h.floats()}, &spec, nil
 }
 
 // continueFrom reads the latest checkpoint and makes sure that it is of this run.
 // It settles s.CacheFirst and s.SIMD as they were, so that the numbers go on the same.
-func (s *Spec) continueFrom(data *graph.Dataset, events event.Listener) (*train.State, error) {
+func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*train.State, error) {
 	c, err := cluster.Latest(s.CheckpointDir, func(text string) { events.On(event.Note{Text: "warning: " + text}) })
 	if errors.Is(err, cluster.ErrNoCheckpoint) {
 		return nil, mistake("--resume", err.Error(), "a checkpoint of this run", "check --checkpoint-dir, or start without --resume")
@@ -91,9 +105,9 @@ func (s *Spec) continueFrom(data *graph.Dataset, events event.Listener) (*train.
 	if err != nil {
 		return nil, err
 	}
-	if before.Data != markOf(data) {
+	if before.Data.differs(markOf(data)) {
 		return nil, mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%d vertices, %d edges, checksum %s)", before.Data.Nodes, before.Data.Edges, before.Data.Checksum),
-			fmt.Sprintf("%d vertices, %d edges, checksum %s", data.Meta.Nodes, data.Meta.Edges, data.Meta.CRC32C), "give the dataset or the --checkpoint-dir of that run")
+			fmt.Sprintf("%d vertices, %d edges, checksum %s", data.Nodes, data.Edges, data.CRC32C), "give the dataset or the --checkpoint-dir of that run")
 	}
 	if s.CacheFirst == "auto" {
 		s.CacheFirst = before.CacheFirst

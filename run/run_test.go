@@ -263,7 +263,7 @@ func TestValidate(t *testing.T) {
 		"--model":             func(s *Spec) { s.Model = "gnc" },
 		"did you mean gcn":    func(s *Spec) { s.Model = "gnc" },
 		"--mode":              func(s *Spec) { s.Mode = "mini" },
-		"not available yet":   func(s *Spec) { s.Workers = 4 },
+		"halo for several":    func(s *Spec) { s.Workers, s.Strategy = 4, "none" },
 		"--strategy":          func(s *Spec) { s.Strategy = "sancus" },
 		"--layers":            func(s *Spec) { s.Layers = 0 },
 		"--dropout":           func(s *Spec) { s.Dropout = math.NaN() },
@@ -302,13 +302,13 @@ func TestPlanTellsTheMemory(t *testing.T) {
 	defer data.Close()
 	for name, s := range models(dir) {
 		s.complete()
-		s.resolve(data, "auto")
+		s.resolve(&data.Meta, "auto")
 		s.Epochs = 2
 		p, err := plan(&s, data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt, err := s.options(data)
+		opt, err := s.options(&data.Meta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestDoesNotFit(t *testing.T) {
 	s := quick("")
 	s.Hidden = 128
 	s.complete()
-	s.resolve(data, "auto")
+	s.resolve(&data.Meta, "auto")
 	p, err := plan(&s, data)
 	if err != nil {
 		t.Fatal(err)

@@ -23,8 +23,8 @@ type Spec struct {
 
 	Model            string  `json:"model" yaml:"model" help:"gcn, sage, gat, gin, resgcn+, ressage+ or mlp"`
 	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph"`
-	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when; none on one worker"`
-	Workers          int     `json:"workers" yaml:"workers" help:"number of workers"`
+	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), auto: what fits --workers" resume:"free"`
+	Workers          int     `json:"workers" yaml:"workers" help:"number of workers; 0: one a part of a partition, else one" resume:"free"`
 	Layers           int     `json:"layers" yaml:"layers" help:"number of layers"`
 	Hidden           int     `json:"hidden" yaml:"hidden" help:"width of hidden layers, all heads together"`
 	Heads            int     `json:"heads" yaml:"heads" help:"attention heads (gat)"`
@@ -54,8 +54,19 @@ type Spec struct {
 	DType        string `json:"dtype" yaml:"dtype" help:"storage of features and activations: f32, bf16, or f64 for the slow reference device"`
 	CacheFirst   string `json:"cache_first" yaml:"cache_first" help:"keep the first layer's sums over dense features, one matrix of vertices x features more: auto, on or off"`
 	SIMD         string `json:"simd" yaml:"simd" help:"instruction set: auto, generic, avx2, avx512 or amx"`
-	Threads      int    `json:"threads" yaml:"threads" help:"cores to use; 0: all" resume:"free"`
+	Threads      int    `json:"threads" yaml:"threads" help:"cores a worker uses; 0: all, shared evenly between the workers of a host" resume:"free"`
 	MemoryCheck  bool   `json:"memory_check" yaml:"memory_check" help:"refuse to start when the predicted memory does not fit" resume:"free"`
+
+	Servers     int    `json:"servers" yaml:"servers" help:"group the workers, in order, into so many servers; 0: every host is one" resume:"free"`
+	Partition   string `json:"partition" yaml:"partition" help:"folder of a partition of the dataset, a part for every worker" resume:"free"`
+	Partitioner string `json:"partitioner" yaml:"partitioner" help:"method to cut a dataset with that was not partitioned before" resume:"free"`
+	InProcess   bool   `json:"in_process" yaml:"in_process" help:"run workers in this process instead of one each" resume:"free"`
+	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, or auto: shm on one host, else tcp" resume:"free"`
+	Listen      string `json:"listen" yaml:"listen" help:"address where workers meet; none: a port of 127.0.0.1" resume:"free"`
+	NoLaunch    bool   `json:"no_launch" yaml:"no_launch" help:"start no workers, wait for those started with starling worker" resume:"free"`
+	TokenFile   string `json:"token_file" yaml:"token_file" help:"file with the secret that all workers share; needed beyond 127.0.0.1" resume:"free"`
+	Insecure    bool   `json:"insecure" yaml:"insecure" help:"listen beyond 127.0.0.1 without a secret: whoever reaches the port can join" resume:"free"`
+	Timeout     int    `json:"timeout" yaml:"timeout" help:"seconds that a worker waits for others before it gives up" resume:"free"`
 
 	CheckpointDir   string `json:"checkpoint_dir" yaml:"checkpoint_dir" help:"folder for checkpoints" resume:"free"`
 	CheckpointEvery int    `json:"checkpoint_every" yaml:"checkpoint_every" help:"epochs between checkpoints; 0: only at the end or when interrupted" resume:"free"`
@@ -72,11 +83,12 @@ type Spec struct {
 // Default is what a run is when nothing is said.
 func Default() Spec {
 	return Spec{
-		Model: "gcn", Mode: "full", Strategy: "none", Workers: 1,
+		Model: "gcn", Mode: "full", Strategy: "auto",
 		Layers: 3, Hidden: 256, Heads: 4, OutHeads: 1, Dropout: 0.5, Norm: "auto", Aggregator: "mean",
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,
 		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,
+		Partitioner: "multilevel", Transport: "auto", Timeout: 60,
 		CheckpointEvery: 10, KeepCheckpoints: 3,
 	}
 }

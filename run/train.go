@@ -27,6 +27,12 @@ type prepared struct {
 
 // DryRun is the spec with all defaults filled in and what the run would need.
 func DryRun(s Spec, events event.Listener) (Spec, *Plan, error) {
+	if err := s.settleWorkers(); err != nil {
+		return s, nil, err
+	}
+	if s.distributed() {
+		return dryRunCluster(s, event.All(events))
+	}
 	p, err := prepare(s, event.All(events))
 	if err != nil {
 		return s, nil, err
@@ -35,18 +41,22 @@ func DryRun(s Spec, events event.Listener) (Spec, *Plan, error) {
 	return p.spec, p.plan, nil
 }
 
-// prepare checks all that can be checked before the first epoch.
-func prepare(s Spec, events event.Listener) (*prepared, error) {
-	s.complete()
+// check is all that can be checked before the data is open.
+func (s *Spec) check() error {
 	if err := s.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--events", s.Events}, {"--trace", s.Trace}} {
 		if err := checkFolder(f.flag, f.path); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := checkRunFolder(s.Out); err != nil {
+	return checkRunFolder(s.Out)
+}
+
+// prepare checks all that can be checked before the first epoch.
+func prepare(s Spec, events event.Listener) (*prepared, error) {
+	if err := s.check(); err != nil {
 		return nil, err
 	}
 	data, err := openForTraining(s.Dataset)
@@ -67,10 +77,10 @@ func (p *prepared) settle(events event.Listener) (err error) {
 	if s.Patience > 0 && len(p.data.Splits.Val) == 0 {
 		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
 	}
-	if err := s.checkpoints(p, events); err != nil {
+	if p.from, err = s.checkpoints(&p.data.Meta, events); err != nil {
 		return err
 	}
-	s.resolve(p.data, simd.Best().String())
+	s.resolve(&p.data.Meta, simd.Best().String())
 	if p.plan, err = plan(s, p.data); err != nil {
 		return err
 	}
@@ -78,19 +88,18 @@ func (p *prepared) settle(events event.Listener) (err error) {
 }
 
 // checkpoints reads the one to go on from, or makes sure that no other run's are there.
-func (s *Spec) checkpoints(p *prepared, events event.Listener) (err error) {
+func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *train.State, err error) {
 	if s.Resume {
-		p.from, err = s.continueFrom(p.data, events)
-		return err
+		return s.continueFrom(data, events)
 	}
 	if s.CheckpointDir == "" {
-		return nil
+		return nil, nil
 	}
 	there, err := cluster.Epochs(s.CheckpointDir)
 	if err == nil && len(there) > 0 {
-		return mistake("--checkpoint-dir", fmt.Sprintf("%s with %d checkpoints of an earlier run", s.CheckpointDir, len(there)), "an empty folder", "go on from them with --resume, or choose another folder")
+		return nil, mistake("--checkpoint-dir", fmt.Sprintf("%s with %d checkpoints of an earlier run", s.CheckpointDir, len(there)), "an empty folder", "go on from them with --resume, or choose another folder")
 	}
-	return err
+	return nil, err
 }
 
 // openForTraining maps a dataset and checks what training will rely on. A pass over
@@ -142,18 +151,24 @@ func (s *Spec) threads() int {
 func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
 	start := time.Now()
 	events = event.All(events)
+	if err := s.settleWorkers(); err != nil {
+		return nil, err
+	}
+	if s.distributed() {
+		return trainCluster(ctx, s, events)
+	}
 	p, err := prepare(s, events)
 	if err != nil {
 		return nil, err
 	}
 	defer p.data.Close()
-	events, finish, err := p.listeners(events)
+	events, finish, err := p.spec.listeners(events)
 	if err != nil {
 		return nil, err
 	}
 	result, err := p.train(ctx, events)
 	if err == nil && p.spec.Out != "" {
-		err = writeRunFolder(&p.spec, p.data, result)
+		err = writeRunFolder(&p.spec, &p.data.Meta, result)
 	}
 	if err == nil {
 		events.On(event.Done{Reason: result.Reason, Epochs: len(result.Loss), BestEpoch: result.BestEpoch,
@@ -162,7 +177,7 @@ func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) 
 	if err := errors.Join(err, finish()); err != nil {
 		return nil, err
 	}
-	report := newReport(&p.spec, p.data, p.plan, result)
+	report := newReport(&p.spec, &p.data.Meta, p.plan, result)
 	report.Seconds = time.Since(start).Seconds()
 	return report, nil
 }
@@ -172,22 +187,30 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Res
 	s := &p.spec
 	dev := s.device()
 	defer dev.Close()
-	opt, err := s.options(p.data)
+	opt, err := s.options(&p.data.Meta)
 	if err != nil {
 		return nil, err
 	}
 	opt.Resume = p.from
+	saved := s.saving(&opt, &p.data.Meta, events)
+	result, err := train.Full(ctx, dev, p.data, opt, events)
+	return result, errors.Join(err, saved())
+}
+
+// saving has the loop write checkpoints, if they are asked for. saved returns when
+// all are on disk.
+func (s *Spec) saving(opt *train.Options, data *graph.Meta, events event.Listener) (saved func() error) {
 	if s.CheckpointDir == "" {
-		return train.Full(ctx, dev, p.data, opt, events)
+		return func() error { return nil }
 	}
 	last := -1
-	if p.from != nil {
-		last = p.from.Epoch
+	if opt.Resume != nil {
+		last = opt.Resume.Epoch
 	}
 	saver := cluster.NewSaver(s.CheckpointDir, s.KeepCheckpoints, last, func(path string, epoch int, bytes int64) {
 		events.On(event.Saved{Path: path, Epoch: epoch, Bytes: bytes})
 	})
-	mark := markOf(p.data)
+	mark := markOf(data)
 	opt.SaveEvery = s.CheckpointEvery
 	opt.Save = func(st *train.State) error {
 		c, err := toCheckpoint(s, mark, st)
@@ -196,15 +219,16 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Res
 		}
 		return saver.Save(c)
 	}
-	result, err := train.Full(ctx, dev, p.data, opt, events)
-	if e := saver.Wait(); e != nil {
-		err = errors.Join(err, fmt.Errorf("checkpoint: %w", e))
+	return func() error {
+		if err := saver.Wait(); err != nil {
+			return fmt.Errorf("checkpoint: %w", err)
+		}
+		return nil
 	}
-	return result, err
 }
 
 // options are s as the loop wants them.
-func (s *Spec) options(data *graph.Dataset) (train.Options, error) {
+func (s *Spec) options(data *graph.Meta) (train.Options, error) {
 	schedule, err := nn.ParseSchedule(s.Schedule)
 	if err != nil {
 		return train.Options{}, mistake("--schedule", err.Error(), "", "")
@@ -220,7 +244,7 @@ func (s *Spec) options(data *graph.Dataset) (train.Options, error) {
 }
 
 // listeners adds the files that s asks for; finish completes them.
-func (p *prepared) listeners(events event.Listener) (all event.Listener, finish func() error, err error) {
+func (s *Spec) listeners(events event.Listener) (all event.Listener, finish func() error, err error) {
 	list := []event.Listener{events}
 	var ends []func() error
 	finish = func() (err error) {
@@ -229,15 +253,15 @@ func (p *prepared) listeners(events event.Listener) (all event.Listener, finish 
 		}
 		return err
 	}
-	if p.spec.Trace != "" {
-		trace, err := event.NewTrace(p.spec.Trace)
+	if s.Trace != "" {
+		trace, err := event.NewTrace(s.Trace)
 		if err != nil {
 			return nil, nil, err
 		}
 		list, ends = append(list, trace), append(ends, trace.Close)
 	}
-	if p.spec.Events != "" {
-		f, err := os.Create(p.spec.Events)
+	if s.Events != "" {
+		f, err := os.Create(s.Events)
 		if err != nil {
 			return nil, nil, errors.Join(err, finish())
 		}

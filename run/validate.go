@@ -7,6 +7,7 @@ import (
 
 	"starling/graph"
 	"starling/nn"
+	"starling/partition"
 	"starling/tensor"
 	"starling/tensor/simd"
 )
@@ -19,7 +20,22 @@ func (s *Spec) complete() {
 			s.Norm = "layer"
 		}
 	}
+	if s.Workers == 0 {
+		s.Workers = 1
+	}
+	if s.Strategy == "auto" {
+		s.Strategy = "none"
+		if s.Workers > 1 {
+			s.Strategy = "halo"
+		}
+	}
 }
+
+// distributed tells whether the run is of workers that send each other something,
+// be it a single one; processes whether they are processes.
+func (s *Spec) distributed() bool { return s.Strategy != "none" }
+func (s *Spec) inProcess() bool   { return s.InProcess || s.Transport == "inprocess" }
+func (s *Spec) processes() bool   { return s.distributed() && !s.inProcess() }
 
 // mistake is a setting that cannot be.
 func mistake(flag, found, want, fix string) error {
@@ -48,6 +64,9 @@ func (s *Spec) checkNames() error {
 		{"--dtype", s.DType, []string{"f32", "bf16", "f64"}},
 		{"--cache-first", s.CacheFirst, []string{"auto", "on", "off"}},
 		{"--simd", s.SIMD, []string{"auto", "generic", "avx2", "avx512", "amx"}},
+		{"--strategy", s.Strategy, []string{"auto", "none", "halo"}},
+		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess"}},
+		{"--partitioner", s.Partitioner, partition.Names()},
 	} {
 		if !slices.Contains(f.known, f.value) {
 			return mistake(f.flag, fmt.Sprintf("%q", f.value), "one of "+strings.Join(f.known, ", "), suggest(f.value, f.known))
@@ -56,10 +75,8 @@ func (s *Spec) checkNames() error {
 	switch {
 	case s.Mode != "full":
 		return mistake("--mode", fmt.Sprintf("%q", s.Mode), "full", "other modes are not available yet in this version")
-	case s.Strategy != "none":
-		return mistake("--strategy", fmt.Sprintf("%q", s.Strategy), "none", "strategies for several workers are not available yet in this version")
-	case s.Workers != 1:
-		return mistake("--workers", fmt.Sprint(s.Workers), "1", "several workers are not available yet in this version; --threads uses several cores")
+	case s.Strategy == "none" && s.Workers > 1:
+		return mistake("--strategy", "none", "halo for several workers", "leave out --strategy, or use --workers 1")
 	}
 	if level, err := simd.ParseLevel(s.SIMD); err == nil && level > simd.Supported() {
 		return mistake("--simd", s.SIMD, "at most "+simd.Supported().String()+" on this processor", "use --simd auto")
@@ -87,6 +104,9 @@ func (s *Spec) checkNumbers() error {
 		{"--threads", s.Threads, 0, 4096},
 		{"--checkpoint-every", s.CheckpointEvery, 0, 1e8},
 		{"--keep-checkpoints", s.KeepCheckpoints, 1, 1e6},
+		{"--workers", s.Workers, 0, 1 << 15},
+		{"--servers", s.Servers, 0, 1 << 15},
+		{"--timeout", s.Timeout, 1, 1e6},
 	} {
 		if f.value < f.min || f.value > f.max {
 			return mistake(f.flag, fmt.Sprint(f.value), fmt.Sprintf("%d to %d", f.min, f.max), "")
@@ -133,10 +153,26 @@ func (s *Spec) checkUnused() error {
 		{"--resume", s.Resume, s.CheckpointDir != "", "it needs the --checkpoint-dir to go on from"},
 		{"--threads", s.Threads > 1, s.DType != "f64", "the reference device of --dtype f64 uses one core"},
 		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
+		{"--inductive", s.Inductive, s.Strategy == "none", "it is for one worker: leave out --workers and --strategy"},
+		{"--servers", s.Servers > 0, s.distributed(), "one worker has no others to be grouped with"},
+		{"--partition", s.Partition != "", s.distributed(), "it needs --strategy halo"},
+		{"--partitioner", s.Partitioner != d.Partitioner, s.distributed() && s.Partition == "", "nothing is partitioned in this run"},
+		{"--in-process", s.InProcess, s.distributed(), "one worker always is"},
+		{"--transport", s.Transport != "auto", s.distributed(), "one worker sends nothing"},
+		{"--listen", s.Listen != "", s.processes(), "workers do not meet in this run"},
+		{"--no-launch", s.NoLaunch, s.processes(), "there is nothing to launch in this run"},
+		{"--token-file", s.TokenFile != "", s.processes(), "workers do not meet in this run"},
+		{"--insecure", s.Insecure, s.Listen != "" && s.TokenFile == "", "it needs a --listen address, and is not for a --token-file"},
 	} {
 		if f.given && !f.works {
 			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
 		}
+	}
+	if s.InProcess && s.Transport != "auto" && s.Transport != "inprocess" {
+		return mistake("--transport", s.Transport, "inprocess with --in-process", "leave out one of the two")
+	}
+	if s.Servers > 0 && s.Workers%s.Servers != 0 {
+		return mistake("--servers", fmt.Sprintf("%d for %d workers", s.Servers, s.Workers), "a number that divides the workers", "")
 	}
 	if s.Model == "gat" && s.Layers > 1 && s.Hidden%s.Heads != 0 {
 		return mistake("--hidden", fmt.Sprint(s.Hidden), fmt.Sprintf("a multiple of the %d heads", s.Heads), "hidden is the width of all heads together")
@@ -194,11 +230,11 @@ func distance(a, b string) int {
 }
 
 // modelConfig is the model that s describes for a dataset.
-func (s *Spec) modelConfig(data *graph.Dataset) nn.Config {
+func (s *Spec) modelConfig(data *graph.Meta) nn.Config {
 	return nn.Config{Model: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, OutHeads: s.OutHeads,
 		Dropout: s.Dropout, InputDropout: s.InputDropout, AttentionDropout: s.AttentionDropout,
 		Norm: s.Norm, Aggregator: s.Aggregator, TrainEps: s.TrainEps,
-		In: data.Features.Cols, Out: data.Labels.Classes}
+		In: data.Features.Dim, Out: data.Classes}
 }
 
 // optimConfig is the optimiser that s describes.
@@ -226,7 +262,8 @@ func (s *Spec) device() tensor.Device {
 		return tensor.NewRef()
 	}
 	if level, err := simd.ParseLevel(s.SIMD); err == nil {
-		return tensor.NewCPULevel(s.Threads, level)
+		// Validate refuses what this host lacks, but a worker may be on another.
+		return tensor.NewCPULevel(s.Threads, min(level, simd.Supported()))
 	}
 	return tensor.NewCPU(s.Threads)
 }

@@ -20,13 +20,13 @@ type (
 // NewView shows a run on f: a progress bar on a terminal, plain lines elsewhere.
 func NewView(f *os.File) View { return event.NewView(f) }
 
-// Silent shows warnings only.
+// Silent shows warnings only, and with nil nothing.
 func Silent(w io.Writer) View { return silent{w} }
 
 type silent struct{ w io.Writer }
 
 func (s silent) On(e event.Event) {
-	if n, ok := e.(event.Note); ok {
+	if n, ok := e.(event.Note); ok && s.w != nil {
 		fmt.Fprintln(s.w, n.Text)
 	}
 }

@@ -30,7 +30,8 @@ func worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	if part.Book.Parts != end.Size() {
 		return nil, fmt.Errorf("the partition has %d parts and there are %d workers; start one worker a part", part.Book.Parts, end.Size())
 	}
-	s, err := onePart(ctx, dev, part, end, peers, opt)
+	// Whoever is asked to stop still finishes the epoch, so waits do not end with ctx.
+	s, err := onePart(context.WithoutCancel(ctx), dev, part, end, peers, opt)
 	if err != nil {
 		return nil, err
 	}

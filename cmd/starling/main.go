@@ -74,7 +74,7 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.SetFlagErrorFunc(flagError)
-	c.AddCommand(demoCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), benchCommand(), versionCommand())
+	c.AddCommand(demoCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), workerCommand(), benchCommand(), versionCommand())
 	return c
 }
 
@@ -120,8 +120,14 @@ func view(quiet bool, json string) run.View {
 	switch {
 	case quiet:
 		return run.Silent(os.Stderr)
-	case json == "-":
-		return run.NewView(os.Stderr)
 	}
-	return run.NewView(os.Stdout)
+	return run.NewView(screen(json))
+}
+
+// screen is standard output, unless that carries JSON.
+func screen(json string) *os.File {
+	if json == "-" {
+		return os.Stderr
+	}
+	return os.Stdout
 }

@@ -74,6 +74,9 @@ func train(c *cobra.Command, spec run.Spec) error {
 	if err != nil {
 		return err
 	}
+	if report.Strategy != "none" && !spec.Quiet {
+		fmt.Fprint(screen(spec.JSON), report.Traffic())
+	}
 	if spec.JSON != "" {
 		if err := report.Write(spec.JSON, os.Stdout); err != nil {
 			return err

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func workerCommand() *cobra.Command {
+	var w run.WorkerSpec
+	var tokenFile string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "worker --join ADDR",
+		Short: "Train as one of the workers of a run",
+		Long: `Train as one of the workers of a run that was started elsewhere with
+starling train --no-launch. The run itself starts workers on its own host; this
+command is for other hosts.
+
+A worker needs only its own part of the partition: in the folder that the run was
+given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
+		Example: `  # on the first host
+  head -c 32 /dev/urandom | base64 > token        # and copy it to the others
+  starling train parts --listen 10.0.0.1:7000 --no-launch --token-file token
+  starling worker --join 10.0.0.1:7000 --rank 0 --token-file token
+
+  # on the second
+  starling worker --join 10.0.0.1:7000 --rank 1 --token-file token --part-dir part1`,
+		Args: arguments(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			w.Token = []byte(os.Getenv(run.TokenVariable))
+			if tokenFile != "" {
+				if w.Token, err = run.ReadToken(tokenFile); err != nil {
+					return err
+				}
+			}
+			v := run.NewView(os.Stdout)
+			if quiet {
+				v = run.Silent(nil)
+			}
+			defer v.Close()
+			return run.Worker(c.Context(), w, v)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&w.Join, "join", "", "address of the run, as starling train shows it")
+	f.IntVar(&w.Rank, "rank", -1, "which worker this is; -1: any")
+	f.StringVar(&w.Listen, "listen", "", "address for the other workers; none: a port of the address that reaches the run")
+	f.StringVar(&w.PartDir, "part-dir", "", "folder of this worker's part; none: in the run's partition")
+	f.StringVar(&tokenFile, "token-file", "", "file with the secret that all workers share; needed beyond 127.0.0.1")
+	f.BoolVar(&w.Insecure, "insecure", false, "go without a secret")
+	f.StringVar(&w.Job, "job", "", "join only the job of this id")
+	f.IntVar(&w.Timeout, "timeout", 60, "seconds to look for the run")
+	f.BoolVar(&quiet, "quiet", false, "show nothing")
+	f.SortFlags = false
+	return c
+}

@@ -1,0 +1,377 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor/simd"
+	"starling/train"
+	"starling/wire"
+)
+
+// clusterRun is a run of several workers that can start.
+type clusterRun struct {
+	spec  Spec
+	parts *parts
+	from  *train.State
+	token []byte
+}
+
+// prepareCluster checks all that can be checked before the workers start.
+func prepareCluster(ctx context.Context, s Spec, events event.Listener) (c *clusterRun, err error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	c = &clusterRun{spec: s}
+	if c.token, err = s.token(); err != nil {
+		return nil, err
+	}
+	if c.parts, err = s.findParts(ctx, events); err != nil {
+		return nil, err
+	}
+	if err := c.settle(events); err != nil {
+		c.parts.remove()
+		return nil, err
+	}
+	return c, nil
+}
+
+// settle compares the spec with the data and the checkpoints.
+func (c *clusterRun) settle(events event.Listener) (err error) {
+	s := &c.spec
+	if s.Patience > 0 && c.parts.book.Val == 0 {
+		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
+	}
+	if s.CheckpointDir != "" { // rank 0 writes there, wherever it was started
+		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
+			return err
+		}
+	}
+	if c.from, err = s.checkpoints(&c.parts.meta, events); err != nil {
+		return err
+	}
+	s.resolve(&c.parts.meta, simd.Best().String())
+	_, err = s.options(&c.parts.meta)
+	return err
+}
+
+// token is the secret that workers share. Workers that we start ourselves get one
+// of their own; on loopback others may go without.
+func (s *Spec) token() ([]byte, error) {
+	switch {
+	case s.TokenFile != "":
+		return ReadToken(s.TokenFile)
+	case !s.NoLaunch:
+		return []byte(cluster.NewSecret()), nil
+	case s.Listen != "" && !cluster.Loopback(s.Listen) && !s.Insecure:
+		return nil, mistake("--listen", s.Listen+", which others can reach", "a --token-file", "or let in whoever comes with --insecure")
+	}
+	return nil, nil
+}
+
+const shortestToken, longestToken = 16, 4096
+
+// ReadToken reads the secret that workers share from a file.
+func ReadToken(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, mistake("--token-file", err.Error(), "a file with the secret that workers share", "make one: head -c 32 /dev/urandom | base64 > token")
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, longestToken+1))
+	if err != nil {
+		return nil, err
+	}
+	b = bytes.TrimSpace(b)
+	if len(b) < shortestToken || len(b) > longestToken {
+		return nil, mistake("--token-file", fmt.Sprintf("%d characters in %s", len(b), path), fmt.Sprintf("%d to %d", shortestToken, longestToken), "make one: head -c 32 /dev/urandom | base64 > token")
+	}
+	return b, nil
+}
+
+// trainCluster runs s on several workers, as Train does on one.
+func trainCluster(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
+	start := time.Now()
+	c, err := prepareCluster(ctx, s, events)
+	if err != nil {
+		return nil, err
+	}
+	defer c.parts.remove()
+	events, finish, err := c.spec.listeners(events)
+	if err != nil {
+		return nil, err
+	}
+	run := c.runProcesses
+	if c.spec.inProcess() {
+		run = c.runGoroutines
+	}
+	shares, err := run(ctx, events)
+	var r *train.Result
+	if err == nil {
+		r, err = result(shares)
+	}
+	if err == nil && c.spec.Out != "" {
+		err = writeRunFolder(&c.spec, &c.parts.meta, r)
+	}
+	if err == nil {
+		events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric, Test: r.TestMetric, Seconds: time.Since(start).Seconds()})
+	}
+	if err := errors.Join(err, finish()); err != nil {
+		return nil, err
+	}
+	return c.report(shares, r, time.Since(start)), nil
+}
+
+// report adds to the report of one worker what concerns many.
+func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration) *Report {
+	out := newReport(&c.spec, &c.parts.meta, &Plan{}, r)
+	out.Bytes, out.Seconds, out.Servers, out.Threads = addUp(shares), took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
+	var waited, trained float64
+	for _, s := range shares {
+		out.WorkerPeakRSSBytes = append(out.WorkerPeakRSSBytes, s.PeakRSS)
+		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
+		waited += s.Waited
+		for _, e := range s.History.EpochSeconds {
+			trained += float64(e)
+		}
+	}
+	if trained > 0 {
+		out.WaitShare = Number(waited / trained)
+	}
+	return out
+}
+
+// task is what the workers are told.
+func (c *clusterRun) task() *task {
+	return &task{Spec: c.spec, Data: c.parts.meta, Parts: c.parts.dir, ID: c.parts.book.ID}
+}
+
+// servers is the server of each rank, nil where every host is one.
+func (c *clusterRun) servers() (of []int) {
+	if c.spec.Servers == 0 {
+		return nil
+	}
+	for r := range c.spec.Workers {
+		of = append(of, c.spec.server(r))
+	}
+	return of
+}
+
+// runGoroutines trains with the workers in this process.
+func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) ([]*share, error) {
+	n := c.spec.Workers
+	opt := wire.DefaultOptions()
+	opt.Timeout, opt.ServerOf = c.spec.timeout(), c.servers()
+	ends := wire.NewGroup(n, opt)
+	shares, errs := make([]*share, n), make([]error, n)
+	t := c.task()
+	var wg sync.WaitGroup
+	for r, end := range ends {
+		wg.Go(func() {
+			shares[r], errs[r] = t.onGoroutine(ctx, end, c.spec.threadsOf(n), c.from, events)
+			if errs[r] != nil {
+				end.Fail(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	for _, end := range ends {
+		end.Close()
+	}
+	return shares, firstOf(errs)
+}
+
+func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, from *train.State, events event.Listener) (*share, error) {
+	part, err := t.openPart(end.Rank(), "")
+	if err != nil {
+		return nil, err
+	}
+	defer part.Close()
+	return t.work(ctx, part, end, threads, from, events)
+}
+
+// firstOf is the error that the others followed from.
+func firstOf(errs []error) error {
+	var any error
+	for r, err := range errs {
+		switch f, told := errors.AsType[*wire.Failure](err); {
+		case err == nil:
+		case !told || f.Rank == r:
+			return fmt.Errorf("rank %d: %w", r, err)
+		case any == nil:
+			any = fmt.Errorf("rank %d: %w", r, err)
+		}
+	}
+	return any
+}
+
+// TokenVariable is where a worker that we start finds its token.
+const TokenVariable = "STARLING_TOKEN"
+
+// runProcesses trains with a process a worker.
+func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([]*share, error) {
+	s := &c.spec
+	t := c.task()
+	var blob []byte
+	var err error
+	if c.from != nil {
+		if t.From, blob, err = packState(c.from); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	job := cluster.NewSecret()[:12]
+	co, err := cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: job, Version: Version(), Token: c.token,
+		Insecure: s.Insecure, Timeout: s.timeout(), Task: text, Blob: blob, Events: func(_ int, e event.Event) { events.On(e) },
+		Refused: func(from, reason string) { events.On(event.Note{Text: fmt.Sprintf("refused %s: %s", from, reason)}) }})
+	if err != nil {
+		return nil, mistake("--listen", err.Error(), "an address of this host", "")
+	}
+	procs, err := c.launch(co.Addr(), job, events)
+	if err != nil {
+		co.Close()
+		return nil, err
+	}
+	results, err := co.Run(ctx, procs)
+	if procs != nil {
+		procs.Wait()
+	}
+	if err != nil {
+		return nil, ended(err)
+	}
+	return unpackShares(results)
+}
+
+// launch starts the workers, unless others do.
+func (c *clusterRun) launch(addr, job string, events event.Listener) (*cluster.Processes, error) {
+	s := &c.spec
+	if s.NoLaunch {
+		events.On(event.Note{Text: fmt.Sprintf("waiting %s for %d workers: starling worker --join %s --rank R, R from 0 to %d", s.timeout(), s.Workers, addr, s.Workers-1)})
+		return nil, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var cmds []*exec.Cmd
+	for r := range s.Workers {
+		args := []string{"worker", "--join", addr, "--rank", fmt.Sprint(r), "--job", job, "--timeout", fmt.Sprint(s.Timeout), "--quiet"}
+		cmd := exec.Command(self, args...)
+		cmd.Env = append(os.Environ(), TokenVariable+"="+string(c.token))
+		cmds = append(cmds, cmd)
+	}
+	return cluster.Launch(cmds, func(rank int, line string) {
+		events.On(event.Note{Text: fmt.Sprintf("[rank %d] %s", rank, line)})
+	})
+}
+
+// ended is the error of a job as the command reports it.
+func ended(err error) error {
+	var d *cluster.Died
+	switch {
+	case errors.Is(err, context.Canceled):
+		return ErrInterrupted
+	case errors.As(err, &d) && d.Input:
+		return &workerMistake{d}
+	}
+	return err
+}
+
+// workerMistake is a user's mistake that a worker found.
+type workerMistake struct{ *cluster.Died }
+
+func (*workerMistake) Is(target error) bool { return target == graph.ErrInput }
+
+// checkpoint is a state to go on from, its arrays apart.
+type checkpoint struct {
+	Epoch   int     `json:"epoch"`
+	Steps   int     `json:"steps"`
+	History history `json:"history"`
+}
+
+// packState is a state as text and arrays; the arrays of a group have its name
+// before theirs.
+func packState(st *train.State) (*checkpoint, []byte, error) {
+	var all []nn.Tensor
+	for _, g := range []struct {
+		name string
+		list []nn.Tensor
+	}{{"model", st.Model}, {"optimiser", st.Optim}, {"best", st.Best}} {
+		for _, t := range g.list {
+			t.Name = g.name + "/" + t.Name
+			all = append(all, t)
+		}
+	}
+	blob, err := packTensors(all)
+	return &checkpoint{Epoch: st.Epoch, Steps: st.Steps, History: historyOf(&st.History)}, blob, err
+}
+
+// unpackState is the way back.
+func unpackState(c *checkpoint, blob []byte) (*train.State, error) {
+	if c == nil {
+		return nil, nil
+	}
+	all, err := unpackTensors(blob)
+	if err != nil {
+		return nil, err
+	}
+	st := &train.State{Epoch: c.Epoch, Steps: c.Steps, History: c.History.floats()}
+	for _, t := range all {
+		group, name, _ := strings.Cut(t.Name, "/")
+		t.Name = name
+		switch group {
+		case "model":
+			st.Model = append(st.Model, t)
+		case "optimiser":
+			st.Optim = append(st.Optim, t)
+		case "best":
+			st.Best = append(st.Best, t)
+		}
+	}
+	return st, nil
+}
+
+func packTensors(list []nn.Tensor) ([]byte, error) {
+	var b bytes.Buffer
+	err := nn.WriteSafetensors(&b, list, nil)
+	return b.Bytes(), err
+}
+
+func unpackTensors(blob []byte) ([]nn.Tensor, error) {
+	list, _, err := nn.ReadSafetensors(bytes.NewReader(blob), int64(len(blob)))
+	return list, err
+}
+
+// unpackShares reads what the workers ended with; the first sends weights along.
+func unpackShares(results []cluster.Result) (shares []*share, err error) {
+	for _, r := range results {
+		s := &share{}
+		if err := json.Unmarshal(r.Body, s); err != nil {
+			return nil, fmt.Errorf("rank %d: its result: %w", r.Rank, err)
+		}
+		if len(r.Blob) > 0 {
+			if s.best, err = unpackTensors(r.Blob); err != nil {
+				return nil, fmt.Errorf("rank %d: its weights: %w", r.Rank, err)
+			}
+		}
+		shares = append(shares, s)
+	}
+	return shares, nil
+}

@@ -1,0 +1,167 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"starling/event"
+	"starling/graph"
+	"starling/partition"
+)
+
+// parts is a partition that a run trains on.
+type parts struct {
+	dir  string // absolute: workers may be started elsewhere
+	book *partition.Book
+	meta graph.Meta // of the dataset, as far as is known
+	// remove deletes a partition that was made for this run only.
+	remove func()
+}
+
+// settleWorkers finds out how many workers there are, where that was not said.
+func (s *Spec) settleWorkers() error {
+	dir := s.partitionFolder()
+	if dir == "" {
+		s.complete()
+		return nil
+	}
+	book, err := partition.OpenBook(dir)
+	if err != nil {
+		return err
+	}
+	if s.Workers == 0 {
+		s.Workers = book.Parts
+	}
+	if s.Strategy == "auto" {
+		s.Strategy = "halo"
+	}
+	switch {
+	case s.Strategy == "none":
+		return mistake("--strategy", "none", "halo for a partition", "give the dataset itself to train without workers")
+	case s.Workers != book.Parts:
+		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("%d, the parts of %s", book.Parts, dir), "leave out --workers, or make another partition")
+	case s.Servers == 0 && book.Servers > 1:
+		s.Servers = book.Servers
+	}
+	s.complete()
+	return nil
+}
+
+// partitionFolder is the partition that the user names, or "".
+func (s *Spec) partitionFolder() string {
+	switch {
+	case s.Partition != "":
+		return s.Partition
+	case s.Dataset != "" && partition.IsPartition(s.Dataset):
+		return s.Dataset
+	}
+	return ""
+}
+
+// findParts opens the partition that the user names, or cuts the dataset.
+func (s *Spec) findParts(ctx context.Context, events event.Listener) (*parts, error) {
+	dir := s.partitionFolder()
+	if dir == "" {
+		return s.cut(ctx, events)
+	}
+	p, err := openParts(dir)
+	if err != nil {
+		return nil, err
+	}
+	if s.Dataset == "" || s.Dataset == dir {
+		return p, nil
+	}
+	d, err := graph.Open(s.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	if d.Meta.Nodes != p.book.Nodes || d.Meta.Edges != p.book.Edges {
+		return nil, mistake("--partition", fmt.Sprintf("%s, of a graph with %d vertices and %d edges", dir, p.book.Nodes, p.book.Edges),
+			fmt.Sprintf("a partition of %s, with %d and %d", s.Dataset, d.Meta.Nodes, d.Meta.Edges), "partition the dataset again")
+	}
+	p.meta.CRC32C = d.Meta.CRC32C
+	return p, nil
+}
+
+// openParts reads the book of a partition.
+func openParts(dir string) (*parts, error) {
+	book, err := partition.OpenBook(dir)
+	if err != nil {
+		return nil, err
+	}
+	lack := func(what string) error {
+		return &graph.InputError{File: dir, Found: "no " + what, Want: "a partition with features, labels and a training split", Fix: "partition a dataset that has them"}
+	}
+	switch {
+	case book.Features == nil:
+		return nil, lack("features")
+	case book.Task == "":
+		return nil, lack("labels")
+	case book.Train == 0:
+		return nil, lack("training split")
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &parts{dir: abs, book: book, remove: func() {},
+		meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric, Features: book.Features, Task: book.Task, Classes: book.Classes}}, nil
+}
+
+// cut partitions the dataset into a temporary folder.
+func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err error) {
+	if s.NoLaunch {
+		return nil, mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open", fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+	}
+	d, err := openForTraining(s.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	meta := d.Meta
+	d.Close()
+	tmp, err := os.MkdirTemp("", "starling-parts-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(tmp)
+		}
+	}()
+	opt := DefaultPartition()
+	opt.Parts, opt.Servers, opt.Method, opt.Seed, opt.Out = s.Workers, max(s.Servers, 1), s.Partitioner, s.Seed, filepath.Join(tmp, "parts")
+	start := time.Now()
+	r, err := Partition(ctx, s.Dataset, opt, events)
+	if err != nil {
+		return nil, workersMistake(err)
+	}
+	events.On(event.Note{Text: fmt.Sprintf("cut into %d parts by %s in %s, %s of edges between parts; to keep them: starling partition %s --parts %d --out PARTS",
+		r.Parts, r.Method, event.Duration(time.Since(start)), percent(r.EdgeCutShare), s.Dataset, r.Parts)})
+	if p, err = openParts(opt.Out); err != nil {
+		return nil, err
+	}
+	p.meta.CRC32C = meta.CRC32C
+	p.remove = func() { os.RemoveAll(tmp) }
+	return p, nil
+}
+
+// workersMistake names the flags of starling train where partitioning names its own.
+func workersMistake(err error) error {
+	var in *graph.InputError
+	if !errors.As(err, &in) {
+		return err
+	}
+	named := *in
+	switch in.Field {
+	case "--parts":
+		named.Field = "--workers"
+	case "--method":
+		named.Field = "--partitioner"
+	}
+	return &named
+}

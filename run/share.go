@@ -1,0 +1,160 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/partition"
+	"starling/train"
+	"starling/wire"
+)
+
+// task is what every worker of a run is told, beside its rank.
+type task struct {
+	Spec  Spec        `json:"spec"`
+	Data  graph.Meta  `json:"data"`
+	Parts string      `json:"parts"` // the partition's folder
+	ID    string      `json:"id"`    // and its id
+	From  *checkpoint `json:"from,omitempty"`
+}
+
+// share is what one worker ended with.
+type share struct {
+	History    history   `json:"history"`
+	Reason     string    `json:"reason"`
+	Val        Number    `json:"val"`
+	Test       Number    `json:"test"`
+	Parameters int       `json:"parameters"`
+	PeakBytes  int64     `json:"peak_bytes"`
+	PeakRSS    int64     `json:"peak_rss"`
+	Threads    int       `json:"threads"`
+	Waited     float64   `json:"waited"` // seconds of waiting for others
+	Traffic    []Traffic `json:"traffic"`
+
+	best []nn.Tensor
+}
+
+// timeout bounds every wait of a worker for another.
+func (s *Spec) timeout() time.Duration { return time.Duration(s.Timeout) * time.Second }
+
+// threadsOf is the cores of each of so many workers on one host.
+func (s *Spec) threadsOf(workers int) int {
+	if s.Threads > 0 || s.DType == "f64" {
+		return s.threads()
+	}
+	return max(s.threads()/workers, 1)
+}
+
+// work trains as one rank. When ctx ends on any rank, all stop after the same epoch.
+func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State, events event.Listener) (*share, error) {
+	s := t.Spec
+	s.Threads = threads
+	opt, err := s.options(&t.Data)
+	if err != nil {
+		return nil, err
+	}
+	opt.Resume = from
+	plan := s.planHalo(part, end, opt)
+	dev := s.device()
+	defer dev.Close()
+	w := &waits{}
+	events = t.heard(end.Rank(), event.All(events, w))
+	saved := func() error { return nil }
+	if end.Rank() == 0 { // all have the same weights
+		saved = s.saving(&opt, &t.Data, events)
+	}
+	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.
+	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev)
+	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
+	if err := errors.Join(err, saved()); err != nil {
+		return nil, err
+	}
+	return &share{History: historyOf(&r.History), Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
+		PeakBytes: r.PeakBytes, PeakRSS: PeakRSS(), Threads: threads, Waited: w.total().Seconds(),
+		Traffic: traffic(planned(plan, from, r), train.Counted(end.Ledger())), best: r.Best}, nil
+}
+
+// heard is the listener of a rank: rank 0 speaks for all, the others tell only what
+// is their own.
+func (t *task) heard(rank int, events event.Listener) event.Listener {
+	return event.Func(func(e event.Event) {
+		switch x := e.(type) {
+		case event.Span:
+			x.Worker = rank
+			events.On(x)
+		case event.Note:
+			events.On(e)
+		default:
+			if rank == 0 {
+				events.On(e)
+			}
+		}
+	})
+}
+
+// waits adds up the time of waiting.
+type waits struct {
+	sync.Mutex
+	sum time.Duration
+}
+
+func (w *waits) On(e event.Event) {
+	if s, ok := e.(event.Span); ok && s.Kind == "wait" {
+		w.Lock()
+		w.sum += s.Dur
+		w.Unlock()
+	}
+}
+
+func (w *waits) total() time.Duration {
+	w.Lock()
+	defer w.Unlock()
+	return w.sum
+}
+
+// openPart maps the part of a rank: in the run's partition, or where the worker was
+// told it lies: a partition, a folder of some parts, or the part itself.
+func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) {
+	if dir == "" {
+		dir = t.Parts
+	}
+	if part, err = partition.OpenPart(dir, rank); err != nil && !partition.IsPartition(dir) {
+		part, err = partition.OpenPartFolder(dir, partition.OpenOptions{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if part.Book.ID != t.ID || part.Meta.Part != rank {
+		defer part.Close()
+		return nil, &graph.InputError{File: part.Dir, Found: fmt.Sprintf("part %d of partition %s", part.Meta.Part, part.Book.ID),
+			Want: fmt.Sprintf("part %d of %s", rank, t.ID), Fix: "copy the right part to this host, or name its folder with --part-dir"}
+	}
+	return part, nil
+}
+
+// result joins what the workers ended with. They must agree on all that they added up.
+func result(shares []*share) (*train.Result, error) {
+	first := shares[0]
+	for r, s := range shares {
+		if s.Reason != first.Reason || !slices.EqualFunc(s.History.Loss, first.History.Loss, same) || s.History.BestEpoch != first.History.BestEpoch {
+			return nil, fmt.Errorf("rank %d ended with %d epochs (%s) and best epoch %d, rank 0 with %d (%s) and %d: they have come apart, which is a bug",
+				r, len(s.History.Loss), s.Reason, s.History.BestEpoch, len(first.History.Loss), first.Reason, first.History.BestEpoch)
+		}
+	}
+	out := &train.Result{History: first.History.floats(), Metric: "accuracy", Reason: first.Reason, ValMetric: float64(first.Val), TestMetric: float64(first.Test),
+		Parameters: first.Parameters, Best: first.best}
+	for _, s := range shares {
+		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)
+	}
+	return out, nil
+}
+
+func same(a, b Number) bool { return math.Float64bits(float64(a)) == math.Float64bits(float64(b)) }

@@ -1,0 +1,216 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/event"
+	"starling/nn"
+	"starling/partition"
+	"starling/train"
+	"starling/wire"
+)
+
+// Traffic is the bytes that workers sent of one kind, layer and link: as planned
+// before the run, and as counted.
+type Traffic struct {
+	Kind    string `json:"kind"`
+	Layer   int    `json:"layer"` // -1: of none
+	Link    string `json:"link"`
+	Planned int64  `json:"planned"`
+	Counted int64  `json:"counted"`
+}
+
+// counts is how many numbers the metric is made of, over the three splits.
+const counts = 6
+
+// planHalo is what the worker of part will send.
+func (s *Spec) planHalo(part *partition.Part, end wire.Endpoint, opt train.Options) *train.Plan {
+	one := *s
+	one.Threads = 1
+	dev := one.device()
+	defer dev.Close()
+	return train.PlanHalo(part, end, dev, nn.New(dev, opt.Model, opt.Seed), opt, counts)
+}
+
+// planned is what a run that went as r did should have sent.
+func planned(p *train.Plan, from *train.State, r *train.Result) map[train.Sent]int64 {
+	epochs, measured := len(r.Loss), len(r.Measured)
+	if from != nil {
+		epochs, measured = epochs-from.Epoch, measured-len(from.History.Measured)
+	}
+	begun := epochs
+	if r.Reason == "interrupted" {
+		begun++
+	}
+	if epochs == 0 {
+		p.Once = nil // nobody asked for features
+	}
+	return p.Total(epochs, measured, begun)
+}
+
+// traffic sets planned and counted bytes beside each other.
+func traffic(planned, counted map[train.Sent]int64) (list []Traffic) {
+	keys := map[train.Sent]bool{}
+	for _, m := range []map[train.Sent]int64{planned, counted} {
+		for k := range m {
+			keys[k] = true
+		}
+	}
+	for k := range keys {
+		list = append(list, Traffic{Kind: k.Kind.String(), Layer: int(k.Layer), Link: k.Link.String(), Planned: planned[k], Counted: counted[k]})
+	}
+	return sorted(list)
+}
+
+func sorted(list []Traffic) []Traffic {
+	slices.SortFunc(list, func(a, b Traffic) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Layer, b.Layer), cmp.Compare(a.Link, b.Link))
+	})
+	return list
+}
+
+// addUp joins the traffic of all workers.
+func addUp(shares []*share) Bytes {
+	type key struct {
+		kind, link string
+		layer      int
+	}
+	sums := map[key]*Traffic{}
+	b := Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}}
+	for _, s := range shares {
+		for _, t := range s.Traffic {
+			k := key{t.Kind, t.Link, t.Layer}
+			if sums[k] == nil {
+				sums[k] = &Traffic{Kind: t.Kind, Layer: t.Layer, Link: t.Link}
+			}
+			sums[k].Planned += t.Planned
+			sums[k].Counted += t.Counted
+			b.Total += t.Counted
+			b.Planned += t.Planned
+			b.ByKind[t.Kind] += t.Counted
+			b.ByLink[t.Link] += t.Counted
+		}
+	}
+	for _, t := range sums {
+		b.Detail = append(b.Detail, *t)
+	}
+	sorted(b.Detail)
+	return b
+}
+
+// Table is what was sent, kind by link, for people.
+func (b *Bytes) Table() string {
+	kinds, links := []string{}, []string{}
+	type pair struct{ planned, counted int64 }
+	cells := map[[2]string]pair{}
+	for _, t := range b.Detail {
+		if !slices.Contains(kinds, t.Kind) {
+			kinds = append(kinds, t.Kind)
+		}
+		if !slices.Contains(links, t.Link) {
+			links = append(links, t.Link)
+		}
+		for _, k := range []string{t.Kind, "total"} {
+			c := cells[[2]string{k, t.Link}]
+			cells[[2]string{k, t.Link}] = pair{c.planned + t.Planned, c.counted + t.Counted}
+		}
+	}
+	if len(kinds) == 0 {
+		return "nothing was sent\n"
+	}
+	slices.Sort(links)
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-12s", "sent")
+	for _, l := range links {
+		fmt.Fprintf(&out, " %26s", strings.ReplaceAll(l, "_", " "))
+	}
+	fmt.Fprintf(&out, "\n%-12s", "")
+	for range links {
+		fmt.Fprintf(&out, " %13s %12s", "planned", "counted")
+	}
+	for _, k := range append(kinds, "total") {
+		fmt.Fprintf(&out, "\n%-12s", k)
+		for _, l := range links {
+			c := cells[[2]string{k, l}]
+			fmt.Fprintf(&out, " %13s %12s", event.Bytes(c.planned), event.Bytes(c.counted))
+		}
+	}
+	out.WriteString("\n")
+	return out.String()
+}
+
+// Traffic is the table of what was sent, and the share of time spent waiting.
+func (r *Report) Traffic() string {
+	text := r.Bytes.Table()
+	if r.WaitShare > 0 {
+		text += fmt.Sprintf("waiting for other workers: %s of the epochs' time\n", percent(float64(r.WaitShare)))
+	}
+	return text
+}
+
+// paper is an endpoint that only knows who is where, to plan with.
+type paper struct {
+	wire.Endpoint
+	rank int
+	far  []wire.Link
+}
+
+func (p paper) Rank() int               { return p.rank }
+func (p paper) Size() int               { return len(p.far) }
+func (p paper) Link(peer int) wire.Link { return p.far[peer] }
+
+// dryRunCluster is what a run of several workers would send, an epoch.
+func dryRunCluster(s Spec, events event.Listener) (Spec, *Plan, error) {
+	c, err := prepareCluster(context.Background(), s, events)
+	if err != nil {
+		return s, nil, err
+	}
+	defer c.parts.remove()
+	opt, err := c.spec.options(&c.parts.meta)
+	if err != nil {
+		return s, nil, err
+	}
+	out := &Plan{CacheFirst: opt.CacheFirst, Workers: c.spec.Workers}
+	for r := range c.spec.Workers {
+		part, err := partition.OpenPart(c.parts.dir, r)
+		if err != nil {
+			return s, nil, err
+		}
+		p := c.spec.planHalo(part, c.onPaper(r), opt)
+		part.Close()
+		for _, b := range p.Once {
+			out.SentOnce += b
+		}
+		for _, m := range []map[train.Sent]int64{p.Epoch, p.Begin} {
+			for _, b := range m {
+				out.SentEpoch += b
+			}
+		}
+		for _, b := range p.Measure {
+			out.SentMeasure += b
+		}
+	}
+	return c.spec, out, nil
+}
+
+// onPaper is the endpoint of a rank before there are any.
+func (c *clusterRun) onPaper(rank int) wire.Endpoint {
+	far := make([]wire.Link, c.spec.Workers)
+	for q := range far {
+		switch {
+		case q == rank:
+		case c.spec.Servers > 1 && c.spec.server(q) != c.spec.server(rank):
+			far[q] = wire.BetweenServers
+		case !c.spec.inProcess():
+			far[q] = wire.SameHost
+		}
+	}
+	return paper{rank: rank, far: far}
+}
+
+// server is that of a rank, when workers are grouped.
+func (s *Spec) server(rank int) int { return rank / (s.Workers / max(s.Servers, 1)) }

@@ -1,0 +1,22 @@
+package run
+
+import "runtime/debug"
+
+// Version is the module's, or the commit a working copy was built from. All
+// workers of a run must have the same.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v, changed := info.Main.Version, ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && v == "(devel)":
+			v = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true" && info.Main.Version == "(devel)":
+			changed = "+changes"
+		}
+	}
+	return v + changed
+}

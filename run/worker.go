@@ -1,0 +1,155 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/graph"
+	"starling/wire"
+)
+
+// WorkerSpec is what starling worker can be told.
+type WorkerSpec struct {
+	Join, Listen, Job string
+	Rank              int
+	PartDir           string
+	Token             []byte
+	Insecure          bool
+	Timeout           int // seconds
+}
+
+// Worker joins a run and trains as one of its workers. What it shows goes to the
+// run's coordinator.
+func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
+	if w.Join == "" {
+		return mistake("--join", "nothing", "the address that starling train shows", "")
+	}
+	if len(w.Token) == 0 && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
+		return mistake("--join", w.Join+", beyond 127.0.0.1", "a --token-file", "or trust whoever answers with --insecure")
+	}
+	m, err := cluster.Join(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
+		Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second})
+	var refused *cluster.Refused
+	switch {
+	case errors.As(err, &refused):
+		return mistake("--join", refused.Error(), "", "")
+	case ctx.Err() != nil:
+		return ErrInterrupted
+	case err != nil:
+		return err
+	}
+	events.On(event.Note{Text: fmt.Sprintf("rank %d of %d, in job %s", m.Rank, len(m.Peers), m.Job)})
+	body, blob, err := w.serve(ctx, m)
+	if err != nil {
+		m.Fail(err, errors.Is(err, graph.ErrInput))
+		return err
+	}
+	return m.Done(body, blob)
+}
+
+// serve trains and packs what came of it.
+func (w *WorkerSpec) serve(ctx context.Context, m *cluster.Member) (body, blob []byte, err error) {
+	var t task
+	if err := json.Unmarshal(m.Task, &t); err != nil {
+		m.Listener.Close()
+		return nil, nil, fmt.Errorf("the job makes no sense: %w", err)
+	}
+	s, err := w.train(ctx, m, &t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m.Rank == 0 && t.Spec.Out != "" {
+		if blob, err = packTensors(s.best); err != nil {
+			return nil, nil, err
+		}
+	}
+	body, err = json.Marshal(s)
+	return body, blob, err
+}
+
+// train opens the part, connects with the other workers and trains.
+func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*share, error) {
+	part, err := t.openPart(m.Rank, w.PartDir)
+	if err != nil {
+		m.Listener.Close()
+		return nil, err
+	}
+	defer part.Close()
+	from, err := unpackState(t.From, m.Blob)
+	if err != nil {
+		m.Listener.Close()
+		return nil, err
+	}
+	end, err := w.connect(ctx, m, t)
+	if err != nil {
+		return nil, err
+	}
+	defer end.Close()
+	// The first failure anywhere ends the wait for anybody.
+	trained := make(chan struct{})
+	defer close(trained)
+	go func() {
+		select {
+		case <-m.Ended():
+			end.Fail(m.Err())
+		case <-trained:
+		}
+	}()
+	ctx, cancel := stopWith(ctx, m.Stopped())
+	defer cancel()
+	return t.work(ctx, part, end, t.Spec.threadsOf(m.Here()), from, t.told(m))
+}
+
+// connect joins the wire of the job.
+func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, t *task) (wire.Endpoint, error) {
+	opt := wire.DefaultOptions()
+	opt.Timeout = t.Spec.timeout()
+	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: m.Listener, Token: w.Token, Insecure: w.Insecure,
+		NoSharedMemory: t.Spec.Transport == "tcp"}
+	for _, p := range m.Peers {
+		cfg.Addrs, cfg.HostIDs, cfg.ServerOf = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host), append(cfg.ServerOf, p.Server)
+		if t.Spec.Transport == "shm" && p.Host != m.Peers[m.Rank].Host {
+			m.Listener.Close()
+			return nil, mistake("--transport", fmt.Sprintf("shm, with rank %d on %s and rank %d on %s", m.Rank, m.Peers[m.Rank].Name, p.Rank, p.Name), "workers that share a host", "use --transport auto")
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	joined := make(chan struct{})
+	defer close(joined)
+	go func() {
+		select {
+		case <-m.Ended():
+			cancel(m.Err())
+		case <-joined:
+		}
+	}()
+	return wire.Join(ctx, cfg)
+}
+
+// told sends the coordinator what it wants to hear: spans only for a timeline.
+func (t *task) told(m *cluster.Member) event.Listener {
+	return event.Func(func(e event.Event) {
+		if _, span := e.(event.Span); !span || t.Spec.Trace != "" {
+			m.On(e)
+		}
+	})
+}
+
+// stopWith is ctx, ended also by stop.
+func stopWith(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
