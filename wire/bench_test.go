@@ -36,6 +36,7 @@ func benchStream(b *testing.B, tr transport, size int) {
 	out := payload(0, 1, 0, size)
 	b.SetBytes(int64(size))
 	b.ResetTimer()
+	defer cpuTime(b)()
 	var wg sync.WaitGroup
 	wg.Go(func() { streamIn(b, eps[1], b.N, into) })
 	streamOut(b, eps[0], b.N, out)
@@ -89,6 +90,7 @@ func benchSocket(b *testing.B, size int) {
 	into, from := payload(0, 1, 1, size), payload(0, 1, 0, size)
 	b.SetBytes(int64(size))
 	b.ResetTimer()
+	defer cpuTime(b)()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for range b.N {

@@ -42,7 +42,8 @@ type Config struct {
 
 // Join connects this worker with all its peers: it dials those of lower rank and
 // lets in those of higher rank. It returns when all are connected, or fails when
-// ctx ends, or after Options.Timeout, and names the ranks that are missing.
+// ctx ends, or, if that has no deadline, after Options.Timeout, and names the ranks
+// that are missing.
 func Join(ctx context.Context, cfg Config) (Endpoint, error) {
 	cfg.Options = cfg.Options.withDefaults()
 	if cfg.Connections == 0 {
@@ -59,8 +60,11 @@ func Join(ctx context.Context, cfg Config) (Endpoint, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.Timeout, context.DeadlineExceeded)
-	defer cancel()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		defer cancel()
+	}
 	return newMesh(&cfg).join(ctx)
 }
 
@@ -117,6 +121,7 @@ func (c *Config) sharesMemory(p int) bool { return !c.NoSharedMemory && p != c.R
 type seat struct {
 	taken bool
 	conn  net.Conn // nil while the handshake ends
+	spare bool     // not needed: there is shared memory
 }
 
 // mesh is the connections as they come together.
@@ -124,7 +129,8 @@ type mesh struct {
 	cfg  *Config
 	id   *identity
 	node *node
-	door *door
+	hub  *hub   // nil: no shared memory
+	sock string // where peers of this host exchange memory
 
 	mu struct {
 		sync.Mutex
@@ -132,6 +138,7 @@ type mesh struct {
 		missing int     // seats that are empty
 		over    bool    // nobody is let in any more
 		why     []error // the last attempt to dial each peer failed
+		memory  []*memory
 	}
 	complete chan struct{}
 }
@@ -141,7 +148,7 @@ func newMesh(cfg *Config) *mesh {
 	m.id = &identity{rank: cfg.Rank, size: cfg.Size, connections: cfg.Connections, job: sha256.Sum256([]byte(cfg.Job)), token: cfg.Token}
 	m.node.addrs = cfg.Addrs
 	m.node.carriers[cfg.Rank] = newInProcess(m.node, m.node)
-	m.mu.peers, m.mu.why = make([][]seat, cfg.Size), make([]error, cfg.Size)
+	m.mu.peers, m.mu.why, m.mu.memory = make([][]seat, cfg.Size), make([]error, cfg.Size), make([]*memory, cfg.Size)
 	for p := range m.mu.peers {
 		m.mu.peers[p] = make([]seat, cfg.Connections)
 	}
@@ -154,8 +161,9 @@ func newMesh(cfg *Config) *mesh {
 
 func (m *mesh) join(ctx context.Context) (Endpoint, error) {
 	ctx, stop := context.WithCancelCause(ctx)
-	m.door = newDoor(m.cfg.Listener, m.id, m.admit, m.cfg.Refused)
-	m.node.release = append(m.node.release, m.door.close)
+	closeSock := m.openMemory()
+	door := newDoor(m.cfg.Listener, m.id, m.admit, m.cfg.Refused)
+	m.node.release = append(m.node.release, door.close)
 	var dials sync.WaitGroup
 	for p := range m.cfg.Rank {
 		dials.Go(func() {
@@ -172,6 +180,7 @@ func (m *mesh) join(ctx context.Context) (Endpoint, error) {
 	}
 	stop(context.Canceled)
 	dials.Wait()
+	closeSock()
 	m.start()
 	if err != nil {
 		m.node.Fail(err)
@@ -200,7 +209,14 @@ func (m *mesh) start() {
 			peer := newTCPPeer(m.node, p, conns)
 			m.node.carriers[p] = peer
 			defer peer.start()
+			if m.mu.memory[p] != nil {
+				m.node.carriers[p] = m.hub.add(peer, m.mu.memory[p])
+			}
 		}
+	}
+	if m.hub != nil {
+		m.hub.start()
+		m.node.release = append(m.node.release, m.hub.close)
 	}
 }
 
@@ -213,7 +229,7 @@ func (m *mesh) explain(cause error) error {
 	}
 	var who []string
 	for p, seats := range m.mu.peers {
-		if p == m.cfg.Rank || !slices.ContainsFunc(seats, func(s seat) bool { return s.conn == nil }) {
+		if p == m.cfg.Rank || !slices.ContainsFunc(seats, func(s seat) bool { return s.conn == nil && !s.spare }) {
 			continue
 		}
 		text := name(p, m.cfg.Addrs[p])
@@ -228,12 +244,23 @@ func (m *mesh) explain(cause error) error {
 // dialPeer opens all connections to one peer.
 func (m *mesh) dialPeer(ctx context.Context, p int) error {
 	for i := range m.cfg.Connections {
-		conn, _, err := m.dial(ctx, p, i)
+		conn, invitation, err := m.dial(ctx, p, i)
 		if err != nil {
 			return fmt.Errorf("rank %d cannot connect with %s: %w", m.cfg.Rank, name(p, m.cfg.Addrs[p]), err)
 		}
+		shared := false
+		if invitation != "" {
+			if shared, err = m.offer(conn, p, invitation); err != nil {
+				conn.Close()
+				return fmt.Errorf("rank %d cannot connect with %s: %w", m.cfg.Rank, name(p, m.cfg.Addrs[p]), err)
+			}
+		}
 		m.reserve(p, i)
 		m.fill(p, i, conn)
+		if shared {
+			m.spare(p)
+			return nil
+		}
 	}
 	return nil
 }
@@ -270,7 +297,7 @@ func (m *mesh) dialOnce(ctx context.Context, p, index int) (net.Conn, string, er
 	}
 	// The handshake ends with ctx, however far it has come.
 	unwatch := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
-	invitation, err := m.id.greet(conn, p, index, false)
+	invitation, err := m.id.greet(conn, p, index, index == 0 && m.hub != nil && m.cfg.sharesMemory(p))
 	if !unwatch() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -286,13 +313,16 @@ func (m *mesh) admit(g *guest) error {
 	if !m.reserve(g.rank, g.index) {
 		return &Refusal{Reason: fmt.Sprintf("rank %d is connected already", g.rank)}
 	}
-	err := g.letIn("")
+	shared, err := m.welcome(g)
 	if err != nil {
-		g.conn.Close()
-		g.conn = nil
+		m.fill(g.rank, g.index, nil)
+		return err
 	}
 	m.fill(g.rank, g.index, g.conn)
-	return err
+	if shared {
+		m.spare(g.rank)
+	}
+	return nil
 }
 
 // reserve keeps a seat while its handshake ends.
@@ -319,6 +349,24 @@ func (m *mesh) fill(p, index int, conn net.Conn) {
 		conn.Close() // too late: joining has failed
 		return
 	}
+	m.filled()
+}
+
+// spare marks the other connections of a peer as not needed.
+func (m *mesh) spare(p int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.mu.peers[p] {
+		if s := &m.mu.peers[p][i]; s.conn == nil {
+			s.taken, s.spare = true, true
+			m.filled()
+		}
+	}
+}
+
+// filled counts a seat.
+// REQUIRES: mu held.
+func (m *mesh) filled() {
 	if m.mu.missing--; m.mu.missing == 0 {
 		close(m.complete)
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"container/heap"
 	"sync"
+	"sync/atomic"
 
 	"starling/coflow"
 )
@@ -54,6 +55,10 @@ type sendQueue struct {
 	order uint64
 	state ending
 	cause error // of broken, and of messages that come too late
+	// flying is how many chunks are being written; count how many messages wait,
+	// to be looked at without the lock.
+	flying int
+	count  atomic.Int32
 }
 
 func newSendQueue() *sendQueue {
@@ -73,8 +78,12 @@ func (q *sendQueue) put(m *message) {
 	q.order++
 	m.order = q.order
 	heap.Push(&q.heap, m)
+	q.count.Add(1)
 	q.wake.Signal()
 }
+
+// waiting says whether any message has chunks to be taken.
+func (q *sendQueue) waiting() bool { return q.count.Load() > 0 }
 
 // take cuts the next chunk, of at most max bytes.
 // REQUIRES: the lock held, and the queue not empty.
@@ -84,9 +93,11 @@ func (q *sendQueue) take(max int) chunk {
 	c := chunk{m: m, offset: m.next, bytes: m.payload[m.next : m.next+n]}
 	m.next += n
 	m.flying++
+	q.flying++
 	if m.next == m.length {
 		m.cut = true
 		heap.Pop(&q.heap)
+		q.count.Add(-1)
 	}
 	return c
 }
@@ -96,6 +107,10 @@ func (q *sendQueue) take(max int) chunk {
 func (q *sendQueue) written(c *chunk, err error) {
 	m := c.m
 	m.flying--
+	q.flying--
+	if q.state != open {
+		q.wake.Broadcast() // whoever waits for the last to leave
+	}
 	if err != nil && m.failed == nil {
 		m.failed = err
 	}
@@ -125,6 +140,7 @@ func (q *sendQueue) end(state ending, cause error) {
 		}
 	}
 	q.heap = nil
+	q.count.Store(0)
 }
 
 // urgency is a heap of messages, in the order of coflows and then as they came.

@@ -30,6 +30,8 @@ type tcpPeer struct {
 	// drain is called when the peer has said goodbye on all connections, before
 	// what was expected of it fails.
 	drain func()
+	// control: messages travel by shared memory, and only the ending here.
+	control bool
 
 	goodbyes atomic.Int32
 	running  atomic.Int32 // goroutines
@@ -130,8 +132,8 @@ func (c *tcpConn) takeBatch() bool {
 	q := c.queue
 	q.Lock()
 	defer q.Unlock()
-	for len(q.heap) == 0 {
-		if q.state != open {
+	for len(q.heap) == 0 || c.control {
+		if q.state != open && len(q.heap) == 0 && (q.flying == 0 || !c.control) {
 			return false
 		}
 		q.wake.Wait()

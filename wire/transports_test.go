@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"net"
@@ -25,6 +24,7 @@ type transport struct {
 var transports = []transport{
 	{name: "inprocess", open: func(t testing.TB, n int, opt Options) []Endpoint { return NewGroup(n, opt) }},
 	{name: "tcp", open: openTCP, streams: true},
+	{name: "shm", open: openMemory, streams: true},
 }
 
 func openTCP(t testing.TB, n int, opt Options) []Endpoint {
@@ -57,7 +57,7 @@ func joinAll(t testing.TB, n int, change func(*Config)) []Endpoint {
 	var wg sync.WaitGroup
 	for r := range cfgs {
 		change(&cfgs[r])
-		wg.Go(func() { out[r], errs[r] = Join(context.Background(), cfgs[r]) })
+		wg.Go(func() { out[r], errs[r] = Join(soon(t), cfgs[r]) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -98,6 +98,9 @@ func closeAll(eps []Endpoint) {
 // descriptors or more shared memory than before.
 func noLeaks(t *testing.T) {
 	t.Helper()
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
+		l.Close() // the runtime opens descriptors of its own the first time
+	}
 	before := held()
 	t.Cleanup(func() {
 		// A goroutine that has told everybody that it ends may still be ending.
@@ -134,4 +137,8 @@ func held() (h holding) {
 func stacks() string {
 	buf := make([]byte, 1<<20)
 	return string(buf[:runtime.Stack(buf, true)])
+}
+
+func openMemory(t testing.TB, n int, opt Options) []Endpoint {
+	return joinAll(t, n, func(c *Config) { c.Options = opt })
 }

@@ -1,0 +1,141 @@
+package wire
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"time"
+)
+
+// Peers of one host agree on shared memory over their first connection: the
+// acceptor's invitation names a socket; the dialer goes there, and they exchange
+// memory; the dialer then says by one byte whether that went well. If not, for
+// whatever reason (containers that share a host but not this), they use TCP.
+const (
+	saysMemory = 'M'
+	saysTCP    = 'T'
+)
+
+// openMemory opens the socket, if any peer shares this host. The result closes it.
+func (m *mesh) openMemory() func() {
+	shares := false
+	for p := range m.cfg.Size {
+		shares = shares || m.cfg.sharesMemory(p)
+	}
+	if !shares {
+		return func() {}
+	}
+	hub, err := newHub(m.node)
+	if err != nil {
+		return func() {}
+	}
+	random := make([]byte, 16)
+	rand.Read(random)
+	sock := "starling-" + hex.EncodeToString(random)
+	l, err := listenMemory(sock)
+	if err != nil {
+		hub.bell.close()
+		return func() {}
+	}
+	m.hub, m.sock = hub, sock
+	return newDoor(l, m.id, m.admitMemory, m.cfg.Refused).close
+}
+
+// admitMemory exchanges memory with a peer of higher rank.
+func (m *mesh) admitMemory(g *guest) error {
+	conn := g.conn.(*net.UnixConn)
+	if err := g.letIn(""); err != nil {
+		return err
+	}
+	mem, err := swap(conn, &m.hub.bell)
+	if err != nil {
+		return err
+	}
+	m.share(g.rank, mem)
+	_, err = conn.Write([]byte{saysMemory}) // only now may the dialer say so
+	conn.Close()
+	return err
+}
+
+// share keeps the memory for the peer's carrier.
+func (m *mesh) share(p int, mem *memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.over || m.mu.memory[p] != nil {
+		mem.close()
+		return
+	}
+	m.mu.memory[p] = mem
+}
+
+// unshare gives up memory that the peer does not use.
+func (m *mesh) unshare(p int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mem := m.mu.memory[p]; mem != nil {
+		mem.close()
+		m.mu.memory[p] = nil
+	}
+}
+
+// offer is the dialer's side: it follows the invitation, and tells how that went.
+func (m *mesh) offer(conn net.Conn, p int, invitation string) (shared bool, err error) {
+	says := byte(saysMemory)
+	if mem, err := m.fetch(p, invitation); err == nil {
+		m.share(p, mem)
+	} else {
+		says = saysTCP
+	}
+	conn.SetDeadline(time.Now().Add(handshakeTime))
+	_, err = conn.Write([]byte{says})
+	return says == saysMemory, err
+}
+
+func (m *mesh) fetch(p int, invitation string) (*memory, error) {
+	conn, err := dialMemory(invitation)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := m.id.greet(conn, p, 0, true); err != nil {
+		return nil, err
+	}
+	mem, err := swap(conn, &m.hub.bell)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 1)); err != nil {
+		mem.close()
+		return nil, err
+	}
+	return mem, nil
+}
+
+// welcome is the acceptor's side: it lets the guest in, and hears whether memory
+// is shared.
+func (m *mesh) welcome(g *guest) (shared bool, err error) {
+	invite := g.wantsMemory && g.index == 0 && m.hub != nil && m.cfg.sharesMemory(g.rank)
+	if !invite {
+		return false, g.letIn("")
+	}
+	if err := g.letIn(m.sock); err != nil {
+		return false, err
+	}
+	var says [1]byte
+	if _, err := io.ReadFull(g.conn, says[:]); err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	have := m.mu.memory[g.rank] != nil
+	m.mu.Unlock()
+	switch {
+	case says[0] == saysTCP:
+		m.unshare(g.rank)
+		return false, nil
+	case says[0] != saysMemory || !have:
+		return false, errors.New("it did not say how it will send")
+	}
+	return true, nil
+}

@@ -1,0 +1,115 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+)
+
+// ring is memory that two processes share: one writes records, the other reads
+// them. Each of the two counts its bytes from the beginning of time; the counts
+// modulo the size are places. Only the writer moves head, only the reader tail.
+//
+//	   0  magic "SWM" and version 1 | size of the data u32, a power of two
+//	  64  head u64: bytes written
+//	 128  tail u64: bytes read
+//	 192  asleep u32: the reader wants the bell when there is something to read
+//	 256  starved u32: the writer wants the bell when there is room
+//	4096  data: records, each a frame header, padded to 64 bytes, and a chunk, padded too
+//
+// What one process finds there is checked before it is believed, as from a socket.
+type ring struct {
+	mem             []byte
+	data            []byte
+	head, tail      *atomic.Uint64
+	asleep, starved *atomic.Uint32
+	mine            uint64 // head of the writer, tail of the reader: not taken from the other
+}
+
+const (
+	ringHeader = 4096
+	recordHead = 64
+	minRing    = 4 * recordHead
+	maxRing    = 1 << 26
+)
+
+// newRing lays out a ring in memory that is all zero.
+func newRing(mem []byte) *ring {
+	copy(mem, "SWM")
+	mem[3] = version
+	binary.LittleEndian.PutUint32(mem[4:], uint32(len(mem)-ringHeader))
+	return viewRing(mem)
+}
+
+// openRing checks memory that another process laid out.
+func openRing(mem []byte) (*ring, error) {
+	size := len(mem) - ringHeader
+	if size < minRing || size > maxRing || size&(size-1) != 0 {
+		return nil, fmt.Errorf("%w: shared memory of %d bytes", ErrFrame, len(mem))
+	}
+	if string(mem[:3]) != "SWM" || mem[3] != version || binary.LittleEndian.Uint32(mem[4:]) != uint32(size) {
+		return nil, fmt.Errorf("%w: shared memory starts with %q", ErrFrame, mem[:8])
+	}
+	return viewRing(mem), nil
+}
+
+func viewRing(mem []byte) *ring {
+	u64 := func(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&mem[at])) }
+	u32 := func(at int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&mem[at])) }
+	return &ring{mem: mem, data: mem[ringHeader:], head: u64(64), tail: u64(128), asleep: u32(192), starved: u32(256)}
+}
+
+// room is the longest chunk that can be pushed now, or less than 0.
+func (r *ring) room() int { return len(r.data) - int(r.mine-r.tail.Load()) - recordHead }
+
+// push writes a record. There must be room.
+func (r *ring) push(h *header, chunk []byte) {
+	at := int(r.mine) & (len(r.data) - 1)
+	h.put(r.data[at:])
+	at = (at + recordHead) & (len(r.data) - 1)
+	n := copy(r.data[at:], chunk)
+	copy(r.data, chunk[n:])
+	r.mine += recordSize(len(chunk))
+	r.head.Store(r.mine)
+}
+
+func recordSize(chunk int) uint64 { return recordHead + uint64(chunk+recordHead-1)&^(recordHead-1) }
+
+// empty says whether there is nothing to read.
+func (r *ring) empty() bool { return r.head.Load() == r.mine }
+
+// peek reads the header of the next record, if there is one.
+func (r *ring) peek(h *header) (bool, error) {
+	filled := r.head.Load() - r.mine
+	if filled == 0 {
+		return false, nil
+	}
+	if filled > uint64(len(r.data)) || filled < recordHead {
+		return false, fmt.Errorf("%w: %d bytes in shared memory of %d", ErrFrame, filled, len(r.data))
+	}
+	if err := h.parse(r.data[int(r.mine)&(len(r.data)-1):]); err != nil {
+		return false, err
+	}
+	if recordSize(h.chunk) > filled {
+		return false, fmt.Errorf("%w: a chunk of %d bytes among %d", ErrFrame, h.chunk, filled)
+	}
+	return true, nil
+}
+
+// copyTo copies the chunk of the next record.
+func (r *ring) copyTo(into []byte) {
+	at := (int(r.mine) + recordHead) & (len(r.data) - 1)
+	n := copy(into, r.data[at:])
+	copy(into[n:], r.data)
+}
+
+// pop frees the record of h.
+func (r *ring) pop(h *header) {
+	r.mine += recordSize(h.chunk)
+	r.tail.Store(r.mine)
+}
+
+// spacious says, to the reader, whether a starved writer is worth waking: waking it
+// for every chunk would cost more than the chunk.
+func (r *ring) spacious() bool { return 2*int(r.head.Load()-r.mine) <= len(r.data) }
