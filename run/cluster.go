@@ -239,7 +239,7 @@ func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([
 	}
 	job := cluster.NewSecret()[:12]
 	co, err := cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: job, Version: Version(), Token: c.token,
-		Insecure: s.Insecure, Timeout: s.timeout(), Task: text, Blob: blob, Events: func(_ int, e event.Event) { events.On(e) },
+		Insecure: s.Insecure, Timeout: s.timeout(), Task: text, Blob: blob, Events: c.hears(events),
 		Refused: func(from, reason string) { events.On(event.Note{Text: fmt.Sprintf("refused %s: %s", from, reason)}) }})
 	if err != nil {
 		return nil, mistake("--listen", err.Error(), "an address of this host", "")
@@ -257,6 +257,18 @@ func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([
 		return nil, ended(err)
 	}
 	return unpackShares(results)
+}
+
+// hears passes on what workers say. When training has started all have mapped
+// their parts, and a temporary partition can go: then none is left behind,
+// whatever happens.
+func (c *clusterRun) hears(events event.Listener) func(int, event.Event) {
+	return func(_ int, e event.Event) {
+		if _, ok := e.(event.Started); ok {
+			c.parts.remove()
+		}
+		events.On(e)
+	}
 }
 
 // launch starts the workers, unless others do.
