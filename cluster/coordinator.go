@@ -220,8 +220,8 @@ func (c *Coordinator) meet(conn net.Conn) {
 		err = c.admit(p, hello, welcome)
 	}
 	if err != nil {
-		p.write(say("refused", err.Error())) // whether or not it listens
 		c.turnedAway(conn, err.Error())
+		p.write(say("refused", err.Error())) // whether or not it listens
 		return
 	}
 	gone := make(chan struct{})
