@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -14,9 +15,9 @@ func demoCommand() *cobra.Command {
 	var keep string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "The two-minute tour: generate a graph, train on it, show what came of it",
+		Short: "The two-minute tour: generate a graph, partition it, train on 4 worker processes",
 		Example: `  starling demo
-  starling demo --keep tour     # leaves graph, weights and timeline in this folder`,
+  starling demo --keep tour     # leaves graph, parts, weights and timeline in this folder`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir := keep
@@ -49,38 +50,70 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 		return err
 	}
 	printSummary(sum)
-	fmt.Printf("\n$ starling info graph\n")
-	info, err := run.Describe(graph, false)
+	parts := filepath.Join(dir, "parts")
+	if err := demoPartition(c, graph, parts); err != nil {
+		return err
+	}
+	one := demoSpec(graph)
+	alone, err := demoTrain(c, one, "$ starling train graph --model sage --layers 2 --hidden 64 --epochs 40 --eval-every 5")
 	if err != nil {
 		return err
 	}
-	fmt.Print(info)
-	results := map[string]*run.Report{}
-	for _, model := range []string{"mlp", "gcn", "sage"} {
-		spec := run.Default()
-		spec.Dataset, spec.Model, spec.Layers, spec.Hidden, spec.Epochs, spec.EvalEvery = graph, model, 2, 64, 40, 5
-		if keep {
-			spec.Out, spec.Trace = filepath.Join(dir, "run-"+model), filepath.Join(dir, "trace-"+model+".json")
-		}
-		fmt.Printf("\n$ starling train graph --model %s --layers 2 --hidden 64 --epochs 40 --eval-every 5\n", model)
-		v := view(false, "")
-		r, err := run.Train(c.Context(), spec, v)
-		v.Close()
-		if err != nil {
-			return err
-		}
-		if r.Reason == "interrupted" {
-			return run.ErrInterrupted
-		}
-		results[model] = r
+	many := demoSpec(parts)
+	many.Workers = demoWorkers
+	if keep {
+		many.Out, many.Trace = filepath.Join(dir, "run"), filepath.Join(dir, "trace.json")
 	}
-	fmt.Println("\nThe mlp sees each vertex alone; the graph models also see its neighbours:")
-	for _, model := range []string{"mlp", "gcn", "sage"} {
-		r := results[model]
-		fmt.Printf("  %-5s test accuracy %.3f   %.1f ms an epoch\n", model, float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
+	together, err := demoTrain(c, many, "$ starling train parts --workers 4 --model sage --layers 2 --hidden 64 --epochs 40 --eval-every 5")
+	if err != nil {
+		return err
+	}
+	fmt.Print(together.Traffic())
+	fmt.Printf("\nOne worker and %d worker processes, on the same loss curve (largest difference %.1e):\n", together.Workers, apart(alone.Loss, together.Loss))
+	for _, r := range []*run.Report{alone, together} {
+		fmt.Printf("  %d worker(s)  test accuracy %.4f   %.1f ms an epoch\n", r.Workers, float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
 	}
 	if keep {
-		fmt.Printf("\nLeft in %s: graph, run-MODEL (weights), trace-MODEL.json (open in ui.perfetto.dev).\n", dir)
+		fmt.Printf("\nLeft in %s: graph, parts, run (weights), trace.json (open in ui.perfetto.dev).\n", dir)
 	}
 	return nil
+}
+
+const demoWorkers = 4
+
+func demoSpec(dir string) run.Spec {
+	s := run.Default()
+	s.Dataset, s.Model, s.Layers, s.Hidden, s.Epochs, s.EvalEvery = dir, "sage", 2, 64, 40, 5
+	return s
+}
+
+func demoPartition(c *cobra.Command, graph, out string) error {
+	s := run.DefaultPartition()
+	s.Parts, s.Out, s.Overwrite, s.Model, s.Layers, s.Hidden = demoWorkers, out, true, "sage", 2, 64
+	fmt.Printf("\n$ starling partition graph --parts %d --model sage --layers 2 --hidden 64 --out parts\n", s.Parts)
+	report, err := run.Partition(c.Context(), graph, s, run.Silent(os.Stderr))
+	if err != nil {
+		return err
+	}
+	fmt.Print(report)
+	return nil
+}
+
+func demoTrain(c *cobra.Command, spec run.Spec, command string) (*run.Report, error) {
+	fmt.Println("\n" + command)
+	v := view(false, "")
+	r, err := run.Train(c.Context(), spec, v)
+	v.Close()
+	if err == nil && r.Reason == "interrupted" {
+		err = run.ErrInterrupted
+	}
+	return r, err
+}
+
+// apart is the largest difference between two curves, relative.
+func apart(a, b []run.Number) (most float64) {
+	for i := range min(len(a), len(b)) {
+		most = max(most, math.Abs(float64(a[i]-b[i]))/float64(a[i]))
+	}
+	return most
 }
