@@ -25,30 +25,48 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("algorithm %d", uint8(a))
 }
 
+// Thresholds, in bytes and ranks. With α the time of a round, o the processor time
+// of a message and β that of a byte, the algorithms take about
+//
+//	Doubling   log2 n rounds of all:    log2 n · (α + o + βm)
+//	Tree       2 log2 n rounds of all, but 2(n-1)·o among all ranks, not n·log2 n·o
+//	Whole      one round, of n-1:       α + (n-1)(o + βm)
+//	Direct     two rounds, of n-1:      2α + 2(n-1)(o + βm/n)
+//	Ring       2(n-1) rounds of 1/n:    2(n-1)(α + o + βm/n)
+//
+// Where ranks share two cores and the loopback (BenchmarkAllReduce), o is all that
+// counts and Tree is ahead up to 256 KiB; on links of 1 Gbit/s, Direct is from
+// 16 KiB. Direct and Ring move the same bytes; Direct waits less, but all ranks
+// talk to all, so that between servers of k ranks it moves about k times more.
 const (
-	// wholeTo is the size up to which Ordered sends all to all in one round: what
-	// it sends too much, (n-1)·size instead of about 2·size, costs less than the
-	// second round.
-	wholeTo = 4 << 10
-	// doublingTo is the size up to which rounds count for more than bytes.
-	doublingTo = 32 << 10
-	// treeFrom is the number of ranks from which a tree's fewer messages count for
-	// more than recursive doubling's fewer rounds.
-	treeFrom = 32
+	// wholeTo is up to where Ordered sends all to all: what it sends too much costs
+	// less than the second round. It bounds what a rank sends.
+	wholeTo = 16 << 10
+	// pairTo is the same for two ranks, who send nothing too much: from there on
+	// pieces are worth having.
+	pairTo = 2 * pieceBytes
+	// roundsTo is up to where rounds count for more than bytes.
+	roundsTo = 16 << 10
+	// directTo is up to where they count for more than links.
+	directTo = 1 << 20
+	// treeFrom is the number of ranks from which messages count for more than rounds.
+	treeFrom = 16
 )
 
 // Choose is what an algorithm stands for among n ranks and so many bytes: Auto
 // and Ordered become one of the others.
 func Choose(alg Algorithm, n, bytes int) Algorithm {
 	switch {
-	case alg == Ordered && (n-1)*bytes <= wholeTo:
+	case alg == Ordered && ((n-1)*bytes <= wholeTo || n == 2 && bytes <= pairTo):
 		return Whole
 	case alg == Ordered:
 		return Direct
 	case alg != Auto:
 		return alg
-	case bytes > doublingTo:
+	case bytes > directTo:
 		return Ring
+	case bytes > roundsTo:
+		return Direct
 	case n >= treeFrom:
 		return Tree
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 
@@ -19,6 +20,7 @@ var transports = []struct {
 }{
 	{"inprocess", func(t testing.TB, n int) []*Comm { return group(t, n, wire.Options{}) }},
 	{"tcp", func(t testing.TB, n int) []*Comm { return joined(t, n, nil) }},
+	{"shm", func(t testing.TB, n int) []*Comm { return joined(t, n, slices.Repeat([]string{"here"}, n)) }},
 }
 
 // joined is n Comms over sockets of this host, or its memory if they have a host.
