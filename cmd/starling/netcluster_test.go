@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// netcluster runs the script on a cluster of this test.
+func netcluster(action string, args ...string) *exec.Cmd {
+	script, _ := filepath.Abs("../../scripts/netcluster")
+	c := exec.Command(script, append([]string{action, "--name", fmt.Sprintf("stt%d", os.Getpid())}, args...)...)
+	c.Env = append(os.Environ(), "STARLING="+binary)
+	return c
+}
+
+// newCluster builds hosts, or skips where that is not possible, and takes them down
+// in the end.
+func newCluster(t *testing.T, args ...string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces need root; run the tests as root to train across a shaped network")
+	}
+	if out, err := netcluster("up", args...).CombinedOutput(); err != nil {
+		t.Skipf("no network namespaces with shaped links can be made here: %s", out)
+	}
+	t.Cleanup(func() {
+		for range 2 { // the second finds nothing to do
+			if out, err := netcluster("down").CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		}
+		if out, _ := exec.Command("ip", "netns", "list").Output(); strings.Contains(string(out), fmt.Sprintf("stt%d-", os.Getpid())) {
+			t.Errorf("namespaces were left behind:\n%s", out)
+		}
+	})
+}
+
+// Two hosts with a gigabit between them follow the loss of one worker.
+func TestTwoHosts(t *testing.T) {
+	newCluster(t, "--hosts", "2", "--slow", "1gbit")
+	dir := small(t)
+	want := losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout))
+	run := netcluster("run", append([]string{"--workers", "4", "graph", "--json", "r.json"}, quick...)...)
+	run.Dir = dir
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	m := result(t, readFile(t, dir, "r.json"))
+	sameLosses(t, "two hosts", losses(t, m), want)
+	b := m["bytes"].(map[string]any)
+	if links := b["by_link"].(map[string]any); b["total"] != b["planned"] || links["between_servers"] == nil || links["same_host"] == nil {
+		t.Errorf("bytes %v", b)
+	}
+	nothingLeft(t)
+}
+
+// A host that is cut off ends the run with a word about who waited for whom; after
+// it is back the next run works.
+func TestCutOff(t *testing.T) {
+	newCluster(t, "--hosts", "2")
+	dir := small(t)
+	run := netcluster("run", append([]string{"graph", "--timeout", "2", "--events", "events"}, append(quick, endless...)...)...)
+	run.Dir = dir
+	var stderr strings.Builder
+	run.Stderr = &stderr
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(fileOrNone(filepath.Join(dir, "events")), `"event":"epoch"`); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			run.Process.Signal(os.Interrupt)
+			run.Wait()
+			t.Fatal("no epoch was trained: ", stderr.String())
+		}
+	}
+	if out, err := netcluster("cut", "1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run.Wait()
+	if got := stderr.String(); run.ProcessState.ExitCode() != 1 || !strings.Contains(got, "rank 0 waited") || !strings.Contains(got, "rank 1 (10.77.0.2") {
+		t.Errorf("status %d: %s", run.ProcessState.ExitCode(), got)
+	}
+	nothingLeft(t)
+	if out, err := netcluster("restore", "1").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	again := netcluster("run", append([]string{"graph"}, quick...)...)
+	again.Dir = dir
+	if out, err := again.CombinedOutput(); err != nil {
+		t.Errorf("after the link is back: %v: %s", err, out)
+	}
+}
+
+// fileOrNone is a file's text so far.
+func fileOrNone(path string) string {
+	b, _ := os.ReadFile(path)
+	return string(b)
+}
