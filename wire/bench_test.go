@@ -29,17 +29,13 @@ const inFlight = 4
 func benchStream(b *testing.B, tr transport, size int) {
 	eps := tr.open(b, 2, DefaultOptions())
 	defer closeAll(eps)
-	var into [inFlight][]byte
-	for i := range into {
-		into[i] = payload(0, 1, i, size)
-	}
-	out := payload(0, 1, 0, size)
+	into, out := buffers(size), payload(0, 1, 0, size)
 	b.SetBytes(int64(size))
 	b.ResetTimer()
 	defer cpuTime(b)()
 	var wg sync.WaitGroup
-	wg.Go(func() { streamIn(b, eps[1], b.N, into) })
-	streamOut(b, eps[0], b.N, out)
+	wg.Go(func() { streamIn(eps[1], b.N, into) })
+	streamOut(eps[0], b.N, out)
 	wg.Wait()
 }
 
@@ -47,19 +43,27 @@ func streamKey(t coflow.Type, i int) Key {
 	return Key{Coflow: coflow.ID{Type: t}, Step: uint32(i)}
 }
 
-func must(b *testing.B, p *Pending) {
+func must(p *Pending) {
 	if err := p.Wait(context.Background()); err != nil {
-		b.Error(err)
+		panic(err)
 	}
 }
 
+// buffers to receive into, touched.
+func buffers(size int) (b [inFlight][]byte) {
+	for i := range b {
+		b[i] = payload(0, 1, i, size)
+	}
+	return b
+}
+
 // streamIn asks for n messages, and says when it has asked for each.
-func streamIn(b *testing.B, e Endpoint, n int, into [inFlight][]byte) {
+func streamIn(e Endpoint, n int, into [inFlight][]byte) {
 	var pending [inFlight]*Pending
 	for i := range n + inFlight {
 		slot := i % inFlight
 		if i >= inFlight {
-			must(b, pending[slot])
+			must(pending[slot])
 		}
 		if i < n {
 			pending[slot] = e.Recv(0, streamKey(coflow.Rows, i), Feature, into[slot])
@@ -69,13 +73,13 @@ func streamIn(b *testing.B, e Endpoint, n int, into [inFlight][]byte) {
 }
 
 // streamOut sends n messages, each when it was asked for.
-func streamOut(b *testing.B, e Endpoint, n int, out []byte) {
+func streamOut(e Endpoint, n int, out []byte) {
 	var asked [inFlight]*Pending
 	for i := range n + inFlight {
 		slot := i % inFlight
 		if i >= inFlight {
-			must(b, asked[slot])
-			must(b, e.Send(1, streamKey(coflow.Rows, i-inFlight), Feature, out))
+			must(asked[slot])
+			must(e.Send(1, streamKey(coflow.Rows, i-inFlight), Feature, out))
 		}
 		if i < n {
 			asked[slot] = e.Recv(1, streamKey(coflow.Control, i), Control, nil)
@@ -133,8 +137,8 @@ func BenchmarkRoundTrip(b *testing.B) {
 			eps := tr.open(b, 2, DefaultOptions())
 			defer closeAll(eps)
 			var wg sync.WaitGroup
-			wg.Go(func() { pingPong(b, eps[1], 0, b.N, false) })
-			pingPong(b, eps[0], 1, b.N, true)
+			wg.Go(func() { pingPong(eps[1], 0, b.N, false) })
+			pingPong(eps[0], 1, b.N, true)
 			wg.Wait()
 		})
 	}
@@ -151,19 +155,15 @@ func BenchmarkRoundTrip(b *testing.B) {
 	})
 }
 
-func pingPong(b *testing.B, e Endpoint, peer, n int, first bool) {
+func pingPong(e Endpoint, peer, n int, first bool) {
 	out, in := make([]byte, 64), make([]byte, 64)
-	ctx := context.Background()
 	for i := range n {
-		k := Key{Coflow: coflow.ID{Type: coflow.Control}, Step: uint32(i)}
+		k := streamKey(coflow.Control, i)
 		recv := e.Recv(peer, k, Control, in)
 		if first {
 			e.Send(peer, k, Control, out)
 		}
-		if err := recv.Wait(ctx); err != nil {
-			b.Error(err)
-			return
-		}
+		must(recv)
 		if !first {
 			e.Send(peer, k, Control, out)
 		}

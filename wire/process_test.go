@@ -1,0 +1,230 @@
+package wire
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// part is what a worker process plays in a test: the test binary, started again.
+type part struct {
+	Rank, Size int
+	Job        string
+	Addrs      []string
+	TCP        bool
+	Role       string
+	N, Bytes   int
+}
+
+const partVar = "STARLING_WIRE_PART"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(partVar) != "" {
+		if err := playPart(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// playPart is a worker process: it says where it listens, is told its part, plays it.
+func playPart() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	var p part
+	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	e, err := Join(ctx, p.config(l))
+	if err != nil {
+		return err
+	}
+	roles[p.Role](e, p)
+	return e.Close()
+}
+
+func (p *part) config(l net.Listener) Config {
+	hosts := make([]string, p.Size)
+	for r := range hosts {
+		hosts[r] = "this host"
+	}
+	return Config{Rank: p.Rank, Size: p.Size, Job: p.Job, Addrs: p.Addrs, HostIDs: hosts, Listener: l, NoSharedMemory: p.TCP}
+}
+
+var roles = map[string]func(e Endpoint, p part){
+	"stream":   func(e Endpoint, p part) { streamIn(e, p.N, buffers(p.Bytes)) },
+	"pingpong": func(e Endpoint, p part) { pingPong(e, 0, p.N, false) },
+	// idle waits to be killed, with a message on its way.
+	"idle": func(e Endpoint, p part) {
+		e.Send(0, key(0), Control, []byte("ready"))
+		e.Recv(0, key(1), Feature, make([]byte, p.Bytes)).Wait(context.Background())
+	},
+	"fails": func(e Endpoint, p part) {
+		if e.Rank() == e.Size()-1 {
+			e.Fail(errors.New("loss is not a number in epoch 3"))
+			return
+		}
+		<-e.Done()
+	},
+}
+
+// cast is a rank 0 in this process, and the processes of the others.
+type cast struct {
+	Endpoint
+	kids []*exec.Cmd
+}
+
+// start plays p in as many processes as there are ranks beyond 0.
+func start(t testing.TB, p part) *cast {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Addrs, p.Job = []string{l.Addr().String()}, t.Name()
+	c := &cast{}
+	var ins []*json.Encoder
+	for range p.Size - 1 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), partVar+"=1")
+		cmd.Stderr = os.Stderr
+		in, err1 := cmd.StdinPipe()
+		out, err2 := cmd.StdoutPipe()
+		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		c.kids = append(c.kids, cmd)
+		ins = append(ins, json.NewEncoder(in))
+		addr, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Addrs = append(p.Addrs, strings.TrimSpace(addr))
+	}
+	for i, in := range ins {
+		p.Rank = i + 1
+		if err := in.Encode(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Rank = 0
+	if c.Endpoint, err = Join(soon(t), p.config(l)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// end closes rank 0 and waits for the others.
+func (c *cast) end(t testing.TB) {
+	t.Helper()
+	c.Close()
+	for r, kid := range c.kids {
+		if err := kid.Wait(); err != nil {
+			t.Errorf("rank %d: %v", r+1, err)
+		}
+	}
+}
+
+// forEachProcess is forEach for workers that are processes.
+func forEachProcess(t *testing.T, test func(t *testing.T, p part)) {
+	for _, tcp := range []bool{false, true} {
+		t.Run(fmt.Sprintf("tcp=%v", tcp), func(t *testing.T) {
+			noLeaks(t)
+			test(t, part{TCP: tcp})
+		})
+	}
+}
+
+// A process that is killed is named by the others, and leaves nothing behind.
+func TestKilled(t *testing.T) {
+	forEachProcess(t, func(t *testing.T, p part) {
+		p.Size, p.Role, p.Bytes = 3, "idle", 512<<20
+		c := start(t, p)
+		for r := 1; r < p.Size; r++ {
+			if err := c.Recv(r, key(0), Control, make([]byte, 5)).Wait(soon(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		half := c.Send(2, key(1), Feature, make([]byte, p.Bytes)) // it dies with this half-way, or before
+		c.kids[1].Process.Kill()
+		err := half.Wait(soon(t))
+		<-c.Done()
+		var lost *PeerLost
+		var told *Failure
+		switch {
+		case errors.As(c.Err(), &told) && told.Rank == 2: // rank 1 noticed first
+		case errors.As(c.Err(), &lost) && lost.Peer == 2 && !errors.Is(err, context.DeadlineExceeded):
+		default:
+			t.Errorf("%v\n%v", err, c.Err())
+		}
+		t.Log(c.Err())
+		c.Close()
+		c.kids[0].Process.Kill()
+		for _, kid := range c.kids {
+			kid.Wait()
+		}
+		if left, _ := os.ReadDir("/dev/shm"); len(left) > 0 {
+			for _, f := range left {
+				if strings.Contains(f.Name(), "starling") {
+					t.Errorf("left behind: %s", f.Name())
+				}
+			}
+		}
+	})
+}
+
+// A failure in one process is the last word of all.
+func TestFailureAcrossProcesses(t *testing.T) {
+	forEachProcess(t, func(t *testing.T, p part) {
+		p.Size, p.Role = 4, "fails"
+		c := start(t, p)
+		<-c.Done()
+		if got, want := c.Err().Error(), "rank 3 failed: loss is not a number in epoch 3"; got != want {
+			t.Errorf("%q, expected %q", got, want)
+		}
+		c.Close()
+		for _, kid := range c.kids {
+			kid.Wait()
+		}
+	})
+}
+
+// BenchmarkProcesses is BenchmarkWire and BenchmarkRoundTrip between two processes.
+func BenchmarkProcesses(b *testing.B) {
+	for _, transport := range []string{"shm", "tcp"} {
+		for _, size := range []int{64 << 10, 1 << 20, 16 << 20} {
+			b.Run(fmt.Sprintf("transport=%s/size=%d", transport, size), func(b *testing.B) {
+				out := payload(0, 1, 0, size)
+				c := start(b, part{Size: 2, TCP: transport == "tcp", Role: "stream", N: b.N, Bytes: size})
+				b.SetBytes(int64(size))
+				b.ResetTimer()
+				streamOut(c, b.N, out)
+				b.StopTimer()
+				c.end(b)
+			})
+		}
+		b.Run(fmt.Sprintf("transport=%s/roundtrip", transport), func(b *testing.B) {
+			c := start(b, part{Size: 2, TCP: transport == "tcp", Role: "pingpong", N: b.N})
+			b.ResetTimer()
+			pingPong(c, 1, b.N, true)
+			b.StopTimer()
+			c.end(b)
+		})
+	}
+	b.Run("transport=socket/size=1048576", func(b *testing.B) { benchSocket(b, 1<<20) })
+}
