@@ -12,11 +12,19 @@ import (
 //	cluster   multilevel_cluster.go   size-constrained label propagation
 //	contract  multilevel_contract.go
 //	cut       multilevel_bisect.go    recursive bisection, several tries
-//	refine    multilevel_jet.go, multilevel_fm.go
+//	refine    multilevel_jet.go       large graphs: all vertices at once
+//	          multilevel_polish.go    then one by one
+//	          multilevel_fm.go        small graphs: with a way out of dead ends
+//	          multilevel_volume.go    the last step, if volume is the objective
 //	balance   multilevel_balance.go
 //
 // It is parallel in every stage that touches the large graphs, and its result is a
 // function of the problem and the seed.
+//
+// Limits hold from above only. Where many vertices have no edges, or few, they make
+// up the weight of some parts, and the dense core of the graph stays together in
+// others: that is what cuts least. Who wants the edges spread must say so with a
+// constraint on edges.
 func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	n := p.Graph.Nodes()
 	parts := make([]uint32, n)

@@ -76,7 +76,7 @@ func (s *mlState) swapHelps(v, u uint32) bool {
 // offers lists the vertices of crowded parts that weigh something, best first.
 func (j *mlJet) offers(crowded []bool) []mlOffer {
 	n := j.g.n
-	lists := make([][]mlOffer, chunksOf(n, mlGrain))
+	lists := make([][]mlOffer, mlChunks(n, mlGrain))
 	j.r.each(n, mlGrain, func(s *mlScratch, chunk, lo, hi int) {
 		var list []mlOffer
 		for v := uint32(lo); v < uint32(hi); v++ {

@@ -45,15 +45,15 @@ func (r *mlRun) initial(g *mlGraph, k int, limit []int64, tries int) []uint16 {
 	wg.Wait()
 	best := 0
 	for t := 1; t < tries; t++ {
-		if better(states[t].excess(), cuts[t], states[best].excess(), cuts[best]) {
+		if mlBetter(states[t].excess(), cuts[t], states[best].excess(), cuts[best]) {
 			best = t
 		}
 	}
 	return states[best].part
 }
 
-// better compares two partitions: first by how far they break the limits.
-func better(excess float64, cut int64, thanExcess float64, thanCut int64) bool {
+// mlBetter compares two partitions: first by how far they break the limits.
+func mlBetter(excess float64, cut int64, thanExcess float64, thanCut int64) bool {
 	if math.Abs(excess-thanExcess) > 1e-9 {
 		return excess < thanExcess
 	}
@@ -254,7 +254,7 @@ func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 		f := r.fm(s)
 		cut := -f.grow(key.Fold(uint64(t)).Perm(g.n))
 		cut -= f.refine(2, mlPatience(g.n))
-		if best == nil || better(s.excess(), cut, best.excess(), bestCut) {
+		if best == nil || mlBetter(s.excess(), cut, best.excess(), bestCut) {
 			best, bestCut = s, cut
 		}
 	}

@@ -114,8 +114,8 @@ func (r *mlRun) each(n, grain int, f func(s *mlScratch, chunk, lo, hi int)) {
 	wg.Wait()
 }
 
-// chunksOf is how many ranges each makes.
-func chunksOf(n, grain int) int { return (n + grain - 1) / grain }
+// mlChunks is how many ranges each makes.
+func mlChunks(n, grain int) int { return (n + grain - 1) / grain }
 
 // newMLGraph is the finest level. A symmetric graph is used where it lies; of any
 // other, both directions of every edge are placed, so that an edge weighs one

@@ -29,7 +29,6 @@ type mlJet struct {
 	dirty []uint32 // by vertex: 1 if it must look again
 	rest  []uint8  // by vertex: the iteration (modulo 256) it moved in
 	key   []int32  // by vertex: gain of a candidate, or mlNoGain
-	queue []uint32 // vertices to look at or candidates
 	cut2  int64    // twice the cut
 	hold  float64  // share of its own weight a vertex may lose
 }
@@ -76,7 +75,7 @@ func (j *mlJet) refine(most, patience int) {
 		j.look()
 		excess := j.excess()
 		worth := float64(j.cut2) < 0.999*float64(bestCut) || excess < bestExcess-1e-12
-		if better(excess, j.cut2, bestExcess, bestCut) {
+		if mlBetter(excess, j.cut2, bestExcess, bestCut) {
 			bestExcess, bestCut = excess, j.cut2
 			copy(keep, j.part)
 		}
@@ -106,7 +105,7 @@ func (j *mlJet) refine(most, patience int) {
 // look lets every dirty vertex find its best other part.
 func (j *mlJet) look() {
 	n := j.g.n
-	delta := make([]int64, chunksOf(n, mlGrain))
+	delta := make([]int64, mlChunks(n, mlGrain))
 	j.r.each(n, mlGrain, func(s *mlScratch, chunk, lo, hi int) {
 		var sum int64
 		for v := lo; v < hi; v++ {
@@ -229,7 +228,7 @@ func (j *mlJet) afterOthers(v uint32) (gain int64) {
 // moves them.
 func (j *mlJet) moveAll(iteration uint8, where func(v uint32) (uint16, bool)) int {
 	n := j.g.n
-	lists := make([][]mlMove, chunksOf(n, mlGrain))
+	lists := make([][]mlMove, mlChunks(n, mlGrain))
 	j.r.each(n, mlGrain, func(_ *mlScratch, chunk, lo, hi int) {
 		var list []mlMove
 		for v := uint32(lo); v < uint32(hi); v++ {

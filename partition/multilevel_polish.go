@@ -21,7 +21,7 @@ func (r *mlRun) polish(s *mlState, rounds int) {
 
 // gainOffers lists vertices that would gain by a move, best first.
 func (r *mlRun) gainOffers(s *mlState) []mlOffer {
-	lists := make([][]mlOffer, chunksOf(s.g.n, mlGrain))
+	lists := make([][]mlOffer, mlChunks(s.g.n, mlGrain))
 	r.each(s.g.n, mlGrain, func(w *mlScratch, chunk, lo, hi int) {
 		var list []mlOffer
 		for v := uint32(lo); v < uint32(hi); v++ {

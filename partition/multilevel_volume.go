@@ -30,7 +30,7 @@ func (r *mlRun) lowerVolume(s *mlState) {
 
 // volumeOffers lists moves that would lower the volume, best first.
 func (r *mlRun) volumeOffers(s *mlState) []mlOffer {
-	lists := make([][]mlOffer, chunksOf(s.g.n, mlGrain))
+	lists := make([][]mlOffer, mlChunks(s.g.n, mlGrain))
 	r.each(s.g.n, mlGrain, func(w *mlScratch, chunk, lo, hi int) {
 		var list []mlOffer
 		for v := uint32(lo); v < uint32(hi); v++ {
