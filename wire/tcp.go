@@ -44,7 +44,6 @@ type tcpConn struct {
 	in     reader
 	sides  atomic.Int32  // the writer and the reader, while they run
 	cutoff chan struct{} // closed when fail has interrupted the reader
-	parted bool          // the peer has said goodbye here
 
 	mu struct {
 		sync.Mutex
@@ -197,12 +196,12 @@ func (c *tcpConn) writeEnding() {
 	}
 }
 
-// read takes in frames until the connection ends.
+// read takes in frames until the peer says goodbye or the connection ends.
 func (c *tcpConn) read() {
 	defer c.sideEnds()
 	err := c.readFrames()
-	if c.parted {
-		return // whatever came after the goodbye
+	if err == nil {
+		return // nothing comes after a goodbye
 	}
 	c.node.Fail(c.node.lost(c.peer, c.cause(err)))
 	if c.node.Err() == ErrClosed {
@@ -227,6 +226,7 @@ func (c *tcpConn) cause(err error) error {
 	return err
 }
 
+// readFrames returns nil after a goodbye.
 func (c *tcpConn) readFrames() error {
 	var h header
 	for {
@@ -245,6 +245,7 @@ func (c *tcpConn) readFrames() error {
 			err = c.readMessage(&h)
 		case frameGoodbye:
 			c.goodbye()
+			return nil
 		case frameFailure:
 			err = c.readFailure(&h)
 		case frameAlive:
@@ -286,7 +287,6 @@ func (c *tcpConn) readFailure(h *header) error {
 // goodbye ends the carrier when it was said on every connection: messages may
 // still be on their way on the others.
 func (c *tcpConn) goodbye() {
-	c.parted = true
 	if int(c.goodbyes.Add(1)) < len(c.conns) {
 		return
 	}

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"starling/coflow"
+)
+
+// A wait without a deadline of its own lasts exactly the endpoint's timeout.
+func TestTimeoutInFakeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := NewGroup(3, DefaultOptions())
+		defer closeAll(eps)
+		k := Key{Coflow: coflow.ID{Type: coflow.Rows, Epoch: 12, Layer: 1}}
+		err := eps[2].Recv(0, k, Activation, make([]byte, 8)).Wait(context.Background())
+		if want := "rank 2 waited 1m0s to receive from rank 0: activation (rows, epoch 12, layer 1, step 0)"; err.Error() != want {
+			t.Errorf("%v\nexpected %s", err, want)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+		defer cancel()
+		begin := time.Now()
+		if err := eps[2].Recv(1, k, Activation, nil).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Hour {
+			t.Error(err, time.Since(begin))
+		}
+	})
+}
+
+// pipes joins two nodes by unbuffered connections, on which nothing moves unless
+// the other side reads.
+func pipes(t *testing.T, opt Options, connections int) (a, b *node) {
+	t.Helper()
+	far := []Link{SameProcess, SameHost}
+	a, b = newNode(0, far, opt), newNode(1, far, opt)
+	var left, right []net.Conn
+	for range connections {
+		l, r := net.Pipe()
+		left, right = append(left, l), append(right, r)
+	}
+	pa, pb := newTCPPeer(a, 1, left), newTCPPeer(b, 0, right)
+	a.carriers[0], a.carriers[1] = newInProcess(a, a), pa
+	b.carriers[0], b.carriers[1] = pb, newInProcess(b, b)
+	pa.start()
+	pb.start()
+	return a, b
+}
+
+// A peer that has stopped holds Close up for no longer than Linger.
+func TestLingerInFakeTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opt := DefaultOptions()
+		opt.EarlyLimit = 1
+		a, b := pipes(t, opt, 2)
+		for i := range 10 { // b does not ask, so its readers stand still
+			a.Send(1, key(i), Feature, make([]byte, 1<<20))
+		}
+		synctest.Wait()
+		a.Fail(errors.New("out of memory"))
+		begin := time.Now()
+		a.Close()
+		if d := time.Since(begin); d > 2*opt.Linger {
+			t.Errorf("closing took %v", d)
+		}
+		b.Fail(errors.New("the test is over"))
+		b.Close()
+	})
+}
+
+// Both may close at the same time, or one after the other, with messages on the way.
+func TestCloseInFakeTime(t *testing.T) {
+	for _, first := range []int{0, 1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := pipes(t, DefaultOptions(), 3)
+			into := make([]byte, 1<<20)
+			got := b.Recv(0, key(0), Feature, into)
+			a.Send(1, key(0), Feature, make([]byte, 1<<20))
+			if err := got.Wait(context.Background()); err != nil {
+				t.Error(err)
+			}
+			begin := time.Now()
+			switch first {
+			case 0:
+				a.Close()
+				b.Close()
+			case 1:
+				b.Close()
+				a.Close()
+			case 2:
+				closeAll([]Endpoint{a, b})
+			}
+			if d := time.Since(begin); d > 0 {
+				t.Errorf("closing took %v, though nobody had to wait", d)
+			}
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"starling/coflow"
+)
+
+// The twin of the queue is a list in which the most urgent message is looked for
+// from the beginning, for every chunk.
+func TestQueueOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	n := newNode(0, make([]Link, 2), DefaultOptions())
+	for range 200 {
+		q := newSendQueue()
+		var twin []*message
+		for step := range 60 {
+			if r.IntN(2) == 0 {
+				id := coflow.ID{Type: coflow.Type(r.IntN(4)), Layer: int16(r.IntN(3)), Epoch: uint32(r.IntN(2)), Backward: r.IntN(2) == 0}
+				size := r.IntN(4) * 100
+				m := &message{header: header{key: Key{id, uint32(step)}, length: int64(size)}, payload: make([]byte, size), pending: n.pending("", 1, Key{}, 0)}
+				q.put(m)
+				twin = append(twin, m)
+			} else if len(twin) > 0 {
+				first := 0
+				for i := range twin {
+					if coflow.Before(twin[i].key.Coflow, twin[first].key.Coflow) {
+						first = i
+					}
+				}
+				q.Lock()
+				c := q.take(100)
+				q.written(&c, nil)
+				q.Unlock()
+				if c.m != twin[first] {
+					t.Fatalf("%v left before %v", c.m.key, twin[first].key)
+				}
+				whole := c.offset+int64(len(c.bytes)) == c.m.length
+				if whole {
+					twin = slices.Delete(twin, first, first+1)
+				}
+				if c.m.pending.isDone() != whole {
+					t.Fatal("a message is done before its last chunk, or not after it")
+				}
+			}
+			if q.waiting() != (len(twin) > 0) {
+				t.Fatal("waiting")
+			}
+		}
+	}
+}
+
+// A message that is being written when the queue ends is not done before that stops.
+func TestQueueEnds(t *testing.T) {
+	n := newNode(0, make([]Link, 2), DefaultOptions())
+	q := newSendQueue()
+	var ms []*message
+	for range 3 {
+		m := &message{header: header{length: 10}, payload: make([]byte, 10), pending: n.pending("", 1, Key{}, 0)}
+		ms = append(ms, m)
+		q.put(m)
+	}
+	q.Lock()
+	c := q.take(5)
+	q.Unlock()
+	q.end(broken, errGone)
+	q.put(ms[2])
+	if ms[0].pending.isDone() || ms[1].pending.Err() != errGone || ms[2].pending.Err() != errGone {
+		t.Error("ended at the wrong time")
+	}
+	q.Lock()
+	q.written(&c, nil)
+	q.Unlock()
+	if !ms[0].pending.isDone() || ms[0].pending.Err() != errGone {
+		t.Error("not ended")
+	}
+}
