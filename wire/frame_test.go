@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"io"
 	"net"
+	"runtime"
 	"testing"
+	"time"
 
 	"starling/coflow"
 )
@@ -85,13 +88,14 @@ func FuzzConnection(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1"), false)
 	f.Fuzz(func(t *testing.T, said []byte, mend bool) {
 		opt := DefaultOptions()
-		opt.EarlyLimit, opt.Linger = 1<<16, 1
+		opt.EarlyLimit, opt.Linger, opt.Timeout = 1<<16, time.Millisecond, time.Second
 		n := newNode(0, []Link{SameProcess, SameHost}, opt)
 		a, z := net.Pipe()
 		peer := newTCPPeer(n, 1, []net.Conn{a})
 		n.carriers[0], n.carriers[1] = newInProcess(n, n), peer
 		n.Recv(1, key(0), Feature, make([]byte, 100))
 		peer.start()
+		go io.Copy(io.Discard, z)
 		go func() {
 			if mend {
 				mendFrames(said)
@@ -134,7 +138,7 @@ func mendFrames(b []byte) {
 func waitStalled(n *node) <-chan struct{} {
 	c := make(chan struct{})
 	go func() {
-		for n.Err() == nil {
+		for ; n.Err() == nil; runtime.Gosched() {
 			n.box.mu.Lock()
 			full := n.box.mu.full
 			n.box.mu.Unlock()

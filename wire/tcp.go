@@ -290,6 +290,9 @@ func (c *tcpConn) goodbye() {
 	if int(c.goodbyes.Add(1)) < len(c.conns) {
 		return
 	}
+	for _, other := range c.conns {
+		other.conn.SetWriteDeadline(time.Now().Add(c.node.opt.Linger)) // it listens no longer than that
+	}
 	c.drain()
 	gone := c.node.lost(c.peer, errGone)
 	c.node.box.endPeer(c.peer, gone)
