@@ -167,7 +167,7 @@ func pattern(p []float32, col, cols, width int, bf16 bool) *uint32 {
 // aheadOf is how many bytes of index to look ahead for rows of src: asking
 // for rows that are in cache anyway only costs.
 func aheadOf(src Strided) int {
-	if len(src.F32)+len(src.B16) < cached {
+	if 4*len(src.F32)+2*len(src.B16) < 16<<20 {
 		return 0
 	}
 	return 4 * prefetchEntries

@@ -197,9 +197,16 @@ finish1whole:
 	VADDPS    Z18, Z17, Z17
 
 finish1store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish1stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish1step
+
+finish1stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish1step
 
 finish1b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -260,7 +267,6 @@ next2:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
 
 ask2:
 	MOVL         (R8), AX
@@ -331,9 +337,16 @@ finish2whole:
 	VADDPS    Z18, Z17, Z17
 
 finish2store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish2stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish2step
+
+finish2stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish2step
 
 finish2b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -396,8 +409,6 @@ next3:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
 
 ask3:
 	MOVL         (R8), AX
@@ -474,9 +485,16 @@ finish3whole:
 	VADDPS    Z18, Z17, Z17
 
 finish3store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish3stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish3step
+
+finish3stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish3step
 
 finish3b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -541,9 +559,6 @@ next4:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
 
 ask4:
 	MOVL         (R8), AX
@@ -626,9 +641,16 @@ finish4whole:
 	VADDPS    Z18, Z17, Z17
 
 finish4store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish4stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish4step
+
+finish4stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish4step
 
 finish4b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -695,10 +717,6 @@ next5:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
 
 ask5:
 	MOVL         (R8), AX
@@ -787,9 +805,16 @@ finish5whole:
 	VADDPS    Z18, Z17, Z17
 
 finish5store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish5stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish5step
+
+finish5stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish5step
 
 finish5b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -858,11 +883,6 @@ next6:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
 
 ask6:
 	MOVL         (R8), AX
@@ -957,9 +977,16 @@ finish6whole:
 	VADDPS    Z18, Z17, Z17
 
 finish6store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish6stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish6step
+
+finish6stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish6step
 
 finish6b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -1030,12 +1057,6 @@ next7:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
 
 ask7:
 	MOVL         (R8), AX
@@ -1136,9 +1157,16 @@ finish7whole:
 	VADDPS    Z18, Z17, Z17
 
 finish7store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish7stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish7step
+
+finish7stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish7step
 
 finish7b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -1211,13 +1239,6 @@ next8:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
 
 ask8:
 	MOVL         (R8), AX
@@ -1324,9 +1345,16 @@ finish8whole:
 	VADDPS    Z18, Z17, Z17
 
 finish8store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish8stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish8step
+
+finish8stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish8step
 
 finish8b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -1401,14 +1429,6 @@ next9:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
 
 ask9:
 	MOVL         (R8), AX
@@ -1521,9 +1541,16 @@ finish9whole:
 	VADDPS    Z18, Z17, Z17
 
 finish9store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish9stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish9step
+
+finish9stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish9step
 
 finish9b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -1600,15 +1627,6 @@ next10:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
 
 ask10:
 	MOVL         (R8), AX
@@ -1727,9 +1745,16 @@ finish10whole:
 	VADDPS    Z18, Z17, Z17
 
 finish10store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish10stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish10step
+
+finish10stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish10step
 
 finish10b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -1808,16 +1833,6 @@ next11:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
 
 ask11:
 	MOVL         (R8), AX
@@ -1942,9 +1957,16 @@ finish11whole:
 	VADDPS    Z18, Z17, Z17
 
 finish11store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish11stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish11step
+
+finish11stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish11step
 
 finish11b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -2025,17 +2047,6 @@ next12:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
 
 ask12:
 	MOVL         (R8), AX
@@ -2166,9 +2177,16 @@ finish12whole:
 	VADDPS    Z18, Z17, Z17
 
 finish12store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish12stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish12step
+
+finish12stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish12step
 
 finish12b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -2251,18 +2269,6 @@ next13:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
 
 ask13:
 	MOVL         (R8), AX
@@ -2399,9 +2405,16 @@ finish13whole:
 	VADDPS    Z18, Z17, Z17
 
 finish13store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish13stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish13step
+
+finish13stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish13step
 
 finish13b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -2486,19 +2499,6 @@ next14:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
 
 ask14:
 	MOVL         (R8), AX
@@ -2641,9 +2641,16 @@ finish14whole:
 	VADDPS    Z18, Z17, Z17
 
 finish14store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish14stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish14step
+
+finish14stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish14step
 
 finish14b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -2730,20 +2737,6 @@ next15:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
 
 ask15:
 	MOVL         (R8), AX
@@ -2892,9 +2885,16 @@ finish15whole:
 	VADDPS    Z18, Z17, Z17
 
 finish15store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish15stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish15step
+
+finish15stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish15step
 
 finish15b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -2983,21 +2983,6 @@ next16:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
-	PREFETCHT0 512(R9)
-	PREFETCHT0 576(R9)
-	PREFETCHT0 640(R9)
-	PREFETCHT0 704(R9)
-	PREFETCHT0 768(R9)
-	PREFETCHT0 832(R9)
-	PREFETCHT0 896(R9)
-	PREFETCHT0 960(R9)
 
 ask16:
 	MOVL         (R8), AX
@@ -3152,9 +3137,16 @@ finish16whole:
 	VADDPS    Z18, Z17, Z17
 
 finish16store:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     finish16stream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     finish16step
+
+finish16stream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      finish16step
 
 finish16b16:
 	TESTQ       $0x00000001, 136(DI)
@@ -3266,12 +3258,14 @@ widenext:
 	MOVL         (R10), R10
 	IMULQ        BX, R10
 	ADDQ         SI, R10
+	PREFETCHT0   (R10)
 	LEAQ         12(R8), CX
 	CMPQ         CX, 160(DI)
 	CMOVQHI      160(DI), CX
 	MOVL         (CX), CX
 	IMULQ        BX, CX
 	ADDQ         SI, CX
+	PREFETCHT0   (CX)
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -3298,26 +3292,18 @@ widenext:
 widepair:
 	SUBQ        $0x04, BP
 	JLE         widepairtail
-	PREFETCHT0  (R10)
-	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VFMADD231PS (R14), Z24, Z0
 	VFMADD231PS (AX), Z16, Z0
 	VMOVUPS     Z0, (R9)
-	PREFETCHT0  64(R10)
-	PREFETCHT0  64(CX)
 	VMOVUPS     64(R9), Z1
 	VFMADD231PS 64(R14), Z24, Z1
 	VFMADD231PS 64(AX), Z16, Z1
 	VMOVUPS     Z1, 64(R9)
-	PREFETCHT0  128(R10)
-	PREFETCHT0  128(CX)
 	VMOVUPS     128(R9), Z2
 	VFMADD231PS 128(R14), Z24, Z2
 	VFMADD231PS 128(AX), Z16, Z2
 	VMOVUPS     Z2, 128(R9)
-	PREFETCHT0  192(R10)
-	PREFETCHT0  192(CX)
 	VMOVUPS     192(R9), Z3
 	VFMADD231PS 192(R14), Z24, Z3
 	VFMADD231PS 192(AX), Z16, Z3
@@ -3335,8 +3321,6 @@ widepairtail:
 widepairone:
 	DECQ        BP
 	JZ          widepairlast
-	PREFETCHT0  (R10)
-	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VFMADD231PS (R14), Z24, Z0
 	VFMADD231PS (AX), Z16, Z0
@@ -3349,8 +3333,6 @@ widepairone:
 	JMP         widepairone
 
 widepairlast:
-	PREFETCHT0  (R10)
-	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VFMADD231PS (R14), Z24, K1, Z0
 	VFMADD231PS (AX), Z16, K1, Z0
@@ -3439,9 +3421,16 @@ widefinishwhole:
 	VADDPS    Z18, Z17, Z17
 
 widefinishstore:
+	TESTQ   $0x00000004, 136(DI)
+	JNZ     widefinishstream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
 	JMP     widefinishstep
+
+widefinishstream:
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, R9
+	JMP      widefinishstep
 
 widefinishb16:
 	TESTQ       $0x00000001, 136(DI)
@@ -3551,7 +3540,14 @@ next1:
 	JAE        done1
 	TESTQ      R14, R14
 	JZ         ask1
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -3690,8 +3686,16 @@ finish1round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish1stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish1stored
+
+finish1stream:
+	VMOVNTPS Z0, (R9)
+
+finish1stored:
+	ADDQ $0x40, R9
 
 finish1step:
 	ADDQ $0x00000080, AX
@@ -3719,8 +3723,9 @@ row2:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VMOVDQU16.Z  64(AX), K1, Z18
@@ -3735,7 +3740,15 @@ next2:
 	JAE        done2
 	TESTQ      R14, R14
 	JZ         ask2
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -3754,8 +3767,9 @@ ask2:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VMOVDQU16.Z  64(AX), K1, Z18
@@ -3903,8 +3917,16 @@ finish2round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish2stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish2stored
+
+finish2stream:
+	VMOVNTPS Z0, (R9)
+
+finish2stored:
+	ADDQ $0x40, R9
 
 finish2step:
 	ADDQ $0x00000080, AX
@@ -3934,12 +3956,14 @@ row3:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
 	VMOVDQU16.Z  128(AX), K1, Z18
@@ -3954,7 +3978,16 @@ next3:
 	JAE        done3
 	TESTQ      R14, R14
 	JZ         ask3
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -3974,12 +4007,14 @@ ask3:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
 	VMOVDQU16.Z  128(AX), K1, Z18
@@ -4151,8 +4186,16 @@ finish3round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish3stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish3stored
+
+finish3stream:
+	VMOVNTPS Z0, (R9)
+
+finish3stored:
+	ADDQ $0x40, R9
 
 finish3step:
 	ADDQ $0x00000080, AX
@@ -4184,16 +4227,19 @@ row4:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
 	VMOVDQU16.Z  192(AX), K1, Z18
@@ -4208,7 +4254,17 @@ next4:
 	JAE        done4
 	TESTQ      R14, R14
 	JZ         ask4
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -4229,16 +4285,19 @@ ask4:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
 	VMOVDQU16.Z  192(AX), K1, Z18
@@ -4434,8 +4493,16 @@ finish4round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish4stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish4stored
+
+finish4stream:
+	VMOVNTPS Z0, (R9)
+
+finish4stored:
+	ADDQ $0x40, R9
 
 finish4step:
 	ADDQ $0x00000080, AX
@@ -4469,20 +4536,24 @@ row5:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VMOVDQU16.Z  256(AX), K1, Z18
@@ -4497,7 +4568,17 @@ next5:
 	JAE        done5
 	TESTQ      R14, R14
 	JZ         ask5
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -4519,20 +4600,24 @@ ask5:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VMOVDQU16.Z  256(AX), K1, Z18
@@ -4752,8 +4837,16 @@ finish5round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish5stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish5stored
+
+finish5stream:
+	VMOVNTPS Z0, (R9)
+
+finish5stored:
+	ADDQ $0x40, R9
 
 finish5step:
 	ADDQ $0x00000080, AX
@@ -4789,24 +4882,29 @@ row6:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VPSLLD       $0x10, 256(AX), Z17
-	VPANDD       256(AX), Z23, Z18
+	VMOVUPS      256(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
 	VMOVDQU16.Z  320(AX), K1, Z18
@@ -4821,7 +4919,17 @@ next6:
 	JAE        done6
 	TESTQ      R14, R14
 	JZ         ask6
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -4844,24 +4952,29 @@ ask6:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VPSLLD       $0x10, 256(AX), Z17
-	VPANDD       256(AX), Z23, Z18
+	VMOVUPS      256(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
 	VMOVDQU16.Z  320(AX), K1, Z18
@@ -5105,8 +5218,16 @@ finish6round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish6stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish6stored
+
+finish6stream:
+	VMOVNTPS Z0, (R9)
+
+finish6stored:
+	ADDQ $0x40, R9
 
 finish6step:
 	ADDQ $0x00000080, AX
@@ -5144,28 +5265,34 @@ row7:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VPSLLD       $0x10, 256(AX), Z17
-	VPANDD       256(AX), Z23, Z18
+	VMOVUPS      256(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VPSLLD       $0x10, 320(AX), Z17
-	VPANDD       320(AX), Z23, Z18
+	VMOVUPS      320(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
 	VMOVDQU16.Z  384(AX), K1, Z18
@@ -5180,7 +5307,17 @@ next7:
 	JAE        done7
 	TESTQ      R14, R14
 	JZ         ask7
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -5204,28 +5341,34 @@ ask7:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VPSLLD       $0x10, 256(AX), Z17
-	VPANDD       256(AX), Z23, Z18
+	VMOVUPS      256(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VPSLLD       $0x10, 320(AX), Z17
-	VPANDD       320(AX), Z23, Z18
+	VMOVUPS      320(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
 	VMOVDQU16.Z  384(AX), K1, Z18
@@ -5493,8 +5636,16 @@ finish7round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish7stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish7stored
+
+finish7stream:
+	VMOVNTPS Z0, (R9)
+
+finish7stored:
+	ADDQ $0x40, R9
 
 finish7step:
 	ADDQ $0x00000080, AX
@@ -5534,32 +5685,39 @@ row8:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VPSLLD       $0x10, 256(AX), Z17
-	VPANDD       256(AX), Z23, Z18
+	VMOVUPS      256(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VPSLLD       $0x10, 320(AX), Z17
-	VPANDD       320(AX), Z23, Z18
+	VMOVUPS      320(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	VPSLLD       $0x10, 384(AX), Z17
-	VPANDD       384(AX), Z23, Z18
+	VMOVUPS      384(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VMOVDQU16.Z  448(AX), K1, Z18
@@ -5574,7 +5732,17 @@ next8:
 	JAE        done8
 	TESTQ      R14, R14
 	JZ         ask8
-	LEAQ       (R8)(R14*1), R9
+	LEAQ       (R8)(R14*2), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	LEAQ       16(R8), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
 	MOVL       (R9), R9
@@ -5599,32 +5767,39 @@ ask8:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
+	VMOVUPS      (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VPSLLD       $0x10, 64(AX), Z17
-	VPANDD       64(AX), Z23, Z18
+	VMOVUPS      64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VPSLLD       $0x10, 128(AX), Z17
-	VPANDD       128(AX), Z23, Z18
+	VMOVUPS      128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VPSLLD       $0x10, 192(AX), Z17
-	VPANDD       192(AX), Z23, Z18
+	VMOVUPS      192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VPSLLD       $0x10, 256(AX), Z17
-	VPANDD       256(AX), Z23, Z18
+	VMOVUPS      256(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VPSLLD       $0x10, 320(AX), Z17
-	VPANDD       320(AX), Z23, Z18
+	VMOVUPS      320(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	VPSLLD       $0x10, 384(AX), Z17
-	VPANDD       384(AX), Z23, Z18
+	VMOVUPS      384(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VMOVDQU16.Z  448(AX), K1, Z18
@@ -5916,8 +6091,16 @@ finish8round:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       finish8stream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       finish8stored
+
+finish8stream:
+	VMOVNTPS Z0, (R9)
+
+finish8stored:
+	ADDQ $0x40, R9
 
 finish8step:
 	ADDQ $0x00000080, AX
@@ -5961,32 +6144,36 @@ wideself:
 	JLE         wideselftail
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
+	VMOVUPS     (AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
-	VPSLLD      $0x10, 64(AX), Z17
-	VPANDD      64(AX), Z23, Z18
+	VMOVUPS     64(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z2
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
 	VMOVUPS     Z3, 192(R9)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
-	VPSLLD      $0x10, 128(AX), Z17
-	VPANDD      128(AX), Z23, Z18
+	VMOVUPS     128(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z4
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
 	VMOVUPS     Z5, 320(R9)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
-	VPSLLD      $0x10, 192(AX), Z17
-	VPANDD      192(AX), Z23, Z18
+	VMOVUPS     192(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z6
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
@@ -6007,8 +6194,9 @@ wideselfone:
 	JZ          wideselflast
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
+	VMOVUPS     (AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6044,12 +6232,14 @@ widenext:
 	MOVL         (R10), R10
 	IMULQ        BX, R10
 	ADDQ         SI, R10
+	PREFETCHT0   (R10)
 	LEAQ         12(R8), CX
 	CMPQ         CX, 160(DI)
 	CMOVQHI      160(DI), CX
 	MOVL         (CX), CX
 	IMULQ        BX, CX
 	ADDQ         SI, CX
+	PREFETCHT0   (CX)
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -6080,12 +6270,14 @@ widepair:
 	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (R14), Z17
-	VPANDD      (R14), Z23, Z18
+	VMOVUPS     (R14), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z24, Z0
 	VFMADD231PS Z18, Z24, Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
+	VMOVUPS     (AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6094,12 +6286,14 @@ widepair:
 	PREFETCHT0  64(CX)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
-	VPSLLD      $0x10, 64(R14), Z17
-	VPANDD      64(R14), Z23, Z18
+	VMOVUPS     64(R14), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z24, Z2
 	VFMADD231PS Z18, Z24, Z3
-	VPSLLD      $0x10, 64(AX), Z17
-	VPANDD      64(AX), Z23, Z18
+	VMOVUPS     64(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z2
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
@@ -6108,12 +6302,14 @@ widepair:
 	PREFETCHT0  128(CX)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
-	VPSLLD      $0x10, 128(R14), Z17
-	VPANDD      128(R14), Z23, Z18
+	VMOVUPS     128(R14), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z24, Z4
 	VFMADD231PS Z18, Z24, Z5
-	VPSLLD      $0x10, 128(AX), Z17
-	VPANDD      128(AX), Z23, Z18
+	VMOVUPS     128(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z4
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
@@ -6122,12 +6318,14 @@ widepair:
 	PREFETCHT0  192(CX)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
-	VPSLLD      $0x10, 192(R14), Z17
-	VPANDD      192(R14), Z23, Z18
+	VMOVUPS     192(R14), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z24, Z6
 	VFMADD231PS Z18, Z24, Z7
-	VPSLLD      $0x10, 192(AX), Z17
-	VPANDD      192(AX), Z23, Z18
+	VMOVUPS     192(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z6
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
@@ -6150,12 +6348,14 @@ widepairone:
 	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (R14), Z17
-	VPANDD      (R14), Z23, Z18
+	VMOVUPS     (R14), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z24, Z0
 	VFMADD231PS Z18, Z24, Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
+	VMOVUPS     (AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6205,32 +6405,36 @@ wideadd:
 	JLE         wideaddtail
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
+	VMOVUPS     (AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
-	VPSLLD      $0x10, 64(AX), Z17
-	VPANDD      64(AX), Z23, Z18
+	VMOVUPS     64(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z2
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
 	VMOVUPS     Z3, 192(R9)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
-	VPSLLD      $0x10, 128(AX), Z17
-	VPANDD      128(AX), Z23, Z18
+	VMOVUPS     128(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z4
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
 	VMOVUPS     Z5, 320(R9)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
-	VPSLLD      $0x10, 192(AX), Z17
-	VPANDD      192(AX), Z23, Z18
+	VMOVUPS     192(AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z6
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
@@ -6251,8 +6455,9 @@ wideaddone:
 	JZ          wideaddlast
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
+	VMOVUPS     (AX), Z18
+	VPSLLD      $0x10, Z18, Z17
+	VPANDD      Z18, Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6345,8 +6550,16 @@ widefinishround:
 	VPORD     Z21, Z18, K3, Z18
 	VPSLLD    $0x10, Z18, Z18
 	VPORD     Z17, Z18, Z0
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       widefinishstream
 	VMOVDQU16 Z0, K2, (R9)
-	ADDQ      $0x40, R9
+	JMP       widefinishstored
+
+widefinishstream:
+	VMOVNTPS Z0, (R9)
+
+widefinishstored:
+	ADDQ $0x40, R9
 
 widefinishstep:
 	ADDQ $0x00000080, AX

@@ -36,7 +36,7 @@ func TestAggregateStreams(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	ptr, index := []int64{0, 3, 3, 7, 8}, []uint32{0, 4, 2, 1, 1, 3, 4, 2}
 	for level := Generic; level <= Supported(); level++ {
-		for _, cols := range []int{16, 32, 48, 64, 128, 256, 288} {
+		for _, cols := range []int{16, 32, 48, 64, 128, 256, 288, 640} {
 			src := Strided{F32: aligned[float32](5 * cols), Stride: cols}
 			src16 := Strided{B16: aligned[uint16](5 * cols), Stride: cols}
 			for i := range src.F32 {

@@ -17,12 +17,11 @@ import (
 func addBlock(from Mem, w, even, odd VecPhysical, tail bool) {
 	if tail {
 		VMOVDQU16_Z(from, K1, y)
-		VPSLLD(U8(16), y, x)
-		VPANDD(y, upper, y)
 	} else {
-		VPSLLD(U8(16), from, x)
-		VPANDD(from, upper, y)
+		VMOVUPS(from, y)
 	}
+	VPSLLD(U8(16), y, x)
+	VPANDD(y, upper, y)
 	VFMADD231PS(x, w, even)
 	VFMADD231PS(y, w, odd)
 }
@@ -44,7 +43,7 @@ func narrow16(n int) {
 	Label(name("next"))
 	CMPQ(index, end)
 	JAE(LabelRef(name("done")))
-	prefetch(n, name("ask"))
+	prefetch16(n, name("ask"))
 	entry()
 	sum()
 	JMP(LabelRef(name("next")))
@@ -136,7 +135,13 @@ func finish16(name string) {
 	VADDPS(y, odd, odd)
 	Label(name + "round")
 	joinBF16(even, odd)
+	TESTQ(U32(modeStream), field(fieldMode))
+	JNZ(LabelRef(name + "stream"))
 	VMOVDQU16(even, K2, Mem{Base: tmp})
+	JMP(LabelRef(name + "stored"))
+	Label(name + "stream")
+	VMOVNTPS(even, Mem{Base: tmp})
+	Label(name + "stored")
 	ADDQ(U8(64), tmp)
 	Label(name + "step")
 	ADDQ(U32(128), at)

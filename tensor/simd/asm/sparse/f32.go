@@ -34,7 +34,7 @@ func narrow(n int) {
 	Label(name("next"))
 	CMPQ(index, end)
 	JAE(LabelRef(name("done")))
-	prefetch(n, name("ask"))
+	prefetch(1, name("ask"))
 	entry()
 	sum()
 	JMP(LabelRef(name("next")))
@@ -92,7 +92,13 @@ func finish(name string) {
 	VMOVUPS_Z(Mem{Base: tmp}, K2, y)
 	VADDPS(y, x, x)
 	Label(name + "store")
+	TESTQ(U32(modeStream), field(fieldMode))
+	JNZ(LabelRef(name + "stream"))
 	VMOVUPS(x, K2, Mem{Base: tmp})
+	ADDQ(U8(64), tmp)
+	JMP(LabelRef(name + "step"))
+	Label(name + "stream")
+	VMOVNTPS(x, Mem{Base: tmp})
 	ADDQ(U8(64), tmp)
 	JMP(LabelRef(name + "step"))
 
@@ -115,9 +121,6 @@ func finish(name string) {
 // wide is the loop for rows of more vectors than there are registers.
 func wide() {
 	step := func(v int, pair, tail bool) {
-		if pair {
-			askLines(v)
-		}
 		VMOVUPS(Mem{Base: sum, Disp: 64 * v}, acc(v))
 		if pair {
 			multiplyAdd(Mem{Base: firstAt, Disp: 64 * v}, first, acc(v), tail)

@@ -184,11 +184,32 @@ func entry() {
 	ADDQ(src, at)
 }
 
-// prefetch asks for the source row some entries ahead.
+// prefetch asks for the first lines of the source row some entries ahead. For
+// float32 one line is enough: the processor itself goes on from there, faster than when told
+// (of a plain gather's speed, width 256: 1.06 against 0.92).
 func prefetch(lines int, skip string) {
 	TESTQ(ahead, ahead)
 	JZ(LabelRef(skip))
-	LEAQ(Mem{Base: index, Index: ahead, Scale: 1}, tmp)
+	askRow(Mem{Base: index, Index: ahead, Scale: 1}, lines)
+	Label(skip)
+}
+
+// prefetch16 asks twice. Bfloat16 keeps three times as many instructions waiting
+// for each line as float32, so all lines have to be asked for; but were that done far
+// ahead, each would hold one of the few places for lines on their way to the first-level cache
+// all the time. So far ahead the first lines, on which the processor fetches
+// the rest to the second-level cache, and shortly ahead all (0.9 against 0.75 of a
+// plain gather's speed, width 128).
+func prefetch16(lines int, skip string) {
+	TESTQ(ahead, ahead)
+	JZ(LabelRef(skip))
+	askRow(Mem{Base: index, Index: ahead, Scale: 2}, min(lines, 4))
+	askRow(Mem{Base: index, Disp: 16}, lines)
+	Label(skip)
+}
+
+func askRow(entry Mem, lines int) {
+	LEAQ(entry, tmp)
 	CMPQ(tmp, last)
 	CMOVQHI(last, tmp)
 	MOVL(Mem{Base: tmp}, tmp.As32())
@@ -197,7 +218,6 @@ func prefetch(lines int, skip string) {
 	for line := range lines {
 		PREFETCHT0(Mem{Base: tmp, Disp: 64 * line})
 	}
-	Label(skip)
 }
 
 // rowScaleAt sets tmp to the address of the row's scale. Pointers in the arguments
@@ -273,6 +293,7 @@ func pairs(add func(name string, pair bool)) {
 		MOVL(Mem{Base: r}, r.As32())
 		IMULQ(stride, r)
 		ADDQ(src, r)
+		PREFETCHT0(Mem{Base: r})
 	}
 	entry()
 	MOVQ(at, firstAt)
