@@ -27,6 +27,7 @@ import (
 type clusterRun struct {
 	spec  Spec
 	parts *parts
+	plans *Plan // nil: the workers are elsewhere
 	from  *train.State
 	token []byte
 }
@@ -65,8 +66,14 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 		return err
 	}
 	s.resolve(&c.parts.meta, simd.Best().String())
-	_, err = s.options(&c.parts.meta)
-	return err
+	if s.NoLaunch { // parts and memory are those of other hosts
+		_, err = s.options(&c.parts.meta)
+		return err
+	}
+	if c.plans, err = c.plan(); err != nil {
+		return err
+	}
+	return c.fits(c.plans, memoryFree())
 }
 
 // token is the secret that workers share. Workers that we start ourselves get one
@@ -139,6 +146,9 @@ func trainCluster(ctx context.Context, s Spec, events event.Listener) (*Report, 
 // report adds to the report of one worker what concerns many.
 func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration) *Report {
 	out := newReport(&c.spec, &c.parts.meta, &Plan{}, r)
+	if c.plans != nil {
+		out.DevicePlannedBytes = c.plans.Largest
+	}
 	out.Bytes, out.Seconds, out.Servers, out.Threads = addUp(shares), took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
 	var waited, trained float64
 	for _, s := range shares {

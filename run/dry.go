@@ -109,13 +109,28 @@ type dryGraph struct {
 	dev   *dry
 	n     int
 	edges int
-	cache bool // as nn.Local's CacheFirst
-	sums  map[nn.Reduction]tensor.Matrix
+	// Of a part: rows that come from other workers, and that go to them.
+	halo, sent int
+	cache      bool // as nn.Local's CacheFirst
+	sums       map[nn.Reduction]tensor.Matrix
 }
 
 func (g *dryGraph) Rows(int) (dst, src int) { return g.n, g.n }
 
-func (g *dryGraph) Room(int) int { return g.n }
+func (g *dryGraph) Room(int) int { return g.n + g.halo }
+
+// exchange takes the buffers of rows that come and go.
+func (g *dryGraph) exchange(m tensor.Matrix, rows ...int) {
+	var taken []tensor.Matrix
+	for _, n := range rows {
+		if n > 0 {
+			taken = append(taken, g.dev.Scratch(m.Type(), n, m.Cols))
+		}
+	}
+	for _, t := range taken {
+		g.dev.Free(t)
+	}
+}
 
 func (g *dryGraph) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
 	if !g.cache {
@@ -123,21 +138,29 @@ func (g *dryGraph) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, b
 	}
 	if _, ok := g.sums[r]; !ok {
 		g.sums[r] = g.dev.Scratch(src.Type(), src.Rows, src.Cols)
+		g.exchange(src, g.halo, g.sent)
 	}
 	return g.sums[r], true
 }
 
-func (*dryGraph) Sum(int, nn.Reduction, tensor.Matrix, tensor.Matrix)     {}
-func (*dryGraph) SumGrad(int, nn.Reduction, tensor.Matrix, tensor.Matrix) {}
-func (*dryGraph) AddUp(tensor.Matrix)                                     {}
+func (g *dryGraph) Sum(_ int, _ nn.Reduction, _, src tensor.Matrix) { g.exchange(src, g.halo, g.sent) }
 
-func (*dryGraph) Attend(_ int, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {}
+func (g *dryGraph) SumGrad(_ int, _ nn.Reduction, _, ddst tensor.Matrix) {
+	g.exchange(ddst, g.halo, g.sent)
+}
+
+func (*dryGraph) AddUp(tensor.Matrix) {}
+
+func (g *dryGraph) Attend(_ int, _, _, z, _, _ tensor.Matrix, _ tensor.Attention) {
+	g.exchange(z, g.sent)
+}
 
 // AttendGrad takes what the kernel needs for itself: a number an edge and head, and
 // a few numbers a vertex and head.
-func (g *dryGraph) AttendGrad(_ int, _, _, _, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
+func (g *dryGraph) AttendGrad(_ int, dz, _, _, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
 	edge := g.dev.Scratch(g.dev.Type(), g.edges+g.n, op.Heads)
 	vertex := g.dev.Scratch(g.dev.Type(), g.n, 4*op.Heads+2)
 	g.dev.Free(edge)
 	g.dev.Free(vertex)
+	g.exchange(dz, g.sent)
 }

@@ -25,8 +25,10 @@ type Plan struct {
 	// CacheFirst is whether the first layer's sums are kept.
 	CacheFirst bool
 
-	// Of several workers: what all of them send, once, in an epoch, and to measure.
+	// Of several workers: the above is of all together, Largest the Matrices of the
+	// one with most. What all of them send, once, in an epoch, and to measure.
 	Workers                          int
+	Largest                          int64
 	SentOnce, SentEpoch, SentMeasure int64
 }
 
@@ -35,13 +37,14 @@ func (p *Plan) Needed() int64 { return p.Matrices + p.Graph }
 
 // String is the plan as comment lines of a starling.yaml.
 func (p *Plan) String() string {
-	if p.Workers > 0 {
-		return fmt.Sprintf("# plan:\n#   workers %d\n#   bytes sent once %s, an epoch %s, a measurement %s\n",
-			p.Workers, event.Bytes(p.SentOnce), event.Bytes(p.SentEpoch), event.Bytes(p.SentMeasure))
-	}
 	free := "unknown"
 	if n := memoryFree(); n > 0 {
 		free = event.Bytes(n)
+	}
+	if p.Workers > 0 {
+		return fmt.Sprintf("# plan:\n#   workers %d, parameters %s\n#   memory %s: matrices %s (largest worker %s), graph %s; available %s\n#   mapped files %s\n#   bytes sent once %s, an epoch %s, a measurement %s\n",
+			p.Workers, event.Count(int64(p.Parameters)), event.Bytes(p.Needed()), event.Bytes(p.Matrices), event.Bytes(p.Largest), event.Bytes(p.Graph), free,
+			event.Bytes(p.Mapped), event.Bytes(p.SentOnce), event.Bytes(p.SentEpoch), event.Bytes(p.SentMeasure))
 	}
 	cache := map[bool]string{true: "kept", false: "not kept"}[p.CacheFirst]
 	return fmt.Sprintf("# plan:\n#   parameters %s\n#   memory %s: matrices %s, graph %s; available %s\n#   mapped files %s\n#   first layer's sums %s\n#   bytes sent 0\n",
@@ -58,27 +61,32 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	}()
 	n := data.Graph.Nodes()
 	p = &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mapped(data), Graph: graphBytes(s, data)}
-	if w := s.weightBytes(data); w > memoryTotal()/4 && memoryTotal() > 0 {
+	if w := s.weightBytes(&data.Meta); w > memoryTotal()/4 && memoryTotal() > 0 {
 		// Building such a model to count would itself not fit.
 		p.Matrices = w + int64(n)*int64(s.Hidden)*int64(s.Layers*s.rows().Size())
 		return p, nil
 	}
 	dev := newDry(s.rows())
 	defer dev.Close()
-	x := dryInput(dev, s, data.Features)
-	model := nn.New(dev, s.modelConfig(&data.Meta), s.Seed)
-	optim := nn.NewOptimiser(dev, model.Params, s.optimConfig())
-	p.Parameters = model.Size()
-	topology := func() *dryGraph {
-		return &dryGraph{dev: dev, n: n, edges: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
-	}
-	measureOn := topology()
+	measureOn := &dryGraph{dev: dev, n: n, edges: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
 	trainOn := measureOn
 	if s.Inductive {
-		trainOn = topology()
+		other := *measureOn
+		other.sums = map[nn.Reduction]tensor.Matrix{}
+		trainOn = &other
 	}
+	p.dryEpoch(s, &data.Meta, dryInput(dev, s, data.Features), trainOn, measureOn)
+	return p, nil
+}
+
+// dryEpoch trains and measures on paper.
+func (p *Plan) dryEpoch(s *Spec, data *graph.Meta, x nn.Input, trainOn, measureOn *dryGraph) {
+	dev := trainOn.dev
+	model := nn.New(dev, s.modelConfig(data), s.Seed)
+	optim := nn.NewOptimiser(dev, model.Params, s.optimConfig())
+	p.Parameters = model.Size()
 	pass := func(on *dryGraph, train bool) *nn.Pass {
-		return &nn.Pass{Dev: dev, Agg: on, Train: train, Vertices: int64(n), Rows: s.rows(), Key: rng.New(s.Seed)}
+		return &nn.Pass{Dev: dev, Agg: on, Train: train, Vertices: data.Nodes, Rows: s.rows(), Key: rng.New(s.Seed)}
 	}
 	training := pass(trainOn, true)
 	logits := model.Forward(training, x)
@@ -87,13 +95,12 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	optim.Step(s.LR)
 	dev.Free(model.Forward(pass(measureOn, false), x))
 	p.Matrices = dev.footprint()
-	return p, nil
 }
 
 // weightBytes is about what weights, gradients and the optimiser's state take.
-func (s *Spec) weightBytes(data *graph.Dataset) int64 {
+func (s *Spec) weightBytes(data *graph.Meta) int64 {
 	h := int64(s.Hidden)
-	return 16 * h * (int64(data.Features.Cols) + h*int64(s.Layers-1) + int64(data.Labels.Classes))
+	return 16 * h * (int64(data.Features.Dim) + h*int64(s.Layers-1) + int64(data.Classes))
 }
 
 // dryInput takes the memory that features take on the device.

@@ -2,7 +2,6 @@ package run
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,66 +150,3 @@ func (r *Report) Traffic() string {
 	}
 	return text
 }
-
-// paper is an endpoint that only knows who is where, to plan with.
-type paper struct {
-	wire.Endpoint
-	rank int
-	far  []wire.Link
-}
-
-func (p paper) Rank() int               { return p.rank }
-func (p paper) Size() int               { return len(p.far) }
-func (p paper) Link(peer int) wire.Link { return p.far[peer] }
-
-// dryRunCluster is what a run of several workers would send, an epoch.
-func dryRunCluster(s Spec, events event.Listener) (Spec, *Plan, error) {
-	c, err := prepareCluster(context.Background(), s, events)
-	if err != nil {
-		return s, nil, err
-	}
-	defer c.parts.remove()
-	opt, err := c.spec.options(&c.parts.meta)
-	if err != nil {
-		return s, nil, err
-	}
-	out := &Plan{CacheFirst: opt.CacheFirst, Workers: c.spec.Workers}
-	for r := range c.spec.Workers {
-		part, err := partition.OpenPart(c.parts.dir, r)
-		if err != nil {
-			return s, nil, err
-		}
-		p := c.spec.planHalo(part, c.onPaper(r), opt)
-		part.Close()
-		for _, b := range p.Once {
-			out.SentOnce += b
-		}
-		for _, m := range []map[train.Sent]int64{p.Epoch, p.Begin} {
-			for _, b := range m {
-				out.SentEpoch += b
-			}
-		}
-		for _, b := range p.Measure {
-			out.SentMeasure += b
-		}
-	}
-	return c.spec, out, nil
-}
-
-// onPaper is the endpoint of a rank before there are any.
-func (c *clusterRun) onPaper(rank int) wire.Endpoint {
-	far := make([]wire.Link, c.spec.Workers)
-	for q := range far {
-		switch {
-		case q == rank:
-		case c.spec.Servers > 1 && c.spec.server(q) != c.spec.server(rank):
-			far[q] = wire.BetweenServers
-		case !c.spec.inProcess():
-			far[q] = wire.SameHost
-		}
-	}
-	return paper{rank: rank, far: far}
-}
-
-// server is that of a rank, when workers are grouped.
-func (s *Spec) server(rank int) int { return rank / (s.Workers / max(s.Servers, 1)) }

@@ -289,6 +289,23 @@ func TestMissingWorker(t *testing.T) {
 }
 
 // A worker's own mistake is the last line, not what followed from it.
+func TestWrongPart(t *testing.T) {
+	dir := small(t)
+	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
+	s := start(t, dir, "train", "parts", "--no-launch")
+	addr := s.until(t, `--join (\S+)`)[1]
+	for r, part := range []string{"part0", "part1", "part1"} {
+		start(t, dir, "worker", "--join", addr, "--rank", fmt.Sprint(r), "--part-dir", filepath.Join("parts", part))
+	}
+	status := s.end()
+	lines := strings.Split(strings.TrimSpace(s.stderr.String()), "\n")
+	if last := lines[len(lines)-1]; status != 2 || !strings.HasPrefix(last, "starling: rank 2 ") || !strings.Contains(last, "found part 1 of") {
+		t.Errorf("status %d, %s", status, s.stderr.String())
+	}
+	nothingLeft(t)
+}
+
+// A part that cannot be read is named with its rank before anything starts.
 func TestDamagedPart(t *testing.T) {
 	dir := small(t)
 	works(t, dir, "partition", "graph", "--parts", "3", "--out", "parts", "--quiet")
