@@ -91,7 +91,7 @@ func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
 
 func (c *sumConv) Begin(p *Pass, x Input) {
 	dst, src := p.Agg.Rows(c.layer)
-	c.x, c.constant = x, false
+	c.x, c.constant, c.sum = x, false, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
 	if c.eps != nil {
 		self := make([]float64, 1)
 		p.Dev.Download(self, c.eps.Value)
