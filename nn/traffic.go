@@ -14,10 +14,12 @@ type Traffic struct {
 type Width struct{ Rows, Scores int }
 
 // Traffic lists the model's message-passing layers. sparse says that the features
-// are; constant that the sum over them is kept (and there is no dropout on them).
-func (m *Model) Traffic(sparse, constant bool) (out []Traffic) {
+// are; constant that the sum over them is kept, which dropout on them prevents in
+// training passes.
+func (m *Model) Traffic(sparse, constant, training bool) (out []Traffic) {
+	constant = constant && !(training && m.dropsInput())
 	for i, mod := range m.modules {
-		if t, ok := moduleTraffic(mod, sparse && i == 0, constant && i == 0 && !m.dropsInput(), i > 0); ok {
+		if t, ok := moduleTraffic(mod, sparse && i == 0, constant && i == 0, i > 0); ok {
 			out = append(out, t)
 		}
 	}

@@ -65,7 +65,7 @@ func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options)
 	for _, b := range []struct {
 		sum  *int64
 		sent map[train.Sent]int64
-	}{{&all.SentOnce, sends.Once}, {&all.SentEpoch, sends.Epoch}, {&all.SentEpoch, sends.Begin}, {&all.SentMeasure, sends.Measure}} {
+	}{{&all.SentOnce, sends.Once}, {&all.SentOnce, sends.OnceMeasured}, {&all.SentEpoch, sends.Epoch}, {&all.SentEpoch, sends.Begin}, {&all.SentMeasure, sends.Measure}} {
 		for _, bytes := range b.sent {
 			*b.sum += bytes
 		}

@@ -45,9 +45,6 @@ func planned(p *train.Plan, from *train.State, r *train.Result) map[train.Sent]i
 	if r.Reason == "interrupted" {
 		begun++
 	}
-	if epochs == 0 {
-		p.Once = nil // nobody asked for features
-	}
 	return p.Total(epochs, measured, begun)
 }
 

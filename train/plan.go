@@ -18,10 +18,10 @@ type Sent struct {
 // Plan is what a worker will send, stated before it does. The ledger of an exact
 // strategy agrees with it to the byte.
 type Plan struct {
-	// Once is sent before or during the first pass; Epoch in every training pass;
-	// Measure in every measuring pass; Begin at the top of every epoch and once
-	// more where a run ends early.
-	Once, Epoch, Measure, Begin map[Sent]int64
+	// Once is sent during the first training pass, OnceMeasured during the first
+	// measuring pass; Epoch in every training pass; Measure in every measuring pass;
+	// Begin at the top of every epoch and once more where a run ends early.
+	Once, OnceMeasured, Epoch, Measure, Begin map[Sent]int64
 }
 
 // Total is the bytes of a run.
@@ -30,9 +30,9 @@ func (p *Plan) Total(epochs, measured, begun int) map[Sent]int64 {
 	for _, part := range []struct {
 		bytes map[Sent]int64
 		times int
-	}{{p.Once, 1}, {p.Epoch, epochs}, {p.Measure, measured}, {p.Begin, begun}} {
+	}{{p.Once, min(epochs, 1)}, {p.OnceMeasured, min(measured, 1)}, {p.Epoch, epochs}, {p.Measure, measured}, {p.Begin, begun}} {
 		for k, b := range part.bytes {
-			out[k] += b * int64(part.times)
+			add(out, k, b*int64(part.times))
 		}
 	}
 	return out
@@ -40,19 +40,21 @@ func (p *Plan) Total(epochs, measured, begun int) map[Sent]int64 {
 
 // PlanHalo is what the worker of part will send under Halo.
 func PlanHalo(part *partition.Part, end wire.Endpoint, dev tensor.Device, model *nn.Model, opt Options, splitCounts int) *Plan {
-	p := &Plan{Once: map[Sent]int64{}, Epoch: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
+	p := &Plan{Once: map[Sent]int64{}, OnceMeasured: map[Sent]int64{}, Epoch: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
 	sparse := part.Book.Features != nil && part.Features.Indptr != nil
 	row, number := dev.RowType(opt.Rows).Size(), dev.Type().Size()
 	bytes := func(w nn.Width) int64 { return int64(w.Rows*row + w.Scores*number) }
 	for q := range end.Size() {
 		link := end.Link(q)
 		out, back := part.SendPtr[q+1]-part.SendPtr[q], part.HaloPtr[q+1]-part.HaloPtr[q]
-		for _, t := range model.Traffic(sparse, opt.CacheFirst) {
-			layer := int16(t.Layer)
+		measuring := model.Traffic(sparse, opt.CacheFirst, false)
+		for i, t := range model.Traffic(sparse, opt.CacheFirst, true) {
+			layer, m := int16(t.Layer), measuring[i]
 			add(p.Once, Sent{wire.Feature, -1, link}, out*int64(t.Once*row))
+			add(p.OnceMeasured, Sent{wire.Feature, -1, link}, out*int64((m.Once-t.Once)*row))
 			add(p.Epoch, Sent{wire.Activation, layer, link}, out*bytes(t.Forward))
 			add(p.Epoch, Sent{wire.Gradient, layer, link}, back*bytes(t.Backward))
-			add(p.Measure, Sent{wire.Activation, layer, link}, out*bytes(t.Forward))
+			add(p.Measure, Sent{wire.Activation, layer, link}, out*bytes(m.Forward))
 		}
 	}
 	p.sums(end, wire.Parameter, model.Size(), number, p.Epoch)

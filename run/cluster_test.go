@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"starling/dataset"
+	"starling/event"
+	"starling/nn"
+	"starling/train"
+	"starling/wire"
+)
+
+// TestWorkersInProcess: every model of the list follows one worker's loss, its plan
+// of bytes is exact and its plan of memory about right.
+func TestWorkersInProcess(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
+	for name, s := range models(dir) {
+		s.Epochs, s.Inductive = 3, false
+		want := trained(t, s, nil)
+		s.Workers, s.InProcess, s.Partitioner = 3, true, "chunk"
+		got := trained(t, s, nil)
+		tolerance := 1e-4
+		if s.DType == "bf16" { // rows are rounded before they are added up
+			tolerance = 2e-2
+		}
+		for e, x := range want.Loss {
+			if d := math.Abs(float64(got.Loss[e] - x)); !(d <= tolerance*float64(x)) {
+				t.Errorf("%s: loss %v in epoch %d, one worker has %v", name, got.Loss[e], e, x)
+			}
+		}
+		if got.Bytes.Total == 0 || got.Bytes.Total != got.Bytes.Planned || got.Workers != 3 || got.Strategy != "halo" {
+			t.Errorf("%s: %+v", name, got.Bytes)
+		}
+		for _, d := range got.Bytes.Detail {
+			if d.Planned != d.Counted {
+				t.Errorf("%s: %+v", name, d)
+			}
+		}
+		if low, high := 0.9*float64(got.DevicePeakBytes)-1<<18, 1.6*float64(got.DevicePeakBytes); float64(got.DevicePlannedBytes) < low || float64(got.DevicePlannedBytes) > high {
+			t.Errorf("%s: planned %d, the largest device had %d at once", name, got.DevicePlannedBytes, got.DevicePeakBytes)
+		}
+	}
+}
+
+// TestWorkersDoNotFit: refused before they start, with what to do.
+func TestWorkersDoNotFit(t *testing.T) {
+	c := &clusterRun{spec: Default()}
+	p := &Plan{Workers: 4, Matrices: 1000, Graph: 24}
+	if err := c.fits(p, 1023); !isMistake(err, "4 workers") || !strings.Contains(err.Error(), "several hosts") {
+		t.Error(err)
+	}
+	if err := c.fits(p, 1024); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOneFailureIsNamed: the worker that failed, not those that were told.
+func TestOneFailureIsNamed(t *testing.T) {
+	cause := errors.New("broken")
+	echo := func(rank int) error { return &wire.Failure{Rank: rank, Cause: cause} }
+	for want, errs := range map[string][]error{
+		"rank 2: broken":                {echo(2), nil, cause, echo(2)},
+		"rank 1: rank 0 waited":         {echo(1), errors.New("rank 0 waited")},
+		"rank 0: rank 1 failed: broken": {echo(1), nil},
+	} {
+		if err := firstOf(errs); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if err := firstOf(make([]error, 3)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFailureStopsWorkers: what goes wrong on all of them is said once.
+func TestFailureStopsWorkers(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Workers, s.InProcess, s.Epochs, s.LR = 3, true, 1000, 1e6
+	s.Optimizer = "sgd"
+	_, err := Train(context.Background(), s, nil)
+	if err == nil || !strings.Contains(err.Error(), "diverged") {
+		t.Errorf("%v, want a loss that diverged", err)
+	}
+}
+
+// TestStatePacks: what a worker is sent to go on from is what was read.
+func TestStatePacks(t *testing.T) {
+	st := &train.State{Epoch: 3, Steps: 4, Model: []nn.Tensor{{Name: "a/b", Shape: []int{2}, Data: []float64{1, 2}}}, Optim: []nn.Tensor{{Name: "m", Shape: []int{1}, Data: []float64{3}}},
+		History: train.History{Loss: []float64{1, 2, math.NaN()}, BestEpoch: -1}}
+	c, blob, err := packState(st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := unpackState(c, blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(back.Model, back.Optim, back.Best, back.Epoch, back.Steps, back.History.Loss) != fmt.Sprint(st.Model, st.Optim, st.Best, st.Epoch, st.Steps, st.History.Loss) {
+		t.Errorf("%+v, want %+v", back, st)
+	}
+}
+
+// TestInterruptInProcess: stopped at an epoch's end and resumed, with the bytes as planned.
+func TestInterruptInProcess(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Workers, s.InProcess, s.CheckpointDir = 3, true, t.TempDir()
+	whole := s
+	whole.CheckpointDir = ""
+	want := trained(t, whole, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	r, err := Train(ctx, s, event.Func(func(e event.Event) {
+		if e, ok := e.(event.Epoch); ok && e.Epoch == 4 {
+			cancel()
+		}
+	}))
+	if err != nil || r.Reason != "interrupted" || r.Bytes.Total != r.Bytes.Planned {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	s.Resume = true
+	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) || got.Bytes.Total != got.Bytes.Planned {
+		t.Errorf("losses %v, bytes %d of %d; undisturbed %v", got.Loss, got.Bytes.Total, got.Bytes.Planned, want.Loss)
+	}
+	if got := trained(t, s, nil); got.Epochs != s.Epochs || got.Bytes.Total != 0 || got.Bytes.Planned != 0 {
+		t.Errorf("nothing was left to do, and %d of %d bytes were sent", got.Bytes.Total, got.Bytes.Planned)
+	}
+}
