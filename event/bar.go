@@ -110,6 +110,9 @@ func (b *Bar) side(left bool) string {
 
 // say prints a line, above the bar if there is one.
 func (b *Bar) say(s string) {
+	if b.bar != nil && b.bar.Completed() {
+		b.Close() // a full bar is drawn once more or not, and lines with it
+	}
 	if b.progress != nil {
 		if _, err := fmt.Fprintln(b.progress, s); err == nil {
 			return // else the bar is full and no longer drawn
