@@ -380,7 +380,7 @@ func TestOvertaking(t *testing.T) {
 		eps := tr.group(t, 2, DefaultOptions())
 		ctx := soon(t)
 		bulk := Key{Coflow: coflow.ID{Type: coflow.Bulk}}
-		large := make([]byte, 256<<20)
+		large := make([]byte, 64<<20)
 		slow := eps[1].Recv(0, bulk, Topology, make([]byte, len(large)))
 		eps[0].Send(1, bulk, Topology, large)
 		for i := range 20 {

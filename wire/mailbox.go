@@ -23,6 +23,7 @@ type mailbox struct {
 		early  map[int]int64 // bytes held that nobody has asked for, by peer
 		gone   map[int]error // peers from which nothing more will come
 		full   bool          // somebody was told errNoRoom, or waits
+		made   uint64        // how many times room was made since
 		change sync.Cond     // of anything that makes room
 		failed error
 	}
@@ -240,8 +241,25 @@ func (l *letter) end(err error) {
 func (b *mailbox) roomMade() {
 	if b.mu.full {
 		b.mu.full = false
+		b.mu.made++
 		b.mu.change.Broadcast()
 		b.room()
+	}
+}
+
+// changes counts the times that room was made, for await.
+func (b *mailbox) changes() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.made
+}
+
+// await returns when room was made since, or the mailbox has failed.
+func (b *mailbox) await(seen uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.mu.made == seen && b.mu.failed == nil {
+		b.mu.change.Wait()
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"starling/coflow"
 )
 
 // part is what a worker process plays in a test: the test binary, started again.
@@ -66,8 +68,15 @@ func (p *part) config(l net.Listener) Config {
 	return Config{Rank: p.Rank, Size: p.Size, Job: p.Job, Addrs: p.Addrs, HostIDs: hosts, Listener: l, NoSharedMemory: p.TCP}
 }
 
+// readyKey is of the message that says that all is prepared.
+var readyKey = Key{Coflow: coflow.ID{Type: coflow.Bulk}}
+
 var roles = map[string]func(e Endpoint, p part){
-	"stream":   func(e Endpoint, p part) { streamIn(e, p.N, buffers(p.Bytes)) },
+	"stream": func(e Endpoint, p part) {
+		into := buffers(p.Bytes)
+		e.Send(0, readyKey, Control, nil)
+		streamIn(e, p.N, into)
+	},
 	"pingpong": func(e Endpoint, p part) { pingPong(e, 0, p.N, false) },
 	// idle waits to be killed, with a message on its way.
 	"idle": func(e Endpoint, p part) {
@@ -153,7 +162,7 @@ func forEachProcess(t *testing.T, test func(t *testing.T, p part)) {
 // A process that is killed is named by the others, and leaves nothing behind.
 func TestKilled(t *testing.T) {
 	forEachProcess(t, func(t *testing.T, p part) {
-		p.Size, p.Role, p.Bytes = 3, "idle", 512<<20
+		p.Size, p.Role, p.Bytes = 3, "idle", 128<<20
 		c := start(t, p)
 		for r := 1; r < p.Size; r++ {
 			if err := c.Recv(r, key(0), Control, make([]byte, 5)).Wait(soon(t)); err != nil {
@@ -211,6 +220,7 @@ func BenchmarkProcesses(b *testing.B) {
 			b.Run(fmt.Sprintf("transport=%s/size=%d", transport, size), func(b *testing.B) {
 				out := payload(0, 1, 0, size)
 				c := start(b, part{Size: 2, TCP: transport == "tcp", Role: "stream", N: b.N, Bytes: size})
+				must(c.Recv(1, readyKey, Control, nil))
 				b.SetBytes(int64(size))
 				b.ResetTimer()
 				streamOut(c, b.N, out)

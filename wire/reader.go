@@ -9,8 +9,15 @@ import (
 // buffer, large chunks straight to where they belong.
 type reader struct {
 	conn net.Conn
+	// both reads into two buffers by one system call, where that can be done: the
+	// rest of a chunk, and the header that follows it.
+	both func(first, second []byte) (int, error)
 	buf  [16 << 10]byte
 	r, w int
+}
+
+func (r *reader) open(conn net.Conn) {
+	r.conn, r.both = conn, readBoth(conn)
 }
 
 // take returns the next n bytes, n at most the buffer's size, until the next call.
@@ -33,11 +40,22 @@ func (r *reader) take(n int) ([]byte, error) {
 func (r *reader) read(b []byte) error {
 	n := copy(b, r.buf[r.r:r.w])
 	r.r += n
-	if n == len(b) {
-		return nil
+	b = b[n:]
+	if r.both == nil {
+		_, err := io.ReadFull(r.conn, b)
+		return err
 	}
-	_, err := io.ReadFull(r.conn, b[n:])
-	return err
+	for len(b) > 0 {
+		n, err := r.both(b, r.buf[:])
+		if err != nil {
+			return err
+		}
+		if n > len(b) {
+			r.r, r.w = 0, n-len(b)
+		}
+		b = b[min(n, len(b)):]
+	}
+	return nil
 }
 
 // skip passes over n bytes.

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -62,6 +63,8 @@ func TestRingBetweenGoroutines(t *testing.T) {
 				h := header{number: uint32(i), length: int64(size), chunk: size}
 				w.push(&h, bytes.Repeat([]byte{byte(i)}, size))
 				i++
+			} else {
+				runtime.Gosched()
 			}
 		}
 	})
@@ -72,6 +75,7 @@ func TestRingBetweenGoroutines(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !ok {
+			runtime.Gosched()
 			continue
 		}
 		into := make([]byte, h.chunk)

@@ -22,9 +22,10 @@ type hub struct {
 	node  *node
 	peers []*memPeer
 	bell  bell
-	spins time.Duration
+	spins atomic.Int64 // how long a waiter looks, in nanoseconds
 
-	lookers atomic.Int32
+	looking atomic.Bool
+	looks   atomic.Int64
 	closed  atomic.Bool
 	ended   sync.WaitGroup
 }
@@ -56,22 +57,23 @@ func newHub(n *node) (*hub, error) {
 func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
 	p := &memPeer{tcpPeer: control, hub: h, bell: m.bell, in: m.in, out: m.out}
 	control.control = true
-	control.drain = func() { p.take(true) }
+	control.drain = p.drain
 	h.peers = append(h.peers, p)
 	return p
 }
 
-// spinTime is how long a waiter looks before it sleeps: a few times what waking it
-// would take.
-const spinTime = 20 * time.Microsecond
+// A waiter looks for at most mostSpins, a few times what waking it would take. How
+// long, is learnt: where looking finds nothing in that time, because the peer
+// computes or because processes outnumber processors, it only keeps others from
+// what is waited for; and is given up, but for a try now and then.
+const (
+	mostSpins = int64(20 * time.Microsecond)
+	tryEvery  = 32
+)
 
 func (h *hub) start() {
-	// Where processes outnumber processors, looking keeps others from what is
-	// waited for.
-	if len(h.peers)+1 <= runtime.NumCPU() {
-		h.spins = spinTime
-	}
-	h.node.poll = h.lookFor
+	h.spins.Store(mostSpins)
+	h.node.poll = func(p *Pending) bool { return h.look(p.isDone) }
 	h.node.box.room = func() {
 		for _, p := range h.peers {
 			p.stalled.Store(false)
@@ -101,27 +103,32 @@ func (h *hub) close() {
 // listen does the work when nobody else does.
 func (h *hub) listen() {
 	for !h.closed.Load() {
-		h.enter()
-		h.work()
-		h.leave()
+		h.look(h.closed.Load)
 		h.bell.wait()
 	}
 }
 
-// lookFor looks for messages until p is done or it has gone on for too long.
-func (h *hub) lookFor(p *Pending) bool {
-	h.enter()
+// look moves what there is to move, until done or until nothing has come for some
+// time. One looks at a time: two would only take each other's processors.
+func (h *hub) look(done func() bool) bool {
+	if !h.looking.CompareAndSwap(false, true) {
+		return done()
+	}
 	defer h.leave()
-	var until time.Time
-	for i := 0; !p.isDone(); i++ {
+	h.sleep(0)
+	begin, spins := time.Now(), h.spins.Load()
+	if h.looks.Add(1)%tryEvery == 0 {
+		spins = mostSpins
+	}
+	for i := 1; !done(); i++ {
 		switch {
 		case h.work():
-			until = time.Time{}
-		case until.IsZero():
-			until = time.Now().Add(h.spins)
+			h.spins.Store(min(max(h.spins.Load(), 4*int64(time.Since(begin))), mostSpins))
+			begin = time.Now()
 		case i%16 == 0:
-			if !time.Now().Before(until) {
-				return p.isDone()
+			if int64(time.Since(begin)) > spins {
+				h.spins.Store(h.spins.Load() * 3 / 4)
+				return done()
 			}
 			runtime.Gosched()
 		}
@@ -129,25 +136,17 @@ func (h *hub) lookFor(p *Pending) bool {
 	return true
 }
 
-// enter says that somebody looks, so that peers need not ring.
-func (h *hub) enter() {
-	if h.lookers.Add(1) > 1 {
-		return
-	}
-	h.sleep(0)
-}
-
 // leave says that nobody looks any more, and looks once more: something may have
-// come before it was said.
+// come before that was said. If so there may be more, for whoever listens.
 func (h *hub) leave() {
-	if h.lookers.Add(-1) > 0 {
-		return
-	}
+	h.looking.Store(false)
 	h.sleep(1)
-	for h.work() {
+	if h.work() {
+		h.bell.ring()
 	}
 }
 
+// sleep tells the peers whether to ring.
 func (h *hub) sleep(asleep uint32) {
 	for _, p := range h.peers {
 		p.reading.Lock()
@@ -162,8 +161,8 @@ func (h *hub) sleep(asleep uint32) {
 func (h *hub) work() bool {
 	any := false
 	for _, p := range h.peers {
-		any = p.take(false) || any
-		any = p.pump(len(p.hub.peers)*ringSize) || any
+		any = p.take() || any
+		any = p.pump(ringSize) || any
 	}
 	return any
 }

@@ -64,18 +64,15 @@ func (p *memPeer) cut() (chunk, bool) {
 }
 
 // take moves what is in the ring to where it belongs, and says whether it moved
-// anything. With wait it goes on until the ring is empty, even if there is no room
-// for what nobody has asked for.
-func (p *memPeer) take(wait bool) bool {
-	if wait {
-		p.reading.Lock()
-	} else if p.stalled.Load() || !p.reading.TryLock() {
+// anything.
+func (p *memPeer) take() bool {
+	if p.stalled.Load() || !p.reading.TryLock() {
 		return false
 	}
 	defer p.reading.Unlock()
 	moved := 0
-	for p.in != nil && (wait || moved < ringSize) {
-		n := p.takeOne(wait)
+	for p.in != nil && moved < ringSize {
+		n := p.takeOne()
 		if n == 0 {
 			break
 		}
@@ -84,9 +81,27 @@ func (p *memPeer) take(wait bool) bool {
 	return moved > 0
 }
 
+// drain goes on until the ring is empty, however long it takes until somebody asks
+// for what there is no room for: the peer has said goodbye, and these are its last words.
+func (p *memPeer) drain() {
+	for {
+		seen := p.node.box.changes()
+		p.stalled.Store(false)
+		p.reading.Lock()
+		for p.in != nil && p.takeOne() > 0 {
+		}
+		empty := p.in == nil || p.in.empty()
+		p.reading.Unlock()
+		if empty || p.node.Err() != nil {
+			return
+		}
+		p.node.box.await(seen)
+	}
+}
+
 // takeOne moves one record.
 // REQUIRES: reading held.
-func (p *memPeer) takeOne(wait bool) int {
+func (p *memPeer) takeOne() int {
 	var h header
 	ok, err := p.in.peek(&h)
 	if err == nil && ok && (h.frame != frameMessage || h.from != p.peer || h.to != p.node.rank) {
@@ -99,7 +114,7 @@ func (p *memPeer) takeOne(wait bool) int {
 		return 0
 	}
 	p.stalled.Store(true) // before place looks, so that room made after is seen
-	into, err := p.node.box.place(&h, wait, nil)
+	into, err := p.node.box.place(&h, false, nil)
 	if err == errNoRoom {
 		return 0
 	}

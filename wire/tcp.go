@@ -67,7 +67,7 @@ func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
 func (p *tcpPeer) start() {
 	p.running.Store(int32(2 * len(p.conns)))
 	for _, c := range p.conns {
-		c.in.conn = c.conn
+		c.in.open(c.conn)
 		c.sides.Store(2)
 		go c.write()
 		go c.read()
