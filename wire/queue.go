@@ -59,6 +59,8 @@ type sendQueue struct {
 	// to be looked at without the lock.
 	flying int
 	count  atomic.Int32
+	// quiet: whoever puts a message also sends it, so nobody is woken.
+	quiet bool
 }
 
 func newSendQueue() *sendQueue {
@@ -79,7 +81,9 @@ func (q *sendQueue) put(m *message) {
 	m.order = q.order
 	heap.Push(&q.heap, m)
 	q.count.Add(1)
-	q.wake.Signal()
+	if !q.quiet {
+		q.wake.Signal()
+	}
 }
 
 // waiting says whether any message has chunks to be taken.

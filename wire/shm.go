@@ -56,7 +56,7 @@ func newHub(n *node) (*hub, error) {
 // add makes a peer of a connection and the memory shared with it.
 func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
 	p := &memPeer{tcpPeer: control, hub: h, bell: m.bell, in: m.in, out: m.out}
-	control.control = true
+	control.control, control.queue.quiet = true, true
 	control.drain = p.drain
 	h.peers = append(h.peers, p)
 	return p
