@@ -35,7 +35,7 @@ type hub struct {
 type memPeer struct {
 	*tcpPeer
 	hub  *hub
-	bell ringer // the peer's
+	bell *ringer // the peer's
 
 	pumping sync.Mutex // guards out
 	out     *ring

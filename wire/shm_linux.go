@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +17,24 @@ import (
 
 // bell wakes this endpoint. It waits without holding a thread.
 type bell struct {
-	ringer
+	*ringer
 	file *os.File
 }
 
-// ringer rings somebody's bell.
-type ringer struct{ fd int }
+// ringer rings somebody's bell. Its lock is so that nobody rings when it is
+// closed, and its number perhaps somebody else's.
+type ringer struct {
+	mu struct {
+		sync.Mutex
+		fd int // -1: closed
+	}
+}
+
+func newRinger(fd int) *ringer {
+	r := &ringer{}
+	r.mu.fd = fd
+	return r
+}
 
 func newBell() (bell, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -33,7 +46,7 @@ func newBell() (bell, error) {
 		unix.Close(fd)
 		return bell{}, err
 	}
-	return bell{ringer: ringer{fd: own}, file: os.NewFile(uintptr(fd), "bell")}, nil
+	return bell{ringer: newRinger(own), file: os.NewFile(uintptr(fd), "bell")}, nil
 }
 
 // wait returns when the bell has rung since the last time, or is closed.
@@ -47,14 +60,25 @@ func (b *bell) close() {
 	b.ringer.close()
 }
 
-func (r ringer) ring() { unix.Write(r.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+func (r *ringer) ring() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.fd >= 0 {
+		unix.Write(r.mu.fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
 
-func (r ringer) close() { unix.Close(r.fd) }
+func (r *ringer) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unix.Close(r.mu.fd)
+	r.mu.fd = -1
+}
 
 // memory is what two processes share.
 type memory struct {
 	in, out *ring
-	bell    ringer
+	bell    *ringer
 }
 
 func (m *memory) close() {
@@ -85,7 +109,7 @@ func swap(conn *net.UnixConn, own *bell) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, _, err = conn.WriteMsgUnix([]byte{version}, unix.UnixRights(fd, own.fd), nil)
+	_, _, err = conn.WriteMsgUnix([]byte{version}, unix.UnixRights(fd, own.mu.fd), nil)
 	unix.Close(fd)
 	if err == nil {
 		var m *memory
@@ -147,7 +171,7 @@ func receive(conn *net.UnixConn) (*memory, error) {
 		unix.Close(fds[1])
 		return nil, err
 	}
-	return &memory{out: out, bell: ringer{fd: fds[1]}}, nil
+	return &memory{out: out, bell: newRinger(fds[1])}, nil
 }
 
 func rights(oob []byte) ([]int, error) {

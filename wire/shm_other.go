@@ -12,11 +12,11 @@ import (
 var errNoMemory = errors.New("shared memory is only used on Linux")
 
 type (
-	bell   struct{ ringer }
+	bell   struct{ *ringer }
 	ringer struct{}
 	memory struct {
 		in, out *ring
-		bell    ringer
+		bell    *ringer
 	}
 )
 
@@ -24,8 +24,8 @@ func newBell() (bell, error) { return bell{}, errNoMemory }
 
 func (b *bell) wait()    {}
 func (b *bell) close()   {}
-func (r ringer) ring()   {}
-func (r ringer) close()  {}
+func (r *ringer) ring()  {}
+func (r *ringer) close() {}
 func (m *memory) close() {}
 func unmap(mem []byte)   {}
 
