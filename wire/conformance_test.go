@@ -15,7 +15,7 @@ import (
 )
 
 // sizes are those at which something changes.
-var sizes = []int{0, 1, 55, 1000, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7, batchBytes, 1 << 20, 8 << 20}
+var sizes = []int{0, 1, 55, 1000, chunkSize - 1, chunkSize, chunkSize + 1, 3*chunkSize + 7, maxChunk, maxChunk + 1, 1 << 20, 8 << 20}
 
 func key(step int) Key {
 	return Key{Coflow: coflow.ID{Type: coflow.Rows, Epoch: 1, Layer: int16(step / 4)}, Step: uint32(step)}

@@ -15,6 +15,8 @@ const (
 	// chunkSize is what a large message is cut into: small enough that an urgent
 	// message waits less than a millisecond behind one on a gigabit link.
 	chunkSize = 64 << 10
+	// maxChunk is what it is cut into where links are so fast that this takes no longer.
+	maxChunk = 4 * chunkSize
 	// maxMessage bounds what a message may say of its length.
 	maxMessage = 1 << 36
 	// maxCause bounds the words of a failure.
@@ -95,7 +97,7 @@ func (h *header) parse(b []byte) error {
 		return fmt.Errorf("%w: of type %d", ErrFrame, b[7])
 	case h.kind >= kinds || b[5] > byte(coflow.Bulk) || b[6] > 1:
 		return fmt.Errorf("%w: kind %d, type %d", ErrFrame, b[4], b[5])
-	case length > maxMessage || offset > length || uint64(chunk) > length-offset || chunk > chunkSize:
+	case length > maxMessage || offset > length || uint64(chunk) > length-offset || chunk > maxChunk:
 		return fmt.Errorf("%w: chunk of %d at %d of %d bytes", ErrFrame, chunk, offset, length)
 	case chunk == 0 && length > 0:
 		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, length)

@@ -61,7 +61,7 @@ func FuzzHeader(f *testing.F) {
 		if h.parse(b) != nil {
 			return
 		}
-		if h.chunk > chunkSize || h.offset < 0 || h.length > maxMessage || h.offset+int64(h.chunk) > h.length {
+		if h.chunk > maxChunk || h.offset < 0 || h.length > maxMessage || h.offset+int64(h.chunk) > h.length {
 			t.Errorf("out of bounds: %+v", h)
 		}
 		var again [headerSize]byte

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// batchBytes is what one write takes from the queue: more costs an urgent
-	// message time, less costs system calls.
-	batchBytes  = 2 * chunkSize
+	// batchFrames is how many small messages leave in one write.
 	batchFrames = 64
+	// A write should take about this long: less costs system calls, more costs an
+	// urgent message time.
+	shortWrite, longWrite = 500 * time.Microsecond, 2 * time.Millisecond
 )
 
 // tcpPeer carries messages to one peer over several connections. Each has a
@@ -50,6 +51,7 @@ type tcpConn struct {
 		writing error // what the writer died of
 	}
 
+	piece  int // bytes in a write: from chunkSize to maxChunk, by what the link can do
 	heads  [batchFrames * headerSize]byte
 	chunks []chunk
 	vec    net.Buffers
@@ -58,7 +60,7 @@ type tcpConn struct {
 func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
 	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}}
 	for _, c := range conns {
-		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{})})
+		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), piece: chunkSize})
 	}
 	return p
 }
@@ -139,8 +141,8 @@ func (c *tcpConn) takeBatch() bool {
 	}
 	clear(c.chunks)
 	c.chunks = c.chunks[:0]
-	for bytes := 0; len(q.heap) > 0 && bytes < batchBytes && len(c.chunks) < batchFrames; {
-		piece := q.take(chunkSize)
+	for bytes := 0; len(q.heap) > 0 && bytes < c.piece && len(c.chunks) < batchFrames; {
+		piece := q.take(c.piece)
 		bytes += len(piece.bytes) + headerSize
 		c.chunks = append(c.chunks, piece)
 	}
@@ -163,7 +165,14 @@ func (c *tcpConn) writeBatch() error {
 	}
 	c.vec = vec
 	c.node.ledger.addOverhead(len(c.chunks) * headerSize)
-	_, err := vec.WriteTo(c.conn)
+	begin := time.Now()
+	n, err := vec.WriteTo(c.conn)
+	switch took := time.Since(begin); {
+	case took > longWrite:
+		c.piece = max(c.piece/2, chunkSize)
+	case took < shortWrite && int(n) >= c.piece:
+		c.piece = min(c.piece*2, maxChunk)
+	}
 	return err
 }
 
