@@ -40,7 +40,8 @@ func NewTopology(dev tensor.Device, g *graph.CSR) *Topology {
 	return NewPart(dev, g, g.Nodes(), d, d)
 }
 
-// NewPart prepares the in-edges of some vertices from cols others.
+// NewPart prepares the in-edges of some vertices from cols others. rows and
+// columns are the same Degrees where they are the same vertices.
 func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees) *Topology {
 	return &Topology{dev: dev, in: in, cols: cols, rowDegrees: rows, colDegrees: columns,
 		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}}
@@ -60,12 +61,17 @@ func (t *Topology) structure(k Kind) *structure {
 	}
 	if t.loopFree == nil {
 		t.loopFree = t.plain
-		if t.cols == t.Nodes() && hasLoops(t.in) {
+		if t.sameVertices() && hasLoops(t.in) {
 			t.loopFree = t.orient(t.in.WithoutSelfLoops())
 		}
 	}
 	return t.loopFree
 }
+
+// sameVertices reports whether rows and columns are the same vertices, so that
+// equal numbers are a loop. A part with as many remote vertices as own ones is
+// square too, and there they are not.
+func (t *Topology) sameVertices() bool { return t.rowDegrees == t.colDegrees }
 
 // orient puts a graph on the device in both directions.
 func (t *Topology) orient(g *graph.CSR) *structure {
@@ -149,7 +155,7 @@ func (t *Topology) columns(k Kind) tensor.Matrix {
 	switch {
 	case k != Symmetric:
 		return tensor.Matrix{}
-	case t.colDegrees == t.rowDegrees:
+	case t.sameVertices():
 		return t.rows(k)
 	}
 	return t.scales(t.colScale, k, t.colDegrees)

@@ -118,3 +118,35 @@ func TestHaloIsExact(t *testing.T) {
 		}
 	}
 }
+
+// TestHaloAsLargeAsCore: two workers with two vertices each, all joined, need two
+// remote vertices each. Then local numbers of core and halo coincide, which must
+// not be taken for self-loops.
+func TestHaloAsLargeAsCore(t *testing.T) {
+	d := communities(t, 4, false)
+	var src, dst []uint32
+	for u := range uint32(4) {
+		for v := range uint32(4) {
+			if u != v {
+				src, dst = append(src, u), append(dst, v)
+			}
+		}
+	}
+	g, err := graph.FromEdges(4, src, dst, nil, graph.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Graph, d.Meta.Edges = g, g.Edges()
+	for _, model := range nn.Models {
+		o := options(model)
+		o.Epochs, o.EvalEvery, o.Model.Layers = 3, 0, 2
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		parts := cut(t, d, "chunk", 2)
+		if parts[0].Meta.Core != parts[0].Meta.Halo {
+			t.Fatalf("core %d, halo %d", parts[0].Meta.Core, parts[0].Meta.Halo)
+		}
+		for _, r := range trainParts(t, parts, func() tensor.Device { return tensor.NewRef() }, o) {
+			sameCurve(t, model, r.Loss, want.Loss, 1e-9)
+		}
+	}
+}
