@@ -130,7 +130,9 @@ func (h *hub) look(done func() bool) bool {
 				h.spins.Store(h.spins.Load() * 3 / 4)
 				return done()
 			}
-			runtime.Gosched()
+			if i%256 == 0 { // seldom: yielding wakes idle threads, which take the peer's processor
+				runtime.Gosched()
+			}
 		}
 	}
 	return true
