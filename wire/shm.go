@@ -67,7 +67,7 @@ func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
 // computes or because processes outnumber processors, it only keeps others from
 // what is waited for; and is given up, but for a try now and then.
 const (
-	mostSpins = int64(20 * time.Microsecond)
+	mostSpins = int64(30 * time.Microsecond)
 	tryEvery  = 32
 )
 
@@ -130,7 +130,10 @@ func (h *hub) look(done func() bool) bool {
 				h.spins.Store(h.spins.Load() * 3 / 4)
 				return done()
 			}
-			if i%256 == 0 { // seldom: yielding wakes idle threads, which take the peer's processor
+			if i > 64 {
+				yield() // the peer may be waiting for this very processor
+			}
+			if i%256 == 0 { // seldom: this wakes idle threads, which take the peer's processor
 				runtime.Gosched()
 			}
 		}
