@@ -83,7 +83,6 @@ func nothingLeft(t *testing.T) {
 // Every number of workers, as processes over each transport and as goroutines,
 // follows the loss of one.
 func TestWorkersEqualOne(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
 	dir := small(t)
 	model := []string{"--model", "sage", "--norm", "batch", "--json", "-"}
 	want := losses(t, result(t, works(t, dir, trainArgs(append(model, "--quiet")...)...).stdout))
@@ -172,7 +171,6 @@ var endless = []string{"--epochs", "100000", "--eval-every", "0"}
 
 // A worker that is killed stops all; the last line names it.
 func TestKilledWorker(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
 	for _, transport := range []string{"tcp", "auto"} {
 		s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--transport", transport)...)...)
 		s.until(t, `^epoch `)
@@ -195,7 +193,6 @@ func TestKilledWorker(t *testing.T) {
 
 // Workers end with their parent, however it ends.
 func TestKilledCoordinator(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
 	s := start(t, small(t), trainArgs(append(endless, "--workers", "3")...)...)
 	s.until(t, `^epoch `)
 	if n := len(workersOf(t)); n != 3 {
@@ -209,7 +206,6 @@ func TestKilledCoordinator(t *testing.T) {
 // Ctrl-C makes all stop after the same epoch, with a checkpoint that any number of
 // workers goes on from to the result of an undisturbed run.
 func TestInterruptWorkers(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
 	dir := small(t)
 	common := []string{"--norm", "batch", "--checkpoint-dir", "ck", "--json", "r.json"}
 	s := start(t, dir, trainArgs(append(endless, append(common, "--workers", "3")...)...)...)

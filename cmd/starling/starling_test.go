@@ -78,6 +78,8 @@ func refuses(t *testing.T, dir string, words []string, args ...string) {
 // small makes a graph and returns the folder it is in, under the name "graph".
 func small(t *testing.T) string {
 	t.Helper()
+	// What a run leaves behind is looked for where no other package's tests run.
+	t.Setenv("TMPDIR", t.TempDir())
 	dir := t.TempDir()
 	works(t, dir, "generate", "sbm", "--nodes", "400", "--edges", "3000", "--features", "16", "--classes", "4", "--out", "graph", "--quiet")
 	return dir
