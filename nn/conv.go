@@ -56,8 +56,9 @@ type output struct {
 	drop  float64
 }
 
-func (o *output) after(p *Pass) tensor.After {
-	a := tensor.After{Act: o.act, Dropout: p.dropout(o.layer, drawOutput, o.drop)}
+// after is for the first rows of the pass's vertices.
+func (o *output) after(p *Pass, rows int) tensor.After {
+	a := tensor.After{Act: o.act, Dropout: p.dropout(o.layer, drawOutput, o.drop).Slice(0, rows)}
 	if o.bias != nil {
 		a.Bias = o.bias.Value
 	}
@@ -76,7 +77,7 @@ func (o *output) grad(p *Pass, dy, y tensor.Matrix) {
 	if o.bias != nil {
 		dbias = o.bias.Grad
 	}
-	after := o.after(p)
+	after := o.after(p, dy.Rows)
 	switch {
 	case after.Act != tensor.NoAct || after.Dropout.P != 0:
 		p.Dev.ActivateGrad(dy, dy, y, after, dbias)

@@ -64,7 +64,7 @@ func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 
 func (l *gat) attention(p *Pass) tensor.Attention {
 	return tensor.Attention{Heads: l.heads, Slope: l.slope,
-		Dropout: p.dropout(l.layer, drawAttention, l.attDrop), SrcIDs: p.IDs}
+		Dropout: p.dropout(l.layer, drawAttention, l.attDrop).Slice(0, l.right.Rows), SrcIDs: p.IDs}
 }
 
 func (l *gat) Begin(p *Pass, x Input) {
@@ -94,7 +94,7 @@ func (l *gat) Gather(p *Pass) {
 }
 
 func (l *gat) Finish(p *Pass, lo, hi int) {
-	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), rowsOf(l.after(p), lo, hi)
+	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), rowsOf(l.after(p, l.y.Rows), lo, hi)
 	if l.mean.IsZero() {
 		p.Dev.Activate(y, att, after)
 	} else {

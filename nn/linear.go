@@ -25,7 +25,7 @@ func (l *linear) Forward(p *Pass, x Input) tensor.Matrix {
 		n = x.Sparse.Rows
 	}
 	l.x, l.y = x, p.Dev.Scratch(p.rowType(), n, l.w.Value.Cols)
-	x.times(p.Dev, l.y, l.w.Value, 0, n, false, l.after(p))
+	x.times(p.Dev, l.y, l.w.Value, 0, n, false, l.after(p, n))
 	return l.y
 }
 

@@ -22,11 +22,11 @@ func (l *Local) Rows(int) (dst, src int) { return l.Nodes(), l.Nodes() }
 func (l *Local) Room(int) int { return l.Nodes() }
 
 func (l *Local) Sum(_ int, r Reduction, dst, src tensor.Matrix) {
-	l.Topology.Sum(r, dst, src, true, false)
+	l.Topology.Sum(r, dst, src, false)
 }
 
 func (l *Local) SumGrad(_ int, r Reduction, dsrc, ddst tensor.Matrix) {
-	l.Topology.SumGrad(r, dsrc, ddst, true)
+	l.Topology.SumGrad(r, dsrc, ddst)
 }
 
 func (l *Local) Constant(r Reduction, src tensor.Matrix) (tensor.Matrix, bool) {

@@ -50,7 +50,7 @@ func (n *batchNorm) Forward(p *Pass, x Input) tensor.Matrix {
 	n.y = p.Dev.Scratch(p.rowType(), x.Rows, x.Cols)
 	n.mv = p.Dev.Scratch(tensor.F64, 2, x.Cols)
 	n.moments(p)
-	p.Dev.BatchNorm(n.y, n.x, n.mv, n.gamma.Value, n.beta.Value, normEps, n.after(p))
+	p.Dev.BatchNorm(n.y, n.x, n.mv, n.gamma.Value, n.beta.Value, normEps, n.after(p, x.Rows))
 	if !p.Train {
 		p.Dev.Free(n.mv)
 	}
@@ -67,7 +67,7 @@ func (n *batchNorm) moments(p *Pass) {
 		return
 	}
 	sums := p.Dev.Scratch(tensor.F64, 2, n.x.Cols)
-	p.Dev.ColumnSums(sums, n.x)
+	p.Dev.ColumnSums(sums, n.x.Slice(0, p.own(n.x.Rows)))
 	p.Agg.AddUp(sums)
 	p.Dev.Moments(n.mv, sums, p.Vertices)
 	p.Dev.Running(running, n.mv, p.Vertices, normMomentum)
@@ -88,12 +88,22 @@ func (n *batchNorm) Backward(p *Pass, dy tensor.Matrix, wantDX bool) (dx tensor.
 	p.Agg.AddUp(all)
 	if wantDX {
 		dx = p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
-		p.Dev.BatchNormGrad(dx, dy, n.x, n.mv, all, n.gamma.Value, p.Vertices, normEps)
+		n.gradRows(p, dx, dy, all, 0, p.own(dy.Rows))
+		// The moments were made of own rows, so copies take no part in their gradient.
+		p.Dev.Zero(all)
+		n.gradRows(p, dx, dy, all, p.own(dy.Rows), dy.Rows)
 	}
 	p.Dev.Free(own)
 	p.Dev.Free(all)
 	p.Dev.Free(n.mv)
 	return dx
+}
+
+// gradRows is the gradient of rows lo to hi of x.
+func (n *batchNorm) gradRows(p *Pass, dx, dy, sums tensor.Matrix, lo, hi int) {
+	if lo < hi {
+		p.Dev.BatchNormGrad(dx.Slice(lo, hi), dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value, p.Vertices, normEps)
+	}
 }
 
 // addTo adds a small matrix of another type.
@@ -119,7 +129,7 @@ func (n *layerNorm) Forward(p *Pass, x Input) tensor.Matrix {
 	n.x = x.Matrix
 	n.y = p.Dev.Scratch(p.rowType(), x.Rows, x.Cols)
 	n.stat = p.Dev.Scratch(p.Dev.Type(), x.Rows, 2)
-	p.Dev.LayerNorm(n.y, n.stat, n.x, n.gamma.Value, n.beta.Value, normEps, n.after(p))
+	p.Dev.LayerNorm(n.y, n.stat, n.x, n.gamma.Value, n.beta.Value, normEps, n.after(p, x.Rows))
 	if !p.Train {
 		p.Dev.Free(n.stat)
 	}

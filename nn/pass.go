@@ -16,7 +16,11 @@ type Pass struct {
 	// IDs are the vertex ids of the rows, for draws that must not depend on which
 	// worker holds a vertex; none where row i is vertex i.
 	IDs tensor.Index
-	// Vertices is the number of rows on all workers together, for batch norm.
+	// Own is how many of the rows, the first, are this worker's; the others are
+	// copies of other workers' vertices, which compute them too. 0: all.
+	Own int
+	// Vertices is the number of rows on all workers together, copies not counted,
+	// for batch norm.
 	Vertices int64
 	// Rows is the storage type of activations.
 	Rows tensor.DType
@@ -31,6 +35,14 @@ func (p *Pass) span(name string) func() {
 		return func() {}
 	}
 	return p.Span(name)
+}
+
+// own is how many of a module's rows are not copies.
+func (p *Pass) own(rows int) int {
+	if p.Own == 0 {
+		return rows
+	}
+	return min(p.Own, rows)
 }
 
 // rowType is the type activations are stored in.
@@ -150,6 +162,13 @@ func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix) {
 	if x.Sparse == nil {
 		dev.MatMul(dw, x.Slice(0, dy.Rows), dy, tensor.MatMul{TransA: true, Add: true})
 		return
+	}
+	if n := x.SparseT.Cols; dy.Rows < n { // the transpose is of all rows; the others' gradient is zero
+		all := dev.Scratch(dy.Type(), n, dy.Cols)
+		dev.Copy(all.Slice(0, dy.Rows), dy)
+		dev.Zero(all.Slice(dy.Rows, n))
+		defer dev.Free(all)
+		dy = all
 	}
 	dev.Aggregate(dw, x.SparseT, dy, tensor.Aggregate{Add: true})
 }

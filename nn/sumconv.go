@@ -129,7 +129,7 @@ func (c *sumConv) Gather(p *Pass) {
 // Finish ends in the product that can carry the activation: the root's if there
 // is one, else W's, else a pass of its own.
 func (c *sumConv) Finish(p *Pass, lo, hi int) {
-	y, after := c.y.Slice(lo, hi), rowsOf(c.after(p), lo, hi)
+	y, after := c.y.Slice(lo, hi), rowsOf(c.after(p, c.y.Rows), lo, hi)
 	if c.sumsFirst() {
 		first := after
 		if c.r != nil {

@@ -14,6 +14,8 @@ type Task interface {
 	Loss(dev tensor.Device, dlogits, logits tensor.Matrix, rows tensor.Index, scale float64) float64
 	// Counts are the sums the metric is made of, over rows.
 	Counts(dev tensor.Device, logits tensor.Matrix, rows tensor.Index) []float64
+	// Width is how many counts there are.
+	Width() int
 	// Metric is better when larger. It is NaN over no rows.
 	Metric(counts []float64) float64
 	// Name is what reports call the metric.
@@ -22,6 +24,8 @@ type Task interface {
 
 // Classify is single-label classification: cross-entropy and accuracy.
 type Classify struct{ Labels tensor.Index }
+
+func (c Classify) Width() int { return 2 }
 
 func (c Classify) Name() string { return "accuracy" }
 

@@ -18,10 +18,12 @@ type Topology struct {
 	dev  tensor.Device
 	in   *graph.CSR // in-edges of the rows
 	cols int
-	// degrees of rows and columns in the whole graph; nil: those of in.
+	// degrees of rows and columns in the whole graph.
 	rowDegrees, colDegrees *Degrees
+	aligned                bool // row i and column i are the same vertex
 
 	plain, loopFree, looped *structure
+	empty                   *tensor.Sparse
 	rowScale, colScale      map[Kind]tensor.Matrix
 }
 
@@ -31,19 +33,30 @@ type Degrees struct {
 	NoLoops []float64 // without self-loops; nil: the same
 }
 
+// Slice is the degrees of vertices lo to hi.
+func (d *Degrees) Slice(lo, hi int) *Degrees {
+	s := &Degrees{All: d.All[lo:hi]}
+	if d.NoLoops != nil {
+		s.NoLoops = d.NoLoops[lo:hi]
+	}
+	return s
+}
+
 // structure is a graph in both orientations.
 type structure struct{ in, out *tensor.Sparse }
 
 // NewTopology prepares a whole graph, which must stay as it is.
 func NewTopology(dev tensor.Device, g *graph.CSR) *Topology {
 	d := degreesOf(g)
-	return NewPart(dev, g, g.Nodes(), d, d)
+	return NewPart(dev, g, g.Nodes(), d, d, true)
 }
 
-// NewPart prepares the in-edges of some vertices from cols others. rows and
-// columns are the same Degrees where they are the same vertices.
-func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees) *Topology {
-	return &Topology{dev: dev, in: in, cols: cols, rowDegrees: rows, colDegrees: columns,
+// NewPart prepares the in-edges of some vertices from cols others. aligned says
+// that the vertices of the rows are the first of the columns; else none of them is
+// among the columns. (Equal sizes do not tell: a part may have as many remote
+// vertices as own ones.)
+func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees, aligned bool) *Topology {
+	return &Topology{dev: dev, in: in, cols: cols, rowDegrees: rows, colDegrees: columns, aligned: aligned,
 		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}}
 }
 
@@ -61,17 +74,12 @@ func (t *Topology) structure(k Kind) *structure {
 	}
 	if t.loopFree == nil {
 		t.loopFree = t.plain
-		if t.sameVertices() && hasLoops(t.in) {
+		if t.aligned && hasLoops(t.in) {
 			t.loopFree = t.orient(t.in.WithoutSelfLoops())
 		}
 	}
 	return t.loopFree
 }
-
-// sameVertices reports whether rows and columns are the same vertices, so that
-// equal numbers are a loop. A part with as many remote vertices as own ones is
-// square too, and there they are not.
-func (t *Topology) sameVertices() bool { return t.rowDegrees == t.colDegrees }
 
 // orient puts a graph on the device in both directions.
 func (t *Topology) orient(g *graph.CSR) *structure {
@@ -109,17 +117,36 @@ func (t *Topology) attention() *structure {
 	return t.looped
 }
 
-// Sum: dst = A·src, or dst += A·src. self is false for a part whose columns are
-// other vertices than its rows.
-func (t *Topology) Sum(r Reduction, dst, src tensor.Matrix, self, add bool) {
+// Sum: dst = A·src, or dst += A·src.
+func (t *Topology) Sum(r Reduction, dst, src tensor.Matrix, add bool) {
 	t.dev.Aggregate(dst, t.structure(r.Kind).in, src,
-		tensor.Aggregate{RowScale: t.rows(r.Kind), ColScale: t.columns(r.Kind), Self: r.weight(self), Add: add})
+		tensor.Aggregate{RowScale: t.rows(r.Kind), ColScale: t.columns(r.Kind), Self: t.self(r), Add: add})
 }
 
 // SumGrad: dsrc = Aᵀ·ddst.
-func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix, self bool) {
-	t.dev.Aggregate(dsrc, t.structure(r.Kind).out, ddst,
-		tensor.Aggregate{RowScale: t.columns(r.Kind), ColScale: t.rows(r.Kind), Self: r.weight(self)})
+func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix) {
+	op := tensor.Aggregate{RowScale: t.columns(r.Kind), ColScale: t.rows(r.Kind), Self: t.self(r)}
+	if op.Self == 0 || dsrc.Rows == ddst.Rows {
+		t.dev.Aggregate(dsrc, t.structure(r.Kind).out, ddst, op)
+		return
+	}
+	// Only the first rows of dsrc have a row of their own in ddst.
+	self := op
+	op.Self, self.Add = 0, true
+	t.dev.Aggregate(dsrc, t.structure(r.Kind).out, ddst, op)
+	n := ddst.Rows
+	if !self.RowScale.IsZero() {
+		self.RowScale = self.RowScale.Slice(0, n)
+	}
+	t.dev.Aggregate(dsrc.Slice(0, n), t.noEdges(n), ddst, self)
+}
+
+// noEdges is a graph of n vertices without any.
+func (t *Topology) noEdges(n int) *tensor.Sparse {
+	if t.empty == nil {
+		t.empty = t.dev.SparseMatrix(n, n, make([]int64, n+1), nil, nil)
+	}
+	return t.empty
 }
 
 // Attend and AttendGrad are tensor.Device's over the edges and a loop at each row.
@@ -132,10 +159,10 @@ func (t *Topology) AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst
 	t.dev.AttendGrad(dz, dleft, dright, s.in, s.out, z, left, right, stat, dst, ddst, op)
 }
 
-// weight is that of a vertex's own row under the reduction.
-func (r Reduction) weight(self bool) float64 {
+// self is the weight of a vertex's own row under the reduction.
+func (t *Topology) self(r Reduction) float64 {
 	switch {
-	case !self || r.Kind == Mean:
+	case !t.aligned || r.Kind == Mean:
 		return 0
 	case r.Kind == Sum:
 		return r.Self
@@ -155,7 +182,7 @@ func (t *Topology) columns(k Kind) tensor.Matrix {
 	switch {
 	case k != Symmetric:
 		return tensor.Matrix{}
-	case t.sameVertices():
+	case t.rowDegrees == t.colDegrees:
 		return t.rows(k)
 	}
 	return t.scales(t.colScale, k, t.colDegrees)

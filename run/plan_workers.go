@@ -44,32 +44,39 @@ func (c *clusterRun) plan() (all *Plan, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
-		c.addPart(all, part, opt)
+		err = c.addPart(all, part, opt)
 		part.Close()
+		if err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }
 
 // addPart adds the worker of a part to the plan.
-func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options) {
+func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options) error {
 	s, data := &c.spec, &c.parts.meta
 	if w := s.weightBytes(data); w > memoryTotal()/4 && memoryTotal() > 0 {
 		// Building such a model to count would itself not fit.
 		all.Matrices += w
-		return
+		return nil
 	}
 	one := planPart(s, data, part)
 	all.Parameters, all.Largest = one.Parameters, max(all.Largest, one.Matrices)
 	all.Matrices, all.Graph, all.Mapped = all.Matrices+one.Matrices, all.Graph+one.Graph, all.Mapped+one.Mapped
-	sends := s.planHalo(part, c.onPaper(part.Meta.Part), opt)
+	sends, err := s.planOnPaper(part, c.onPaper(part.Meta.Part), opt)
+	if err != nil {
+		return err
+	}
 	for _, b := range []struct {
 		sum  *int64
 		sent map[train.Sent]int64
-	}{{&all.SentOnce, sends.Once}, {&all.SentOnce, sends.OnceMeasured}, {&all.SentEpoch, sends.Epoch}, {&all.SentEpoch, sends.Begin}, {&all.SentMeasure, sends.Measure}} {
+	}{{&all.SentOnce, sends.Once}, {&all.SentOnce, sends.OnceMeasured}, {&all.SentEpoch, sends.Epoch(0)}, {&all.SentEpoch, sends.Begin}, {&all.SentMeasure, sends.Measure}} {
 		for _, bytes := range b.sent {
 			*b.sum += bytes
 		}
 	}
+	return nil
 }
 
 // planPart runs an epoch of one worker on a device that only counts.

@@ -62,7 +62,6 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return nil, err
 	}
 	opt.Resume = from
-	plan := s.planHalo(part, end, opt)
 	dev := s.device()
 	defer dev.Close()
 	w := &waits{}
@@ -79,7 +78,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	}
 	return &share{History: historyOf(&r.History), Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
 		PeakBytes: r.PeakBytes, PeakRSS: PeakRSS(), Threads: threads, Waited: w.total().Seconds(),
-		Traffic: traffic(planned(plan, from, r), train.Counted(end.Ledger())), best: r.Best}, nil
+		Traffic: traffic(planned(from, r), train.Counted(end.Ledger())), best: r.Best}, nil
 }
 
 // heard is the listener of a rank: rank 0 speaks for all, the others tell only what

@@ -23,7 +23,15 @@ type Spec struct {
 
 	Model            string  `json:"model" yaml:"model" help:"gcn, sage, gat, gin, resgcn+, ressage+ or mlp"`
 	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph"`
-	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), auto: what fits --workers" resume:"free"`
+	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), or another of docs/strategies, with its setting as in bns:0.1; auto: what fits --workers" resume:"free"`
+	Staleness        string  `json:"staleness" yaml:"staleness" help:"how old rows may be (sancus): epoch:K, adaptive:K or variation:X"`
+	Clip             float64 `json:"clip" yaml:"clip" help:"norm that a worker's gradients are clipped to (sancus); 0: not"`
+	Smooth           float64 `json:"smooth" yaml:"smooth" help:"weight of the past in the moving average of late rows (pipegcn); 0: none"`
+	G3Pipeline       string  `json:"g3_pipeline" yaml:"g3_pipeline" help:"what overlaps (g3): none, inter (layers), intra (a layer), or both" resume:"free"`
+	Preload          string  `json:"preload" yaml:"preload" help:"layers whose remote vertices a server computes itself (granndis): a number, or auto: by cost, within --memory-budget" resume:"free"`
+	EAS              string  `json:"eas" yaml:"eas" help:"expansion-aware sampling beyond a server's border (granndis), as HOPS,FANOUT; none: all"`
+	MemoryBudget     string  `json:"memory_budget" yaml:"memory_budget" help:"memory of a worker that strategies may fill, as 4GiB; none: what is free" resume:"free"`
+	WireDType        string  `json:"wire_dtype" yaml:"wire_dtype" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
 	Workers          int     `json:"workers" yaml:"workers" help:"number of workers; 0: one a part of a partition, else one" resume:"free"`
 	Layers           int     `json:"layers" yaml:"layers" help:"number of layers"`
 	Hidden           int     `json:"hidden" yaml:"hidden" help:"width of hidden layers, all heads together"`
@@ -83,7 +91,7 @@ type Spec struct {
 // Default is what a run is when nothing is said.
 func Default() Spec {
 	return Spec{
-		Model: "gcn", Mode: "full", Strategy: "auto",
+		Model: "gcn", Mode: "full", Strategy: "auto", Staleness: "epoch:2", G3Pipeline: "both", Preload: "auto", WireDType: "none",
 		Layers: 3, Hidden: 256, Heads: 4, OutHeads: 1, Dropout: 0.5, Norm: "auto", Aggregator: "mean",
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,

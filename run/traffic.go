@@ -23,29 +23,26 @@ type Traffic struct {
 	Counted int64  `json:"counted"`
 }
 
-// counts is how many numbers the metric is made of, over the three splits.
-const counts = 6
-
-// planHalo is what the worker of part will send.
-func (s *Spec) planHalo(part *partition.Part, end wire.Endpoint, opt train.Options) *train.Plan {
+// planOnPaper is what the worker of part will send.
+func (s *Spec) planOnPaper(part *partition.Part, end wire.Endpoint, opt train.Options) (*train.Plan, error) {
 	one := *s
 	one.Threads = 1
 	dev := one.device()
 	defer dev.Close()
-	return train.PlanHalo(part, end, dev, nn.New(dev, opt.Model, opt.Seed), opt, counts)
+	return train.PlanOnPaper(part, end, dev, nn.New(dev, opt.Model, opt.Seed), nn.Classify{}, opt)
 }
 
 // planned is what a run that went as r did should have sent.
-func planned(p *train.Plan, from *train.State, r *train.Result) map[train.Sent]int64 {
-	epochs, measured := len(r.Loss), len(r.Measured)
+func planned(from *train.State, r *train.Result) map[train.Sent]int64 {
+	first, epochs, measured := 0, len(r.Loss), len(r.Measured)
 	if from != nil {
-		epochs, measured = epochs-from.Epoch, measured-len(from.History.Measured)
+		first, epochs, measured = from.Epoch, epochs-from.Epoch, measured-len(from.History.Measured)
 	}
 	begun := epochs
 	if r.Reason == "interrupted" {
 		begun++
 	}
-	return p.Total(epochs, measured, begun)
+	return r.Plan.Total(first, epochs, measured, begun)
 }
 
 // traffic sets planned and counted bytes beside each other.

@@ -235,6 +235,9 @@ func (s *Spec) options(data *graph.Meta) (train.Options, error) {
 	}
 	opt := train.Options{Model: s.modelConfig(data), Optim: s.optimConfig(), Schedule: schedule, Epochs: s.Epochs, EvalEvery: s.EvalEvery,
 		Patience: s.Patience, Seed: s.Seed, Inductive: s.Inductive, Rows: s.rows(), CacheFirst: s.CacheFirst == "on", RowNormalise: s.RowNormalize}
+	if opt.Strategy, err = s.choice(); err != nil {
+		return opt, err
+	}
 	for _, err := range []error{opt.Model.Validate(), opt.Optim.Validate()} {
 		if err != nil {
 			return opt, &graph.InputError{Found: err.Error()}

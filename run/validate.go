@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"starling/graph"
@@ -10,6 +11,7 @@ import (
 	"starling/partition"
 	"starling/tensor"
 	"starling/tensor/simd"
+	"starling/train"
 )
 
 // complete fills in what follows from other settings.
@@ -36,6 +38,12 @@ func (s *Spec) complete() {
 func (s *Spec) distributed() bool { return s.Strategy != "none" }
 func (s *Spec) inProcess() bool   { return s.InProcess || s.Transport == "inprocess" }
 func (s *Spec) processes() bool   { return s.distributed() && !s.inProcess() }
+
+// uses tells whether the run's strategy is one of those named.
+func (s *Spec) uses(names ...string) bool {
+	name, _, _ := strings.Cut(s.Strategy, ":")
+	return slices.Contains(names, name)
+}
 
 // mistake is a setting that cannot be.
 func mistake(flag, found, want, fix string) error {
@@ -64,7 +72,8 @@ func (s *Spec) checkNames() error {
 		{"--dtype", s.DType, []string{"f32", "bf16", "f64"}},
 		{"--cache-first", s.CacheFirst, []string{"auto", "on", "off"}},
 		{"--simd", s.SIMD, []string{"auto", "generic", "avx2", "avx512", "amx"}},
-		{"--strategy", s.Strategy, []string{"auto", "none", "halo"}},
+		{"--g3-pipeline", s.G3Pipeline, []string{"none", "inter", "intra", "both"}},
+		{"--wire-dtype", s.WireDType, []string{"none", "bf16", "int8"}},
 		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess"}},
 		{"--partitioner", s.Partitioner, partition.Names()},
 	} {
@@ -78,6 +87,9 @@ func (s *Spec) checkNames() error {
 	case s.Strategy == "none" && s.Workers > 1:
 		return mistake("--strategy", "none", "halo for several workers", "leave out --strategy, or use --workers 1")
 	}
+	if _, err := s.choice(); err != nil {
+		return err
+	}
 	if level, err := simd.ParseLevel(s.SIMD); err == nil && level > simd.Supported() {
 		return mistake("--simd", s.SIMD, "at most "+simd.Supported().String()+" on this processor", "use --simd auto")
 	}
@@ -86,6 +98,41 @@ func (s *Spec) checkNames() error {
 		return mistake("--schedule", fmt.Sprintf("%q", s.Schedule), "none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]", "for example step:100,0.5")
 	}
 	return nil
+}
+
+// choice is the strategy of several workers; the zero one for a single.
+func (s *Spec) choice() (train.Choice, error) {
+	if s.Strategy == "none" || s.Strategy == "auto" {
+		return train.Choice{}, nil
+	}
+	c := train.DefaultChoice("")
+	c.Staleness, c.Clip, c.Smooth, c.Pipeline, c.Preload, c.Sample = s.Staleness, s.Clip, s.Smooth, s.G3Pipeline, s.Preload, s.EAS
+	if s.WireDType != "none" {
+		c.WireRows = s.WireDType
+	}
+	var err error
+	if c.Budget, err = parseBytes("--memory-budget", s.MemoryBudget); err != nil {
+		return c, err
+	}
+	if c, err = c.Parse(s.Strategy); err != nil {
+		name, _, _ := strings.Cut(s.Strategy, ":")
+		return c, &graph.InputError{Field: "--strategy", Found: err.Error(), Fix: suggest(name, train.Strategies())}
+	}
+	return c, nil
+}
+
+// parseBytes reads an amount of memory; nothing is 0.
+func parseBytes(flag, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	number := strings.TrimRight(text, "KMGTiBkb ")
+	unit, ok := map[string]float64{"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}[strings.ToUpper(strings.TrimSpace(text[len(number):]))]
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !ok || !(v > 0 && v*unit < 1<<60) {
+		return 0, mistake(flag, fmt.Sprintf("%q", text), "an amount of memory", "for example 4GiB")
+	}
+	return int64(v * unit), nil
 }
 
 func (s *Spec) checkNumbers() error {
@@ -155,7 +202,15 @@ func (s *Spec) checkUnused() error {
 		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
 		{"--inductive", s.Inductive, s.Strategy == "none", "it is for one worker: leave out --workers and --strategy"},
 		{"--servers", s.Servers > 0, s.distributed(), "one worker has no others to be grouped with"},
-		{"--partition", s.Partition != "", s.distributed(), "it needs --strategy halo"},
+		{"--partition", s.Partition != "", s.distributed(), "it needs a --strategy of several workers, as halo"},
+		{"--staleness", s.Staleness != d.Staleness, s.uses("sancus"), "only --strategy sancus reuses old rows"},
+		{"--clip", s.Clip != 0, s.uses("sancus"), "only --strategy sancus clips gradients"},
+		{"--smooth", s.Smooth != 0, s.uses("pipegcn"), "only --strategy pipegcn smooths late rows"},
+		{"--g3-pipeline", s.G3Pipeline != d.G3Pipeline, s.uses("g3"), "only --strategy g3 has a pipeline"},
+		{"--preload", s.Preload != d.Preload, s.uses("granndis"), "only --strategy granndis preloads"},
+		{"--eas", s.EAS != "", s.uses("granndis"), "only --strategy granndis samples beyond a server's border"},
+		{"--memory-budget", s.MemoryBudget != "", s.uses("granndis", "g3", "neutronstar"), "only strategies granndis, g3 and neutronstar fill memory to a budget"},
+		{"--wire-dtype", s.WireDType != "none", s.distributed(), "one worker sends nothing"},
 		{"--partitioner", s.Partitioner != d.Partitioner, s.distributed() && s.Partition == "", "nothing is partitioned in this run"},
 		{"--in-process", s.InProcess, s.distributed(), "one worker always is"},
 		{"--transport", s.Transport != "auto", s.distributed(), "one worker sends nothing"},

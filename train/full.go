@@ -56,3 +56,4 @@ type local struct{ *nn.Local }
 
 func (local) Begin(int, bool) {}
 func (local) Err() error      { return nil }
+func (local) Finish() error   { return nil }

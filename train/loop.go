@@ -33,20 +33,11 @@ type share struct {
 	task   nn.Task
 	splits [3]tensor.Index // train, validation, test: rows of this worker
 	ids    tensor.Index    // vertex ids of the rows; none: row i is vertex i
+	own    int             // rows that are not copies of other workers'; 0: all
 	// trainOn and measureOn bring rows from neighbours; they differ for inductive training.
 	trainOn, measureOn Strategy
 	vertices           int64 // of all workers
 	training           int64 // training vertices of all workers
-}
-
-// Strategy is an aggregator with the life of a run: what a worker does to get
-// the rows, or the sums, of vertices that live elsewhere.
-type Strategy interface {
-	nn.Aggregator
-	// Begin opens a pass through the model.
-	Begin(epoch int, training bool)
-	// Err is the failure that has made rows since then meaningless.
-	Err() error
 }
 
 // Peers are the other workers, for what is not rows of vertices.
@@ -165,7 +156,7 @@ func (f *loop) pass(on Strategy, training bool, epoch int) *nn.Pass {
 	if training {
 		kind = "forward"
 	}
-	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Rows: f.opt.Rows, IDs: f.ids,
+	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Own: f.own, Rows: f.opt.Rows, IDs: f.ids,
 		Key: rng.New(f.opt.Seed).Fold(uint64(epoch)), Span: f.spans(kind)}
 }
 

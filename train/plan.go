@@ -1,7 +1,11 @@
 package train
 
 import (
+	"context"
+	"maps"
+
 	"starling/collective"
+	"starling/event"
 	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
@@ -15,63 +19,102 @@ type Sent struct {
 	Link  wire.Link
 }
 
-// Plan is what a worker will send, stated before it does. The ledger of an exact
-// strategy agrees with it to the byte.
+// Plan is what a worker will send, stated before it does. The ledger agrees with it
+// to the byte, unless the plan says AtMost.
 type Plan struct {
-	// Once is sent during the first training pass, OnceMeasured during the first
-	// measuring pass; Epoch in every training pass; Measure in every measuring pass;
+	// Prepare is sent before the first epoch; Once during the first training pass and
+	// OnceMeasured during the first measuring pass; Measure in every measuring pass;
 	// Begin at the top of every epoch and once more where a run ends early.
-	Once, OnceMeasured, Epoch, Measure, Begin map[Sent]int64
+	Prepare, Once, OnceMeasured, Measure, Begin map[Sent]int64
+	// Epoch is sent in the training pass of an epoch.
+	Epoch func(epoch int) map[Sent]int64
+	// AtMost: what is sent depends on the numbers that are computed, and may be less.
+	AtMost bool
 }
 
-// Total is the bytes of a run.
-func (p *Plan) Total(epochs, measured, begun int) map[Sent]int64 {
-	out := map[Sent]int64{}
+// Total is the bytes of a run from epoch first on.
+func (p *Plan) Total(first, epochs, measured, begun int) map[Sent]int64 {
+	out := maps.Clone(p.Prepare)
+	if out == nil {
+		out = map[Sent]int64{}
+	}
 	for _, part := range []struct {
 		bytes map[Sent]int64
 		times int
-	}{{p.Once, min(epochs, 1)}, {p.OnceMeasured, min(measured, 1)}, {p.Epoch, epochs}, {p.Measure, measured}, {p.Begin, begun}} {
+	}{{p.Once, min(epochs, 1)}, {p.OnceMeasured, min(measured, 1)}, {p.Measure, measured}, {p.Begin, begun}} {
 		for k, b := range part.bytes {
 			add(out, k, b*int64(part.times))
+		}
+	}
+	for e := range epochs {
+		for k, b := range p.Epoch(first + e) {
+			add(out, k, b)
 		}
 	}
 	return out
 }
 
-// PlanHalo is what the worker of part will send under Halo.
-func PlanHalo(part *partition.Part, end wire.Endpoint, dev tensor.Device, model *nn.Model, opt Options, splitCounts int) *Plan {
-	p := &Plan{Once: map[Sent]int64{}, OnceMeasured: map[Sent]int64{}, Epoch: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
-	sparse := part.Book.Features != nil && part.Features.Indptr != nil
-	row, number := dev.RowType(opt.Rows).Size(), dev.Type().Size()
-	bytes := func(w nn.Width) int64 { return int64(w.Rows*row + w.Scores*number) }
-	for q := range end.Size() {
-		link := end.Link(q)
-		out, back := part.SendPtr[q+1]-part.SendPtr[q], part.HaloPtr[q+1]-part.HaloPtr[q]
-		measuring := model.Traffic(sparse, opt.CacheFirst, false)
-		for i, t := range model.Traffic(sparse, opt.CacheFirst, true) {
-			layer, m := int16(t.Layer), measuring[i]
-			add(p.Once, Sent{wire.Feature, -1, link}, out*int64(t.Once*row))
-			add(p.OnceMeasured, Sent{wire.Feature, -1, link}, out*int64((m.Once-t.Once)*row))
-			add(p.Epoch, Sent{wire.Activation, layer, link}, out*bytes(t.Forward))
-			add(p.Epoch, Sent{wire.Gradient, layer, link}, back*bytes(t.Backward))
-			add(p.Measure, Sent{wire.Activation, layer, link}, out*bytes(m.Forward))
-		}
+// PlanOnPaper is the plan of the worker of part, made without the other workers.
+// end need only know who is where.
+func PlanOnPaper(part *partition.Part, end wire.Endpoint, dev tensor.Device, model *nn.Model, task nn.Task, opt Options) (*Plan, error) {
+	s, err := newStrategy(&site{ctx: context.Background(), dev: dev, part: part, end: end, opt: opt, events: event.All(), paper: true})
+	if err != nil {
+		return nil, err
 	}
-	p.sums(end, wire.Parameter, model.Size(), number, p.Epoch)
-	p.sums(end, wire.Control, 1, 8, p.Epoch) // the loss
-	p.sums(end, wire.Control, 1, 8, p.Begin) // whether to stop
-	p.sums(end, wire.Control, splitCounts, 8, p.Measure)
+	return s.Plan(model, task), nil
+}
+
+// Plan is what the worker will send.
+func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
+	p := &Plan{Once: map[Sent]int64{}, OnceMeasured: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
+	sparse := x.part.Book.Features != nil && x.part.Features.Indptr != nil
+	training, measuring := model.Traffic(sparse, x.opt.CacheFirst, true), model.Traffic(sparse, x.opt.CacheFirst, false)
+	for i, t := range training {
+		x.planRows(p.Once, transfer{layer: -1, kind: wire.Feature}, nn.Width{Rows: t.Once}, 0, true)
+		x.planRows(p.OnceMeasured, transfer{layer: -1, kind: wire.Feature}, nn.Width{Rows: measuring[i].Once - t.Once}, 0, false)
+		x.planRows(p.Measure, transfer{layer: t.Layer, kind: wire.Activation}, measuring[i].Forward, 0, false)
+	}
+	number := x.dev.Type().Size()
+	always := map[Sent]int64{}
+	x.planSums(always, wire.Parameter, model.Size(), number)
+	x.planSums(always, wire.Control, 1, 8)  // the loss
+	x.planSums(p.Begin, wire.Control, 1, 8) // whether to stop
+	x.planSums(p.Measure, wire.Control, 3*task.Width(), 8)
 	for _, width := range model.NormSums() {
-		p.sums(end, wire.Control, 2*width, 8, p.Epoch)
-		p.sums(end, wire.Control, 2*width, 8, p.Epoch)
+		x.planSums(always, wire.Control, 2*width, 8)
+		x.planSums(always, wire.Control, 2*width, 8)
+	}
+	p.Epoch = func(epoch int) map[Sent]int64 {
+		out := maps.Clone(always)
+		for _, t := range training {
+			x.planRows(out, transfer{layer: t.Layer, kind: wire.Activation}, t.Forward, epoch, true)
+			x.planRows(out, transfer{layer: t.Layer, backward: true, kind: wire.Gradient}, t.Backward, epoch, true)
+		}
+		return out
 	}
 	return p
 }
 
-// sums plans an all-reduce in rank order.
-func (p *Plan) sums(end wire.Endpoint, kind wire.Kind, count, width int, into map[Sent]int64) {
-	for q, t := range collective.AllReduceSent(collective.Ordered, end.Rank(), end.Size(), count, width) {
-		add(into, Sent{kind, -1, end.Link(q)}, t.Bytes)
+// planRows plans the rows and the scores of a transfer.
+func (x *exchanging) planRows(into map[Sent]int64, t transfer, w nn.Width, epoch int, training bool) {
+	b := x.border(max(t.layer, 0))
+	for q := range x.end.Size() {
+		link := Sent{t.kind, int16(t.layer), x.end.Link(q)}
+		if w.Rows > 0 {
+			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(x.dev.RowType(x.opt.Rows), w.Rows))
+		}
+		if w.Scores > 0 {
+			t := t
+			t.scores = true
+			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(x.dev.Type(), w.Scores))
+		}
+	}
+}
+
+// planSums plans an all-reduce in rank order.
+func (x *exchanging) planSums(into map[Sent]int64, kind wire.Kind, count, width int) {
+	for q, t := range collective.AllReduceSent(collective.Ordered, x.end.Rank(), x.end.Size(), count, width) {
+		add(into, Sent{kind, -1, x.end.Link(q)}, t.Bytes)
 	}
 }
 

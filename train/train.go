@@ -9,6 +9,7 @@ import (
 
 // Options are what the loop needs to know beyond the data and the device.
 type Options struct {
+	Strategy Choice    // of several workers
 	Model    nn.Config // In and Out filled in
 	Optim    nn.OptimConfig
 	Schedule nn.Schedule
@@ -69,4 +70,5 @@ type Result struct {
 	PeakBytes   int64 // of matrices on the device
 	Parameters  int
 	Best, Final []nn.Tensor
+	Plan        *Plan // what this worker meant to send
 }

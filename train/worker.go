@@ -18,7 +18,9 @@ func Worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	if events == nil {
 		events = event.All()
 	}
-	r, err := worker(ctx, dev, part, end, peers, opt, events)
+	// Whoever is asked to stop still finishes the epoch, so waits do not end with ctx.
+	s := &site{ctx: context.WithoutCancel(ctx), dev: dev, part: part, end: end, peers: peers, opt: opt, events: events}
+	r, err := s.train(ctx)
 	if err != nil {
 		end.Fail(err) // so that nobody waits for us
 		return nil, err
@@ -26,42 +28,55 @@ func Worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 	return r, nil
 }
 
-func worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wire.Endpoint, peers Peers, opt Options, events event.Listener) (*Result, error) {
-	if part.Book.Parts != end.Size() {
-		return nil, fmt.Errorf("the partition has %d parts and there are %d workers; start one worker a part", part.Book.Parts, end.Size())
+func (s *site) train(ctx context.Context) (*Result, error) {
+	if err := s.check(); err != nil {
+		return nil, err
 	}
-	// Whoever is asked to stop still finishes the epoch, so waits do not end with ctx.
-	s, err := onePart(context.WithoutCancel(ctx), dev, part, end, peers, opt)
+	on, err := newStrategy(s)
 	if err != nil {
 		return nil, err
 	}
-	f, err := newLoop(dev, s, peers, opt, events)
+	f, err := newLoop(s.dev, s.share(on), s.peers, s.opt, s.events)
 	if err != nil {
 		return nil, err
 	}
-	events.On(event.Started{Dataset: part.Book.Dataset, Model: opt.Model.Model, Strategy: "halo", Workers: end.Size(),
-		Vertices: s.vertices, Edges: part.Book.Edges, Parameters: f.model.Size(),
-		FirstEpoch: f.state.Epoch, Epochs: opt.Epochs, Metric: f.task.Name()})
-	return f.run(ctx)
+	plan := on.Plan(f.model, f.task)
+	book := s.part.Book
+	s.events.On(event.Started{Dataset: book.Dataset, Model: s.opt.Model.Model, Strategy: s.opt.Strategy.Name, Workers: s.end.Size(),
+		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.model.Size(),
+		FirstEpoch: f.state.Epoch, Epochs: s.opt.Epochs, Metric: f.task.Name()})
+	r, err := f.run(ctx)
+	if err == nil {
+		err = on.Finish()
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Plan = plan
+	return r, nil
 }
 
-// onePart puts a part on the device.
-func onePart(ctx context.Context, dev tensor.Device, part *partition.Part, end wire.Endpoint, peers Peers, opt Options) (s share, err error) {
-	switch {
+// check refuses what cannot be trained.
+func (s *site) check() error {
+	switch part := s.part; {
+	case part.Book.Parts != s.end.Size():
+		return fmt.Errorf("the partition has %d parts and there are %d workers; start one worker a part", part.Book.Parts, s.end.Size())
 	case part.Features == nil || part.Labels == nil:
-		return s, fmt.Errorf("part %s: training needs features and labels", part.Dir)
-	case opt.Inductive:
-		return s, fmt.Errorf("inductive training on several workers is not available; leave out --inductive, or use one worker")
+		return fmt.Errorf("part %s: training needs features and labels", part.Dir)
+	case part.Book.Train == 0:
+		return fmt.Errorf("partition of %s: no part has a training vertex", part.Book.Dataset)
+	case s.opt.Inductive:
+		return fmt.Errorf("inductive training on several workers is not available; leave out --inductive, or use one worker")
 	}
-	s.x = input(dev, part.Features, opt)
-	s.task = nn.Classify{Labels: dev.Indices(labels(part.Labels))}
-	s.splits = splits(dev, &part.Splits)
-	s.ids = dev.Indices(part.IDs[:part.Meta.Core])
-	s.vertices, s.training = part.Book.Nodes, part.Book.Train
-	if s.training == 0 {
-		return s, fmt.Errorf("partition of %s: no part has a training vertex", part.Book.Dataset)
+	return nil
+}
+
+// share puts a part on the device.
+func (s *site) share(on Strategy) share {
+	ids, features := s.part.IDs[:s.part.Core()], s.part.Features
+	if c, ok := on.(copying); ok {
+		ids, features = c.Copies()
 	}
-	s.trainOn = NewHalo(ctx, dev, part, end, peers, opt.CacheFirst)
-	s.measureOn = s.trainOn
-	return s, nil
+	return share{x: input(s.dev, features, s.opt), task: nn.Classify{Labels: s.dev.Indices(labels(s.part.Labels))}, splits: splits(s.dev, &s.part.Splits),
+		ids: s.dev.Indices(ids), own: s.part.Core(), vertices: s.part.Book.Nodes, training: s.part.Book.Train, trainOn: on, measureOn: on}
 }

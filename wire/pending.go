@@ -11,6 +11,7 @@ type Pending struct {
 	done  chan struct{}
 	ended atomic.Bool
 	err   error
+	at    time.Time
 
 	// For the error of who waits for what.
 	node *node
@@ -25,6 +26,9 @@ func (p *Pending) Done() <-chan struct{} { return p.done }
 
 // Err is the failure of a Pending that is done.
 func (p *Pending) Err() error { return p.err }
+
+// At is when a Pending that is done ended.
+func (p *Pending) At() time.Time { return p.at }
 
 // isDone is Done without waiting.
 func (p *Pending) isDone() bool {
@@ -65,7 +69,7 @@ func (p *Pending) Wait(ctx context.Context) error {
 // finish ends the wait. Only the first call counts.
 func (p *Pending) finish(err error) {
 	if p.ended.CompareAndSwap(false, true) {
-		p.err = err
+		p.err, p.at = err, time.Now()
 		close(p.done)
 	}
 }

@@ -1,0 +1,97 @@
+package train
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Choice is a strategy and its settings; those of other strategies are ignored.
+type Choice struct {
+	Name string
+
+	Keep      float64 // bns: the share of border vertices kept
+	Staleness string  // sancus: epoch:K, adaptive:K or variation:X
+	Clip      float64 // sancus: the norm gradients are clipped to; 0: not
+	Late      int     // pipegcn: epochs that rows are late, 0 or 1
+	Smooth    float64 // pipegcn: weight of the past in its moving average; 0: none
+	Pipeline  string  // g3: none, inter, intra or both
+	Preload   string  // granndis: auto, or how many layers
+	Sample    string  // granndis: HOPS,FANOUT of expansion-aware sampling; empty: none
+	Budget    int64   // bytes of memory a worker may use; 0: what is free
+
+	// WireRows is the type rows travel in: empty as they are, bf16 or int8.
+	WireRows string
+}
+
+// DefaultChoice is a strategy as its paper has it.
+func DefaultChoice(name string) Choice {
+	return Choice{Name: name, Keep: 0.1, Staleness: "epoch:2", Late: 1, Pipeline: "both", Preload: "auto"}
+}
+
+// settings read what follows a strategy's name and a colon.
+var settings = map[string]func(c *Choice, text string) error{
+	"bns": func(c *Choice, text string) (err error) {
+		c.Keep, err = strconv.ParseFloat(text, 64)
+		return err
+	},
+	"sancus": func(c *Choice, text string) error {
+		c.Staleness = text
+		return nil
+	},
+	"pipegcn": func(c *Choice, text string) (err error) {
+		c.Late, err = strconv.Atoi(text)
+		return err
+	},
+	"g3": func(c *Choice, text string) error {
+		c.Pipeline = text
+		return nil
+	},
+	"granndis": func(c *Choice, text string) error {
+		if preload, sample, ok := strings.Cut(text, "eas"); ok { // granndis:eas, granndis:2eas1,15
+			c.Preload, c.Sample = preload, sample
+			if c.Preload == "" {
+				c.Preload = "auto"
+			}
+			if c.Sample == "" {
+				c.Sample = "1,15"
+			}
+			return nil
+		}
+		c.Preload = text
+		return nil
+	},
+}
+
+// Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1,
+// sancus:epoch:2, pipegcn:0, g3:inter, granndis:2 or granndis:eas.
+func (c Choice) Parse(text string) (Choice, error) {
+	name, setting, given := strings.Cut(text, ":")
+	c.Name = name
+	if _, ok := strategies[name]; !ok {
+		return c, fmt.Errorf("strategy %q is not one of %s", name, strings.Join(Strategies(), ", "))
+	}
+	if given {
+		set, ok := settings[name]
+		if !ok {
+			return c, fmt.Errorf("strategy %q: %s has no setting", text, name)
+		}
+		if err := set(&c, setting); err != nil {
+			return c, fmt.Errorf("strategy %q: setting %q makes no sense", text, setting)
+		}
+	}
+	return c, c.check()
+}
+
+// check names the first setting that cannot be.
+func (c *Choice) check() error {
+	switch {
+	case c.Name == "bns" && !(c.Keep > 0 && c.Keep <= 1):
+		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
+	case c.Name == "pipegcn" && c.Late != 0 && c.Late != 1:
+		return fmt.Errorf("pipegcn's rows are 0 or 1 epochs late, not %d", c.Late)
+	case c.Name == "pipegcn" && !(c.Smooth >= 0 && c.Smooth < 1):
+		return fmt.Errorf("pipegcn's smoothing is at least 0 and below 1, not %g", c.Smooth)
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package train
+
+import (
+	"fmt"
+	"time"
+
+	"starling/coflow"
+	"starling/event"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// exact moves every row of a border in every pass: one message a peer, layer and
+// direction.
+type exact struct {
+	*site
+	epoch    int
+	training bool
+	first    error
+}
+
+func (m *exact) begin(epoch int, training bool) { m.epoch, m.training = epoch, training }
+
+func (m *exact) err() error    { return m.first }
+func (m *exact) finish() error { return m.first }
+
+// fail keeps the first failure; the rows computed after it mean nothing.
+func (m *exact) fail(err error) {
+	if m.first == nil {
+		m.first = err
+	}
+}
+
+func (m *exact) rows(t transfer, b *border, peer, _ int, _ bool) int64 {
+	if t.backward {
+		return b.farPtr[peer+1] - b.farPtr[peer]
+	}
+	return b.sendPtr[peer+1] - b.sendPtr[peer]
+}
+
+func (m *exact) rowBytes(t tensor.DType, cols int) int64 { return int64(t.Size() * cols) }
+
+// The steps of a layer's coflow. Measuring passes are told apart from training ones.
+const (
+	stepRows uint32 = iota
+	stepScores
+	stepMeasure // added to the above
+)
+
+// key is that of a transfer in this pass.
+func (m *exact) key(t transfer) wire.Key {
+	if t.layer < 0 { // once in a run, for training or for measuring
+		return wire.Key{Step: m.step(0), Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}}
+	}
+	step := stepRows
+	if t.scores {
+		step = stepScores
+	}
+	return wire.Key{Step: m.step(step), Coflow: coflow.ID{Epoch: uint32(m.epoch), Type: coflow.Rows, Layer: int16(t.layer), Backward: t.backward}}
+}
+
+func (m *exact) step(s uint32) uint32 {
+	if !m.training {
+		s += stepMeasure
+	}
+	return s
+}
+
+func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+	x := &exchange{m: m, t: t, in: into, out: m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols), start: time.Now()}
+	x.owned = []tensor.Matrix{x.out}
+	x.receive(b.farPtr)
+	m.dev.GatherRows(x.out, src, b.send)
+	x.send(b.sendPtr)
+	return x
+}
+
+func (m *exact) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	x := &exchange{m: m, t: t, in: m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), out: rows, start: time.Now()}
+	x.owned = []tensor.Matrix{x.in}
+	x.receive(b.sendPtr)
+	x.send(b.farPtr)
+	x.arrived = func() { m.addTheirs(b, dst, x.in) }
+	return x
+}
+
+// addTheirs adds the gradients that peers computed for our rows, in rank order.
+func (m *exact) addTheirs(b *border, dst, in tensor.Matrix) {
+	for q := range m.end.Size() {
+		if lo, hi := int(b.sendPtr[q]), int(b.sendPtr[q+1]); lo < hi {
+			m.dev.ScatterAdd(dst, in.Slice(lo, hi), b.send.Slice(lo, hi))
+		}
+	}
+}
+
+// exchange is one all-to-all of rows under way.
+type exchange struct {
+	m        *exact
+	t        transfer
+	in, out  tensor.Matrix // what is received, what is sent, by peer
+	owned    []tensor.Matrix
+	arriving []*wire.Pending
+	leaving  []*wire.Pending
+	arrived  func()
+	start    time.Time
+}
+
+// receive asks each peer for its rows, at ptr[peer] to ptr[peer+1] of in.
+func (x *exchange) receive(ptr []int64) {
+	for q := range x.m.end.Size() {
+		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
+			x.arriving = append(x.arriving, x.m.end.Recv(q, x.m.key(x.t), x.t.kind, x.m.dev.Bytes(x.in.Slice(lo, hi))))
+		}
+	}
+}
+
+// send starts with the next rank and goes round, so that not all send to rank 0 first.
+func (x *exchange) send(ptr []int64) {
+	n := x.m.end.Size()
+	for i := range n {
+		q := (x.m.end.Rank() + 1 + i) % n
+		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
+			x.leaving = append(x.leaving, x.m.end.Send(q, x.m.key(x.t), x.t.kind, x.m.dev.Bytes(x.out.Slice(lo, hi))))
+		}
+	}
+}
+
+func (x *exchange) wait() {
+	x.m.await(x.t, x.start, x.arriving)
+	if x.arrived != nil {
+		x.arrived()
+	}
+}
+
+// awaitAll returns when all have arrived, and reports how long they travelled and how
+// much of that was waited for.
+func (s *site) awaitAll(name string, start time.Time, arriving []*wire.Pending) error {
+	if len(arriving) == 0 {
+		return nil
+	}
+	waiting := time.Now()
+	last := start
+	for _, p := range arriving {
+		if err := p.Wait(s.ctx); err != nil {
+			return err
+		}
+		if at := p.At(); at.After(last) {
+			last = at
+		}
+	}
+	s.events.On(event.Span{Name: name, Kind: "transfer", Lane: 1, Start: start, Dur: last.Sub(start)})
+	s.events.On(event.Span{Name: name, Kind: "wait", Start: waiting, Dur: time.Since(waiting)})
+	return nil
+}
+
+func (m *exact) await(t transfer, start time.Time, arriving []*wire.Pending) {
+	if err := m.awaitAll(t.String(), start, arriving); err != nil {
+		m.fail(err)
+	}
+}
+
+// String is what timelines call a transfer.
+func (t transfer) String() string {
+	what := "rows"
+	if t.scores {
+		what = "scores"
+	}
+	if t.backward {
+		what = "gradients of " + what
+	}
+	if t.layer < 0 {
+		return "features"
+	}
+	return fmt.Sprintf("%s, layer %d", what, t.layer)
+}
+
+// done waits until the rows sent have left and gives buffers back.
+func (x *exchange) done() {
+	for _, p := range x.leaving {
+		if err := p.Wait(x.m.ctx); err != nil {
+			x.m.fail(err)
+		}
+	}
+	for _, m := range x.owned {
+		x.m.dev.Free(m)
+	}
+}

@@ -1,0 +1,160 @@
+package train
+
+import (
+	"errors"
+
+	"starling/nn"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// exchanging is the aggregator under all full-graph strategies of many workers:
+// while far rows are on their way, the near ones are added up. Which rows a layer
+// has where is said by its border; what far rows are, and when they travel, by the
+// mover. A strategy is a choice of the two.
+type exchanging struct {
+	*site
+	borders []*border // of each layer; a single one serves all
+	move    mover
+	cache   map[nn.Reduction]tensor.Matrix
+
+	epoch  int
+	failed error
+}
+
+// mover brings far rows, and takes their gradients back.
+type mover interface {
+	// begin opens a pass.
+	begin(epoch int, training bool)
+	// fetch starts to bring far rows: into holds them after wait.
+	fetch(t transfer, b *border, into, src tensor.Matrix) arrival
+	// giveBack starts to send the gradients of far rows to their owners. After wait
+	// those that peers sent have been added to dst, the gradients of own rows.
+	giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival
+	// rows is how many rows of a transfer leave for a peer, in some pass.
+	rows(t transfer, b *border, peer, epoch int, training bool) int64
+	// rowBytes is what a row takes on the wire.
+	rowBytes(t tensor.DType, cols int) int64
+	err() error
+	finish() error
+}
+
+// transfer names an exchange of rows in a pass.
+type transfer struct {
+	layer    int // -1: the constant features
+	backward bool
+	scores   bool // attention's, not the rows themselves
+	kind     wire.Kind
+}
+
+// arrival is an exchange under way. wait returns when its rows are there, done when
+// its buffers are free.
+type arrival interface {
+	wait()
+	done()
+}
+
+func newExchanging(s *site, move mover, borders ...*border) *exchanging {
+	return &exchanging{site: s, borders: borders, move: move, cache: map[nn.Reduction]tensor.Matrix{}}
+}
+
+func (x *exchanging) border(layer int) *border {
+	if len(x.borders) == 1 {
+		return x.borders[0]
+	}
+	return x.borders[layer]
+}
+
+func (x *exchanging) Begin(epoch int, training bool) {
+	x.epoch = epoch
+	x.move.begin(epoch, training)
+}
+
+func (x *exchanging) Err() error    { return errors.Join(x.failed, x.move.err()) }
+func (x *exchanging) Finish() error { return x.move.finish() }
+
+func (x *exchanging) Rows(layer int) (dst, src int) {
+	b := x.border(layer)
+	return b.dst, b.src
+}
+
+func (x *exchanging) Room(layer int) int {
+	b := x.border(layer)
+	return b.src + b.farRows()
+}
+
+func (x *exchanging) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
+	x.sum(transfer{layer: layer, kind: wire.Activation}, x.border(layer), r, dst, src)
+}
+
+func (x *exchanging) sum(t transfer, b *border, r nn.Reduction, dst, src tensor.Matrix) {
+	rows := x.dev.Scratch(src.Type(), b.farRows(), src.Cols)
+	coming := x.move.fetch(t, b, rows, src)
+	b.near.Sum(r, dst, src, false)
+	coming.wait()
+	b.far.Sum(r, dst, rows, true)
+	coming.done()
+	x.dev.Free(rows)
+}
+
+func (x *exchanging) SumGrad(layer int, r nn.Reduction, dsrc, ddst tensor.Matrix) {
+	b := x.border(layer)
+	rows := x.dev.Scratch(ddst.Type(), b.farRows(), ddst.Cols)
+	b.far.SumGrad(r, rows, ddst)
+	coming := x.move.giveBack(transfer{layer: layer, backward: true, kind: wire.Gradient}, b, rows, dsrc)
+	b.near.SumGrad(r, dsrc, ddst)
+	coming.wait()
+	coming.done()
+	x.dev.Free(rows)
+}
+
+// Constant is always exact: its rows travel once.
+func (x *exchanging) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
+	if !x.opt.CacheFirst {
+		return tensor.Matrix{}, false
+	}
+	sum, ok := x.cache[r]
+	if !ok {
+		b := x.border(0)
+		sum = x.dev.Scratch(src.Type(), b.dst, src.Cols)
+		x.sum(transfer{layer: -1, kind: wire.Feature}, b, r, sum, src)
+		x.cache[r] = sum
+	}
+	return sum, true
+}
+
+func (x *exchanging) Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
+	b := x.border(layer)
+	own, all := b.src, b.src+b.farRows()
+	rows := x.move.fetch(transfer{layer: layer, kind: wire.Activation}, b, z.Slice(own, all), z.Slice(0, own))
+	scores := x.move.fetch(transfer{layer: layer, scores: true, kind: wire.Activation}, b, left.Slice(own, all), left.Slice(0, own))
+	rows.wait()
+	scores.wait()
+	op.SrcIDs = b.ids
+	b.both.Attend(dst, stat, z, left, right, op)
+	rows.done()
+	scores.done()
+}
+
+func (x *exchanging) AttendGrad(layer int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {
+	b := x.border(layer)
+	own, all := b.src, b.src+b.farRows()
+	op.SrcIDs = b.ids
+	b.both.AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst, op)
+	rows := x.move.giveBack(transfer{layer: layer, backward: true, kind: wire.Gradient}, b, dz.Slice(own, all), dz.Slice(0, own))
+	scores := x.move.giveBack(transfer{layer: layer, backward: true, scores: true, kind: wire.Gradient}, b, dleft.Slice(own, all), dleft.Slice(0, own))
+	rows.wait()
+	scores.wait()
+	rows.done()
+	scores.done()
+}
+
+// AddUp adds sums over all workers.
+func (x *exchanging) AddUp(sums tensor.Matrix) {
+	v := make([]float64, sums.Rows*sums.Cols)
+	x.dev.Download(v, sums)
+	if err := x.peers.AddUp(x.epoch, v); err != nil && x.failed == nil {
+		x.failed = err
+	}
+	x.dev.Upload(sums, v)
+}
