@@ -74,6 +74,7 @@ type Model struct {
 
 	modules []Module
 	names   []string // of modules, for timelines
+	params  []int    // parameters of modules 0 to i-1 together
 	convs   int
 
 	dropped Input           // the features after dropout
@@ -82,7 +83,7 @@ type Model struct {
 
 // New builds a model with the weights its seed gives. The Config must be valid.
 func New(dev tensor.Device, c Config, seed uint64) *Model {
-	m := &Model{Config: c}
+	m := &Model{Config: c, params: []int{0}}
 	b := &builder{dev: dev, key: rng.New(seed).Fold(hash("weights"))}
 	switch c.Model {
 	case "mlp":
@@ -190,6 +191,7 @@ func (m *Model) append(b *builder, mod Module) {
 		return
 	}
 	m.modules = append(m.modules, mod)
+	m.params = append(m.params, len(b.params))
 	m.names = append(m.names, strings.TrimSuffix(b.prefix, "."))
 }
 
@@ -219,6 +221,9 @@ func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
 		end := p.span(m.names[i])
 		dx := m.modules[i].Backward(p, dy, i > 0)
 		end()
+		if p.Ready != nil {
+			p.Ready(m.Params[m.params[i]:m.params[i+1]])
+		}
 		if i < len(m.modules)-1 {
 			if !tensor.Same(dx, dy) {
 				p.Dev.Free(dy)

@@ -24,6 +24,9 @@ type Pass struct {
 	Vertices int64
 	// Rows is the storage type of activations.
 	Rows tensor.DType
+	// Ready, if set, is told of parameters whose gradients are final, while the
+	// backward pass goes on.
+	Ready func(params []*Param)
 	// Span, if set, is told when a part of the pass begins; what it returns is
 	// called when that part ends.
 	Span func(name string) (end func())

@@ -2,7 +2,9 @@ package train
 
 import (
 	"errors"
+	"time"
 
+	"starling/event"
 	"starling/nn"
 	"starling/tensor"
 	"starling/wire"
@@ -153,8 +155,10 @@ func (x *exchanging) AttendGrad(layer int, dz, dleft, dright, z, left, right, st
 func (x *exchanging) AddUp(sums tensor.Matrix) {
 	v := make([]float64, sums.Rows*sums.Cols)
 	x.dev.Download(v, sums)
+	start := time.Now()
 	if err := x.peers.AddUp(x.epoch, v); err != nil && x.failed == nil {
 		x.failed = err
 	}
+	x.events.On(event.Span{Name: "sums over all workers", Kind: "wait", Start: start, Dur: time.Since(start)})
 	x.dev.Upload(sums, v)
 }

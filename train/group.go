@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"slices"
 
 	"starling/coflow"
 	"starling/collective"
@@ -17,8 +18,8 @@ type Group struct {
 	comm *collective.Comm
 	dev  tensor.Device
 
-	single []float32
-	double []float64
+	buckets *collective.Buckets
+	place   map[*nn.Param]int // in the buckets
 }
 
 // NewGroup is the group of an endpoint's workers, for gradients on dev.
@@ -31,45 +32,33 @@ func (g *Group) AddUp(epoch int, v []float64) error {
 	return g.comm.AllReduce64(g.ctx, id, wire.Control, v, collective.Ordered)
 }
 
-// Gradients are added up as one vector: a message a peer instead of one a parameter.
-func (g *Group) Gradients(epoch int, params []*nn.Param) error {
+// Gradients travel in buckets, each as soon as the backward pass has filled it.
+func (g *Group) Gradients(epoch int, params []*nn.Param) (Gradients, error) {
+	if g.buckets == nil {
+		g.buckets, g.place = gradientBuckets(g.comm, g.dev, params)
+	}
 	id := coflow.ID{Epoch: uint32(epoch), Type: coflow.Params, Layer: -1, Backward: true}
-	n := count(params)
-	if g.dev.Type() == tensor.F64 {
-		if g.double == nil {
-			g.double = make([]float64, n)
-		}
-		each(params, g.double, g.dev.Download)
-		if err := g.comm.AllReduce64(g.ctx, id, wire.Parameter, g.double, collective.Ordered); err != nil {
-			return err
-		}
-		each(params, g.double, func(v []float64, m tensor.Matrix) { g.dev.Upload(m, v) })
-		return nil
-	}
-	if g.single == nil {
-		g.single = make([]float32, n)
-	}
-	each(params, g.single, g.dev.Download32)
-	if err := g.comm.AllReduce(g.ctx, id, wire.Parameter, g.single, collective.Ordered); err != nil {
-		return err
-	}
-	each(params, g.single, func(v []float32, m tensor.Matrix) { g.dev.Upload32(m, v) })
-	return nil
+	return underWay{g}, g.buckets.Begin(g.ctx, id)
 }
 
-// count is the numbers of all parameters.
-func count(params []*nn.Param) (n int) {
-	for _, p := range params {
-		n += p.Grad.Rows * p.Grad.Cols
+// gradientBuckets packs the gradients in the order of the backward pass.
+func gradientBuckets(comm *collective.Comm, dev tensor.Device, params []*nn.Param) (*collective.Buckets, map[*nn.Param]int) {
+	var grads []tensor.Matrix
+	place := map[*nn.Param]int{}
+	for _, p := range slices.Backward(params) {
+		place[p] = len(grads)
+		grads = append(grads, p.Grad)
 	}
-	return n
+	return collective.NewBuckets(comm, dev, wire.Parameter, collective.Ordered, collective.BucketBytes, grads), place
 }
 
-// each calls f with every gradient and its place in v.
-func each[T any](params []*nn.Param, v []T, f func([]T, tensor.Matrix)) {
-	for _, p := range params {
-		n := p.Grad.Rows * p.Grad.Cols
-		f(v[:n], p.Grad)
-		v = v[n:]
+// underWay is the sum of an epoch's gradients.
+type underWay struct{ *Group }
+
+func (g underWay) Ready(params []*nn.Param) {
+	for _, p := range slices.Backward(params) {
+		g.buckets.Ready(g.place[p])
 	}
 }
+
+func (g underWay) Wait() error { return g.buckets.Wait(g.ctx) }

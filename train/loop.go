@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -44,15 +45,25 @@ type share struct {
 type Peers interface {
 	// AddUp adds numbers over all workers, in place, to the same bits on each.
 	AddUp(epoch int, v []float64) error
-	// Gradients adds up the gradients of all parameters.
-	Gradients(epoch int, params []*nn.Param) error
+	// Gradients begins to add up the gradients of all parameters.
+	Gradients(epoch int, params []*nn.Param) (Gradients, error)
+}
+
+// Gradients are being added up over all workers, in place.
+type Gradients interface {
+	// Ready says that those of some parameters are final here.
+	Ready(params []*nn.Param)
+	// Wait returns when all are added up. All must be Ready before.
+	Wait() error
 }
 
 // alone is a worker without others.
 type alone struct{}
 
-func (alone) AddUp(int, []float64) error       { return nil }
-func (alone) Gradients(int, []*nn.Param) error { return nil }
+func (alone) AddUp(int, []float64) error                    { return nil }
+func (alone) Gradients(int, []*nn.Param) (Gradients, error) { return alone{}, nil }
+func (alone) Ready([]*nn.Param)                             {}
+func (alone) Wait() error                                   { return nil }
 
 func newLoop(dev tensor.Device, s share, peers Peers, opt Options, events event.Listener) (*loop, error) {
 	f := &loop{opt: opt, dev: dev, events: events, peers: peers, share: s}
@@ -178,7 +189,11 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 	end()
 	// The loss's gradient takes the place of the logits, which nobody needs after.
 	loss := []float64{f.task.Loss(f.dev, logits, logits, f.splits[0], 1/float64(f.training))}
-	p.Span = f.spans("backward")
+	grads, err := f.peers.Gradients(epoch, f.model.Params)
+	if err != nil {
+		return 0, err
+	}
+	p.Span, p.Ready = f.spans("backward"), grads.Ready
 	end = f.spans("step")("backward")
 	f.model.Backward(p, logits)
 	end()
@@ -188,10 +203,10 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 	}
 	end = f.spans("step")("update")
 	defer end()
-	if err := f.peers.Gradients(epoch, f.model.Params); err != nil {
-		return 0, err
-	}
-	if err := f.peers.AddUp(epoch, loss); err != nil {
+	wait := f.spans("wait")("gradients")
+	err = errors.Join(grads.Wait(), f.peers.AddUp(epoch, loss))
+	wait()
+	if err != nil {
 		return 0, err
 	}
 	f.optim.Step(lr)

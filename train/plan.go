@@ -74,15 +74,17 @@ func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
 		x.planRows(p.OnceMeasured, transfer{layer: -1, kind: wire.Feature}, nn.Width{Rows: measuring[i].Once - t.Once}, 0, false)
 		x.planRows(p.Measure, transfer{layer: t.Layer, kind: wire.Activation}, measuring[i].Forward, 0, false)
 	}
-	number := x.dev.Type().Size()
 	always := map[Sent]int64{}
-	x.planSums(always, wire.Parameter, model.Size(), number)
-	x.planSums(always, wire.Control, 1, 8)  // the loss
-	x.planSums(p.Begin, wire.Control, 1, 8) // whether to stop
-	x.planSums(p.Measure, wire.Control, 3*task.Width(), 8)
+	buckets, _ := gradientBuckets(collective.New(x.end), x.dev, model.Params)
+	for q, t := range buckets.Plan() {
+		add(always, Sent{wire.Parameter, -1, x.end.Link(q)}, t.Bytes)
+	}
+	x.planSums(always, 1)  // the loss
+	x.planSums(p.Begin, 1) // whether to stop
+	x.planSums(p.Measure, 3*task.Width())
 	for _, width := range model.NormSums() {
-		x.planSums(always, wire.Control, 2*width, 8)
-		x.planSums(always, wire.Control, 2*width, 8)
+		x.planSums(always, 2*width)
+		x.planSums(always, 2*width)
 	}
 	p.Epoch = func(epoch int) map[Sent]int64 {
 		out := maps.Clone(always)
@@ -111,10 +113,10 @@ func (x *exchanging) planRows(into map[Sent]int64, t transfer, w nn.Width, epoch
 	}
 }
 
-// planSums plans an all-reduce in rank order.
-func (x *exchanging) planSums(into map[Sent]int64, kind wire.Kind, count, width int) {
-	for q, t := range collective.AllReduceSent(collective.Ordered, x.end.Rank(), x.end.Size(), count, width) {
-		add(into, Sent{kind, -1, x.end.Link(q)}, t.Bytes)
+// planSums plans Peers.AddUp of so many numbers.
+func (x *exchanging) planSums(into map[Sent]int64, count int) {
+	for q, t := range collective.AllReduceSent(collective.Ordered, x.end.Rank(), x.end.Size(), count, 8) {
+		add(into, Sent{wire.Control, -1, x.end.Link(q)}, t.Bytes)
 	}
 }
 
