@@ -19,6 +19,12 @@ import (
 // cut writes a partition of d by the named method and opens its parts.
 func cut(t *testing.T, d *graph.Dataset, method string, parts int) []*partition.Part {
 	t.Helper()
+	return cutForServers(t, d, method, parts, 1)
+}
+
+// cutForServers is cut, with the parts spread over servers.
+func cutForServers(t *testing.T, d *graph.Dataset, method string, parts, servers int) []*partition.Part {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "parts")
 	p := &partition.Problem{Graph: d.Graph, Parts: parts, Seed: 1, Splits: d.Splits}
 	of, err := partition.By(context.Background(), method, p)
@@ -26,7 +32,7 @@ func cut(t *testing.T, d *graph.Dataset, method string, parts int) []*partition.
 		t.Fatalf("%s into %d: %v", method, parts, err)
 	}
 	q := partition.Measure(d.Graph, of, parts, nil, d.Graph.Symmetric(), 0)
-	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Method: method}); err != nil {
+	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Method: method, Servers: servers}); err != nil {
 		t.Fatal(err)
 	}
 	var out []*partition.Part
@@ -44,7 +50,12 @@ func cut(t *testing.T, d *graph.Dataset, method string, parts int) []*partition.
 // trainParts trains on several workers in this process.
 func trainParts(t *testing.T, parts []*partition.Part, device func() tensor.Device, o Options) []*Result {
 	t.Helper()
-	ends := wire.NewGroup(len(parts), wire.DefaultOptions())
+	return trainOver(t, wire.NewGroup(len(parts), wire.DefaultOptions()), parts, device, o)
+}
+
+// trainOver is trainParts over given endpoints, which it closes.
+func trainOver(t *testing.T, ends []wire.Endpoint, parts []*partition.Part, device func() tensor.Device, o Options) []*Result {
+	t.Helper()
 	results, errs := make([]*Result, len(parts)), make([]error, len(parts))
 	counted := make([]map[Sent]int64, len(parts))
 	var wg sync.WaitGroup
