@@ -26,21 +26,8 @@ type WorkerSpec struct {
 // Worker joins a run and trains as one of its workers. What it shows goes to the
 // run's coordinator.
 func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
-	if w.Join == "" {
-		return mistake("--join", "nothing", "the address that starling train shows", "")
-	}
-	if len(w.Token) == 0 && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
-		return mistake("--join", w.Join+", beyond 127.0.0.1", "a --token-file", "or trust whoever answers with --insecure")
-	}
-	m, err := cluster.Join(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
-		Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second})
-	var refused *cluster.Refused
-	switch {
-	case errors.As(err, &refused):
-		return mistake("--join", refused.Error(), "", "")
-	case ctx.Err() != nil:
-		return ErrInterrupted
-	case err != nil:
+	m, err := w.join(ctx)
+	if err != nil {
 		return err
 	}
 	events.On(event.Note{Text: fmt.Sprintf("rank %d of %d, in job %s", m.Rank, len(m.Peers), m.Job)})
@@ -50,6 +37,26 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 		return err
 	}
 	return m.Done(body, blob)
+}
+
+// join meets the other workers.
+func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
+	if w.Join == "" {
+		return nil, mistake("--join", "nothing", "the address that starling train shows", "")
+	}
+	if len(w.Token) == 0 && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
+		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "a --token-file", "or trust whoever answers with --insecure")
+	}
+	m, err := cluster.Join(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
+		Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second})
+	var refused *cluster.Refused
+	switch {
+	case errors.As(err, &refused):
+		return nil, mistake("--join", refused.Error(), "", "")
+	case err != nil && ctx.Err() != nil:
+		return nil, ErrInterrupted
+	}
+	return m, err
 }
 
 // serve trains and packs what came of it.
