@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -113,8 +114,15 @@ func followsOneWorker(t *testing.T, c drawn) {
 		sameCurve(t, "float64", r.Loss, want.Loss, 1e-9)
 		sameCurve(t, "float64, validation", r.Val, want.Val, 1e-9)
 	}
+	// 28 layers with batch norm magnify rounding: one worker's own distance from
+	// float64 says by how much.
+	one := mustTrain(t, cpu(t, 1), d, o)
+	tol := 1e-4
+	for e := range want.Loss {
+		tol = max(tol, 10*math.Abs(one.Loss[e]-want.Loss[e])/want.Loss[e])
+	}
 	for _, r := range trainParts(t, parts, func() tensor.Device { return tensor.NewCPU(1) }, o) {
-		sameCurve(t, "float32", r.Loss, want.Loss, 1e-4)
+		sameCurve(t, "float32", r.Loss, want.Loss, min(tol, 1e-2))
 	}
 }
 
