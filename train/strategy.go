@@ -55,7 +55,8 @@ type site struct {
 
 // strategies make the strategy of a worker, by name.
 var strategies = map[string]func(s *site) (planned, error){
-	"halo": newHalo,
+	"cagnet": newCAGNET,
+	"halo":   newHalo,
 }
 
 // Strategies are the names a Choice may have.
