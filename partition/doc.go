@@ -16,8 +16,9 @@
 // # On disk
 //
 // Vertices get new numbers such that each part is one range: part k owns
-// offsets[k] to offsets[k+1]-1, in the order of their original numbers. Owner and
-// local number of a vertex are a binary search and a subtraction.
+// offsets[k] to offsets[k+1]-1. Owner and local number of a vertex are a binary
+// search and a subtraction. Inside a part any order is good; Write's is that of
+// order.go, border vertices first.
 //
 //	book.json              the offsets, sizes, method, servers: the Book
 //	part0/ part1/ …        each complete in itself: it may be copied to another

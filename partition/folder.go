@@ -175,7 +175,7 @@ func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt Wr
 		Parts: k, Servers: max(opt.Servers, 1), Features: d.Meta.Features, Task: d.Meta.Task, Classes: d.Meta.Classes,
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
-	w.book.Offsets, w.order = group(parts, k)
+	w.book.Offsets, w.order = order(d, parts, k)
 	for i, v := range w.order {
 		w.number[v] = uint32(i)
 	}
@@ -208,7 +208,7 @@ func absolute(dirs []string) []string {
 // identify names a partition by what it cuts and how.
 func identify(d *graph.Dataset, parts []uint32, k int) string {
 	h := sha256.New()
-	fmt.Fprintln(h, d.Meta.Name, d.Meta.CRC32C, k)
+	fmt.Fprintln(h, d.Meta.Name, d.Meta.CRC32C, k, "border first")
 	buf := make([]byte, 0, 1<<16)
 	for i, p := range parts {
 		buf = append(buf, byte(p), byte(p>>8))
