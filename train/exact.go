@@ -38,7 +38,9 @@ func (m *exact) rows(t transfer, b *border, peer, _ int, _ bool) int64 {
 	return b.sendPtr[peer+1] - b.sendPtr[peer]
 }
 
-func (m *exact) rowBytes(t tensor.DType, cols int) int64 { return int64(t.Size() * cols) }
+func (m *exact) rowBytes(_ transfer, numbers tensor.DType, cols int, _ bool) int64 {
+	return int64(numbers.Size() * cols)
+}
 
 // The steps of a layer's coflow. Measuring passes are told apart from training ones.
 const (

@@ -35,8 +35,8 @@ type mover interface {
 	giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival
 	// rows is how many rows of a transfer leave for a peer, in some pass.
 	rows(t transfer, b *border, peer, epoch int, training bool) int64
-	// rowBytes is what a row takes on the wire.
-	rowBytes(t tensor.DType, cols int) int64
+	// rowBytes is what a row of a transfer takes on the wire.
+	rowBytes(t transfer, numbers tensor.DType, cols int, training bool) int64
 	err() error
 	finish() error
 }
@@ -45,6 +45,7 @@ type mover interface {
 type transfer struct {
 	layer    int // -1: the constant features
 	backward bool
+	attends  bool // attention weighs the rows; else they are added up
 	scores   bool // attention's, not the rows themselves
 	kind     wire.Kind
 }
@@ -128,8 +129,8 @@ func (x *exchanging) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix,
 func (x *exchanging) Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
 	b := x.border(layer)
 	own, all := b.src, b.src+b.farRows()
-	rows := x.move.fetch(transfer{layer: layer, kind: wire.Activation}, b, z.Slice(own, all), z.Slice(0, own))
-	scores := x.move.fetch(transfer{layer: layer, scores: true, kind: wire.Activation}, b, left.Slice(own, all), left.Slice(0, own))
+	rows := x.move.fetch(transfer{layer: layer, attends: true, kind: wire.Activation}, b, z.Slice(own, all), z.Slice(0, own))
+	scores := x.move.fetch(transfer{layer: layer, attends: true, scores: true, kind: wire.Activation}, b, left.Slice(own, all), left.Slice(0, own))
 	rows.wait()
 	scores.wait()
 	op.SrcIDs = b.ids
@@ -143,8 +144,8 @@ func (x *exchanging) AttendGrad(layer int, dz, dleft, dright, z, left, right, st
 	own, all := b.src, b.src+b.farRows()
 	op.SrcIDs = b.ids
 	b.both.AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst, op)
-	rows := x.move.giveBack(transfer{layer: layer, backward: true, kind: wire.Gradient}, b, dz.Slice(own, all), dz.Slice(0, own))
-	scores := x.move.giveBack(transfer{layer: layer, backward: true, scores: true, kind: wire.Gradient}, b, dleft.Slice(own, all), dleft.Slice(0, own))
+	rows := x.move.giveBack(transfer{layer: layer, backward: true, attends: true, kind: wire.Gradient}, b, dz.Slice(own, all), dz.Slice(0, own))
+	scores := x.move.giveBack(transfer{layer: layer, backward: true, attends: true, scores: true, kind: wire.Gradient}, b, dleft.Slice(own, all), dleft.Slice(0, own))
 	rows.wait()
 	scores.wait()
 	rows.done()

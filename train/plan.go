@@ -103,12 +103,12 @@ func (x *exchanging) planRows(into map[Sent]int64, t transfer, w nn.Width, epoch
 	for q := range x.end.Size() {
 		link := Sent{t.kind, int16(t.layer), x.end.Link(q)}
 		if w.Rows > 0 {
-			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(x.dev.RowType(x.opt.Rows), w.Rows))
+			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(t, x.dev.RowType(x.opt.Rows), w.Rows, training))
 		}
 		if w.Scores > 0 {
 			t := t
 			t.scores = true
-			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(x.dev.Type(), w.Scores))
+			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(t, x.dev.Type(), w.Scores, training))
 		}
 	}
 }

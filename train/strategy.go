@@ -56,6 +56,7 @@ type site struct {
 // strategies make the strategy of a worker, by name.
 var strategies = map[string]func(s *site) (planned, error){
 	"cagnet": newCAGNET,
+	"bns":    newBNS,
 	"halo":   newHalo,
 }
 

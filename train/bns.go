@@ -1,0 +1,158 @@
+package train
+
+import (
+	"starling/rng"
+	"starling/tensor"
+)
+
+// bns is boundary node sampling (Wan et al., "BNS-GCN", MLSys 2022, §3.2). Every
+// epoch keeps each pair of a border vertex and a part that needs it with
+// probability p, and forgets the others:
+//
+//	z_far = mask·z / p      so that      E[A_far·z_far] = A_far·z
+//
+// for all layers of the epoch, forwards and backwards alike: sums and gradients are
+// right on average. Attention weighs its rows itself: a vertex that is not kept
+// takes no part in the softmax, and one that is kept is not scaled.
+//
+// What is kept is a function of seed, epoch, receiving part and vertex, so both
+// ends know it without a word. An epoch moves a share p of halo's rows. Features
+// that never change travel once, all of them, and measuring is exact.
+type bns struct {
+	*exact
+	p      float64
+	key    rng.Key
+	now    thinned
+	absent map[int]tensor.Matrix // scores of rows that are not there, by heads
+	plan   thinned
+}
+
+func newBNS(s *site) (planned, error) {
+	m := &bns{exact: &exact{site: s}, p: s.opt.Strategy.Keep, key: rng.New(s.opt.Seed).Fold(keyBNS), absent: map[int]tensor.Matrix{}}
+	m.now.epoch, m.plan.epoch = -1, -1
+	return newExchanging(s, m, newBorder(s.dev, haloLists(s.part))), nil
+}
+
+// keyBNS tells the draws of border vertices from all others of a run.
+const keyBNS = 0x626e73
+
+// kept reports whether a part receives a vertex in an epoch.
+func (m *bns) kept(epoch, part int, vertex uint32) bool {
+	return m.key.Fold(uint64(epoch)).Fold(uint64(part)).Float64(uint64(vertex)) < m.p
+}
+
+// thinned is the border of an epoch.
+type thinned struct {
+	border
+	epoch      int
+	leave      []uint32 // own rows that are sent
+	far, gone  []uint32 // far rows that come, and those that do not
+	come, miss tensor.Index
+}
+
+// draw makes the border of an epoch, in the memory of another.
+func (d *thinned) draw(m *bns, epoch int) *thinned {
+	if d.epoch == epoch {
+		return d
+	}
+	d.epoch, d.leave, d.far, d.gone = epoch, d.leave[:0], d.far[:0], d.gone[:0]
+	d.sendPtr, d.farPtr = append(d.sendPtr[:0], 0), append(d.farPtr[:0], 0)
+	p, halo := m.part, m.part.IDs[m.part.Meta.Core:]
+	for q := range m.end.Size() {
+		for _, v := range p.Send[p.SendPtr[q]:p.SendPtr[q+1]] {
+			if m.kept(epoch, q, p.IDs[v]) {
+				d.leave = append(d.leave, v)
+			}
+		}
+		for k := p.HaloPtr[q]; k < p.HaloPtr[q+1]; k++ {
+			if m.kept(epoch, m.end.Rank(), halo[k]) {
+				d.far = append(d.far, uint32(k))
+			} else {
+				d.gone = append(d.gone, uint32(k))
+			}
+		}
+		d.sendPtr, d.farPtr = append(d.sendPtr, int64(len(d.leave))), append(d.farPtr, int64(len(d.far)))
+	}
+	d.send, d.come, d.miss = m.dev.Indices(d.leave), m.dev.Indices(d.far), m.dev.Indices(d.gone)
+	return d
+}
+
+// thins reports whether a transfer moves fewer rows than halo's.
+func (m *bns) thins(t transfer, training bool) bool { return training && t.layer >= 0 && m.p < 1 }
+
+func (m *bns) rows(t transfer, b *border, peer, epoch int, training bool) int64 {
+	if m.thins(t, training) {
+		b = &m.plan.draw(m, epoch).border
+	}
+	return m.exact.rows(t, b, peer, epoch, training)
+}
+
+func (m *bns) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+	if !m.thins(t, m.training) {
+		return m.exact.fetch(t, b, into, src)
+	}
+	d := m.now.draw(m, m.epoch)
+	rows := m.dev.Scratch(src.Type(), len(d.far), src.Cols)
+	return &spread{arrival: m.exact.fetch(t, &d.border, rows, src), m: m, rows: rows, arrived: func() {
+		m.scale(t, rows)
+		m.dev.Zero(into)
+		m.dev.ScatterAdd(into, rows, d.come)
+		if t.scores {
+			m.dev.ScatterAdd(into, m.never(into).Slice(0, len(d.gone)), d.miss)
+		}
+	}}
+}
+
+func (m *bns) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	if !m.thins(t, m.training) {
+		return m.exact.giveBack(t, b, rows, dst)
+	}
+	d := m.now.draw(m, m.epoch)
+	kept := m.dev.Scratch(rows.Type(), len(d.far), rows.Cols)
+	m.dev.GatherRows(kept, rows, d.come)
+	m.scale(t, kept)
+	return &spread{arrival: m.exact.giveBack(t, &d.border, kept, dst), m: m, rows: kept}
+}
+
+// scale makes rows stand for those that were not kept too.
+func (m *bns) scale(t transfer, rows tensor.Matrix) {
+	if !t.attends {
+		m.dev.Combine(rows, 1/m.p, rows, 0, tensor.Matrix{})
+	}
+}
+
+// never are scores so low that the softmax gives their rows exactly nothing. They are
+// finite, because a row's own loop must win over them without an infinity less another.
+func (m *bns) never(like tensor.Matrix) tensor.Matrix {
+	low, ok := m.absent[like.Cols]
+	if !ok {
+		v := make([]float64, like.Rows*like.Cols)
+		for i := range v {
+			v[i] = -1e30
+		}
+		low = m.dev.Scratch(like.Type(), like.Rows, like.Cols)
+		m.dev.Upload(low, v)
+		m.absent[like.Cols] = low
+	}
+	return low
+}
+
+// spread is an exchange of kept rows, which then take their places among all.
+type spread struct {
+	arrival
+	m       *bns
+	rows    tensor.Matrix
+	arrived func()
+}
+
+func (s *spread) wait() {
+	s.arrival.wait()
+	if s.arrived != nil {
+		s.arrived()
+	}
+}
+
+func (s *spread) done() {
+	s.arrival.done()
+	s.m.dev.Free(s.rows)
+}

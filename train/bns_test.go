@@ -1,0 +1,193 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"starling/tensor"
+	"starling/wire"
+)
+
+func single() tensor.Device { return tensor.NewCPU(1) }
+
+// small is options for a quick run of a model.
+func small(model string) Options {
+	o := options(model)
+	o.Epochs, o.EvalEvery = 6, 3
+	if o.Model.Layers > 2 {
+		o.Model.Layers = 3
+	}
+	if model == "gcn" {
+		o.Model.Norm = "batch"
+	}
+	return o
+}
+
+// familyModels are one of each kind of layer.
+var familyModels = []string{"gcn", "sage", "gat", "gin", "ressage+"}
+
+// isHalo: with its approximation off a strategy follows one worker, and halo to the
+// last bit.
+func isHalo(t *testing.T, choice Choice) {
+	t.Helper()
+	exactEverywhere(t, choice)
+	for _, model := range familyModels {
+		o := small(model)
+		parts := cut(t, communities(t, 120, false), "random", 3)
+		halo := trainParts(t, parts, single, o)[0]
+		o.Strategy = choice
+		for _, r := range trainParts(t, parts, single, o) {
+			if !slices.Equal(r.Loss, halo.Loss) || !slices.Equal(r.Val, halo.Val) {
+				t.Fatalf("%s: losses %v, halo's %v", model, r.Loss, halo.Loss)
+			}
+		}
+	}
+}
+
+func TestBNSKeepingAllIsHalo(t *testing.T) {
+	c := DefaultChoice("bns")
+	c.Keep = 1
+	isHalo(t, c)
+}
+
+// masked is boundary sampling as its formula has it: all rows travel, and are
+// multiplied by mask / p on arrival.
+type masked struct {
+	*exact
+	draw *bns
+}
+
+// mask is that of far rows in this epoch, times 1/p.
+func (m *masked) mask(t transfer, rows tensor.Matrix) []float64 {
+	v := make([]float64, rows.Rows*rows.Cols)
+	m.dev.Download(v, rows)
+	for k, id := range m.part.IDs[m.part.Meta.Core:] {
+		for c := range rows.Cols {
+			x := &v[k*rows.Cols+c]
+			switch {
+			case m.draw.kept(m.epoch, m.end.Rank(), id) && t.attends:
+			case m.draw.kept(m.epoch, m.end.Rank(), id):
+				*x /= m.draw.p
+			case t.scores && !t.backward:
+				*x = -1e20
+			default:
+				*x = 0
+			}
+		}
+	}
+	return v
+}
+
+type maskedRows struct {
+	arrival
+	then func()
+}
+
+func (a *maskedRows) wait() { a.arrival.wait(); a.then() }
+
+func (m *masked) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+	a := m.exact.fetch(t, b, into, src)
+	if !m.training || t.layer < 0 {
+		return a
+	}
+	return &maskedRows{a, func() { m.dev.Upload(into, m.mask(t, into)) }}
+}
+
+func (m *masked) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	m.dev.Upload(rows, m.mask(t, rows))
+	return m.exact.giveBack(t, b, rows, dst)
+}
+
+// TestBNSIsMasking: sending fewer rows gives what sending all and multiplying by
+// the mask gives, for every kind of layer.
+func TestBNSIsMasking(t *testing.T) {
+	strategies["masked"] = func(s *site) (planned, error) {
+		x, err := newBNS(s)
+		if err != nil {
+			return nil, err
+		}
+		m := x.(*exchanging).move.(*bns)
+		return newExchanging(s, &masked{&exact{site: s}, m}, x.(*exchanging).borders...), nil
+	}
+	defer delete(strategies, "masked")
+	for i, model := range familyModels {
+		d := communities(t, 120, i%2 == 0)
+		parts := cut(t, d, "random", 3)
+		for _, keep := range []float64{0.02, 0.3, 0.9} {
+			o := small(model)
+			o.Strategy = DefaultChoice("masked")
+			o.Strategy.Keep = keep
+			want := trainParts(t, parts, ref, o)
+			o.Strategy.Name = "bns"
+			for k, r := range trainParts(t, parts, ref, o) {
+				sameCurve(t, fmt.Sprintf("%s keeping %g", model, keep), r.Loss, want[k].Loss, 1e-9)
+			}
+			for k, r := range trainParts(t, parts, single, o) {
+				sameCurve(t, fmt.Sprintf("%s keeping %g, float32", model, keep), r.Loss, want[k].Loss, 1e-3)
+			}
+		}
+	}
+}
+
+// TestBNSSendsItsShare: the rows of training passes are a share p of halo's, and
+// those of measuring passes all of them.
+func TestBNSSendsItsShare(t *testing.T) {
+	d := communities(t, 600, true)
+	parts := cut(t, d, "random", 4)
+	rows := func(c Choice) (n float64) {
+		o := small("gcn")
+		o.Epochs, o.EvalEvery, o.Strategy = 20, 0, c
+		for _, r := range trainParts(t, parts, single, o) {
+			for e := range o.Epochs {
+				for s, b := range r.Plan.Epoch(e) {
+					if s.Kind == wire.Activation || s.Kind == wire.Gradient {
+						n += float64(b)
+					}
+				}
+			}
+		}
+		return n
+	}
+	share := rows(DefaultChoice("bns")) / rows(DefaultChoice("halo"))
+	if math.Abs(share-0.1) > 0.005 {
+		t.Fatalf("bns sends %.4f of halo's rows, want 0.1", share)
+	}
+}
+
+// copes trains on odd partitions, with planned and counted bytes compared.
+func copes(t *testing.T, c Choice) {
+	t.Helper()
+	_, odd := oddParts(t)
+	for name, parts := range odd {
+		for _, model := range []string{"gcn", "gat"} {
+			o := small(model)
+			o.Strategy = c
+			for _, r := range trainParts(t, parts, single, o) {
+				if x := r.Loss[len(r.Loss)-1]; !(x > 0 && x < 10) {
+					t.Errorf("%s, %s: loss %g", name, model, x)
+				}
+			}
+		}
+	}
+}
+
+func TestBNSCopes(t *testing.T) { copes(t, DefaultChoice("bns")) }
+
+func TestBNSStopsWithOthers(t *testing.T) { allStop(t, DefaultChoice("bns")) }
+
+// TestBNSLearns: attention and sums at the default share end near halo's accuracy.
+func TestBNSLearns(t *testing.T) {
+	d := communities(t, 600, false)
+	parts := cut(t, d, "fennel", 4)
+	for _, model := range []string{"gcn", "sage", "gat"} {
+		o := options(model)
+		o.Epochs = 60
+		want := mustTrain(t, cpu(t, 1), d, o).TestMetric
+		o.Strategy = DefaultChoice("bns")
+		if got := trainParts(t, parts, single, o)[0].TestMetric; got < want-0.05 {
+			t.Errorf("%s: accuracy %.3f keeping a tenth, %.3f keeping all", model, got, want)
+		}
+	}
+}
