@@ -55,9 +55,10 @@ type site struct {
 
 // strategies make the strategy of a worker, by name.
 var strategies = map[string]func(s *site) (planned, error){
-	"cagnet": newCAGNET,
-	"bns":    newBNS,
-	"halo":   newHalo,
+	"cagnet":  newCAGNET,
+	"bns":     newBNS,
+	"halo":    newHalo,
+	"pipegcn": newPipeGCN,
 }
 
 // Strategies are the names a Choice may have.

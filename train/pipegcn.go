@@ -1,0 +1,142 @@
+package train
+
+import "starling/tensor"
+
+// pipegcn is training with border rows and border gradients that are one epoch old
+// (Wan et al., "PipeGCN", ICLR 2022, alg. 1): in epoch t
+//
+//	y  = A_near·z_own(t) + A_far·z_far(t-1)
+//	dz = A_nearᵀ·dy(t) + what peers computed for our rows in epoch t-1
+//
+// with zeros where t-1 was not. Rows leave when a layer has them, as with halo, but
+// nobody needs them before the same layer of the next epoch: they have a whole
+// epoch to travel in, and only what is later than that is waited for.
+//
+// Smoothing (§3.4) replaces what has arrived by a moving average,
+// m = γ·m + (1-γ)·z, of rows and of gradients, from the first that arrive on.
+//
+// It sends the bytes of halo. Features that never change, and measuring passes, are
+// exact. What is on its way is no part of a checkpoint: a run that resumes begins
+// with zeros once more.
+type pipegcn struct {
+	*exact
+	smooth float64
+	lines  map[transfer]*line
+	order  []transfer // of their first use
+}
+
+// line is a transfer as it goes on from epoch to epoch.
+type line struct {
+	last *exchange     // begun in the last epoch
+	mean tensor.Matrix // of what has arrived, with smoothing
+}
+
+func newPipeGCN(s *site) (planned, error) {
+	b := newBorder(s.dev, haloLists(s.part))
+	if s.opt.Strategy.Late == 0 {
+		return newExchanging(s, &exact{site: s}, b), nil
+	}
+	return newExchanging(s, &pipegcn{exact: &exact{site: s}, smooth: s.opt.Strategy.Smooth, lines: map[transfer]*line{}}, b), nil
+}
+
+func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+	if !m.training || t.layer < 0 {
+		return m.exact.fetch(t, b, into, src)
+	}
+	in := m.dev.Scratch(src.Type(), b.farRows(), src.Cols)
+	x := m.exact.fetch(t, b, in, src).(*exchange)
+	x.owned = append(x.owned, in)
+	return m.queue(t, x, func() { m.dev.Zero(into) }, func(rows tensor.Matrix) { m.dev.Copy(into, rows) })
+}
+
+func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	out := m.dev.Scratch(rows.Type(), rows.Rows, rows.Cols) // rows are the caller's, and gone before they have left
+	m.dev.Copy(out, rows)
+	x := m.exact.giveBack(t, b, out, dst).(*exchange)
+	x.owned, x.arrived = append(x.owned, out), nil
+	return m.queue(t, x, func() {}, func(rows tensor.Matrix) { m.addTheirs(b, dst, rows) })
+}
+
+// queue puts an exchange in the place of the last epoch's, which is the one to use.
+func (m *pipegcn) queue(t transfer, x *exchange, none func(), use func(tensor.Matrix)) arrival {
+	l, ok := m.lines[t]
+	if !ok {
+		l = &line{}
+		m.lines[t], m.order = l, append(m.order, t)
+	}
+	due := &overdue{m: m, line: l, exchange: l.last, none: none, use: use}
+	l.last = x
+	return due
+}
+
+// overdue is an exchange of the last epoch, if there was one, when its rows are needed.
+type overdue struct {
+	m *pipegcn
+	*line
+	*exchange
+	none func()
+	use  func(tensor.Matrix)
+}
+
+func (o *overdue) wait() {
+	if o.exchange == nil {
+		o.none()
+		return
+	}
+	o.exchange.wait()
+	o.use(o.smoothed(o.m, o.in))
+}
+
+func (o *overdue) done() {
+	if o.exchange != nil {
+		o.exchange.done()
+	}
+}
+
+// smoothed moves the average towards rows and returns it; without smoothing, rows.
+func (l *line) smoothed(m *pipegcn, rows tensor.Matrix) tensor.Matrix {
+	switch {
+	case m.smooth == 0:
+		return rows
+	case l.mean.IsZero():
+		l.mean = m.dev.Scratch(rows.Type(), rows.Rows, rows.Cols)
+		m.dev.Copy(l.mean, rows)
+	default:
+		m.dev.Combine(l.mean, m.smooth, l.mean, 1-m.smooth, rows)
+	}
+	return l.mean
+}
+
+// cached is a matrix that the next epoch needs from this one.
+type cached struct {
+	name string
+	rows tensor.Matrix
+}
+
+// caches waits for what is under way and lists what the next epoch would use.
+func (m *pipegcn) caches() (out []cached) {
+	for _, t := range m.order {
+		l := m.lines[t]
+		l.last.wait()
+		out = append(out, cached{"late " + t.String(), l.last.in})
+		if !l.mean.IsZero() {
+			out = append(out, cached{"average of " + t.String(), l.mean})
+		}
+	}
+	return out
+}
+
+// finish waits for the rows of the last epoch, which nobody will use: a peer may
+// still be sending them.
+func (m *pipegcn) finish() error {
+	m.caches()
+	for _, t := range m.order {
+		l := m.lines[t]
+		l.last.done()
+		if !l.mean.IsZero() {
+			m.dev.Free(l.mean)
+		}
+	}
+	m.lines, m.order = map[transfer]*line{}, nil
+	return m.first
+}

@@ -1,0 +1,193 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"starling/event"
+	"starling/tensor"
+	"starling/wire"
+)
+
+func TestPipeGCNNotLateIsHalo(t *testing.T) {
+	c := DefaultChoice("pipegcn")
+	c.Late = 0
+	isHalo(t, c)
+}
+
+// delayed is what pipegcn computes, without its overlap: everything travels at once,
+// and is put aside on the host until the next epoch.
+type delayed struct {
+	*exact
+	smooth     float64
+	held, mean map[transfer][]float64
+}
+
+// exchange puts now aside and returns what the last epoch did; nil in the first.
+func (m *delayed) exchange(t transfer, now []float64) []float64 {
+	last := m.held[t]
+	m.held[t] = now
+	if last == nil || m.smooth == 0 {
+		return last
+	}
+	mean := m.mean[t]
+	if mean == nil {
+		mean = last
+	} else {
+		for i := range mean {
+			mean[i] = m.smooth*mean[i] + (1-m.smooth)*last[i]
+		}
+	}
+	m.mean[t] = mean
+	return mean
+}
+
+func (m *delayed) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+	a := m.exact.fetch(t, b, into, src)
+	if !m.training || t.layer < 0 {
+		return a
+	}
+	return &maskedRows{a, func() {
+		v := make([]float64, into.Rows*into.Cols)
+		m.dev.Download(v, into)
+		m.dev.Zero(into)
+		if last := m.exchange(t, v); last != nil {
+			m.dev.Upload(into, last)
+		}
+	}}
+}
+
+func (m *delayed) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	sum := m.dev.New(dst.Type(), dst.Rows, dst.Cols)
+	return &maskedRows{m.exact.giveBack(t, b, rows, sum), func() {
+		v := make([]float64, dst.Rows*dst.Cols)
+		m.dev.Download(v, sum)
+		if last := m.exchange(t, v); last != nil {
+			m.dev.Upload(sum, last)
+			m.dev.Combine(dst, 1, dst, 1, sum)
+		}
+		m.dev.Free(sum)
+	}}
+}
+
+// TestPipeGCNIsDelay: overlapped or not, the numbers are those of rows and gradients
+// put aside for an epoch, smoothed or not.
+func TestPipeGCNIsDelay(t *testing.T) {
+	strategies["delayed"] = func(s *site) (planned, error) {
+		m := &delayed{&exact{site: s}, s.opt.Strategy.Smooth, map[transfer][]float64{}, map[transfer][]float64{}}
+		return newExchanging(s, m, newBorder(s.dev, haloLists(s.part))), nil
+	}
+	defer delete(strategies, "delayed")
+	for i, model := range familyModels {
+		parts := cut(t, communities(t, 120, i%2 == 0), "random", 3)
+		for _, smooth := range []float64{0, 0.9} {
+			o := small(model)
+			o.Strategy = DefaultChoice("delayed")
+			o.Strategy.Smooth = smooth
+			want := trainParts(t, parts, ref, o)
+			o.Strategy.Name = "pipegcn"
+			label := fmt.Sprintf("%s smoothed by %g", model, smooth)
+			for k, r := range trainParts(t, parts, ref, o) {
+				sameCurve(t, label, r.Loss, want[k].Loss, 1e-9)
+			}
+			for k, r := range trainParts(t, parts, single, o) {
+				sameCurve(t, label+", float32", r.Loss, want[k].Loss, 1e-3)
+			}
+		}
+	}
+}
+
+// TestPipeGCNSendsWhatHaloDoes: the same bytes, by kind and layer.
+func TestPipeGCNSendsWhatHaloDoes(t *testing.T) {
+	parts := cut(t, communities(t, 200, false), "random", 3)
+	for _, model := range familyModels {
+		o := small(model)
+		halo := trainParts(t, parts, single, o)
+		o.Strategy = DefaultChoice("pipegcn")
+		for k, r := range trainParts(t, parts, single, o) {
+			if got, want := r.Plan.Total(0, 6, 2, 6), halo[k].Plan.Total(0, 6, 2, 6); !maps.Equal(got, want) {
+				t.Errorf("%s: pipegcn sends %v, halo %v", model, got, want)
+			}
+		}
+	}
+}
+
+// TestPipeGCNWaitsForTheLastEpochOnly: the first epoch's rows are there although no
+// peer has sent any, and the second's as soon as the first's have come.
+func TestPipeGCNWaitsForTheLastEpochOnly(t *testing.T) {
+	parts := cut(t, communities(t, 60, false), "random", 2)
+	ends := wire.NewGroup(2, wire.DefaultOptions())
+	var movers [2]*pipegcn
+	var borders [2]*border
+	for k, end := range ends {
+		defer end.Close()
+		s, err := newPipeGCN(&site{ctx: context.Background(), dev: tensor.NewRef(), part: parts[k], end: end, events: event.All(),
+			opt: Options{Strategy: DefaultChoice("pipegcn")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		movers[k], borders[k] = s.(*exchanging).move.(*pipegcn), s.(*exchanging).borders[0]
+	}
+	tr := transfer{layer: 1, kind: wire.Activation}
+	fetch := func(k, epoch int) []float64 {
+		m, b := movers[k], borders[k]
+		m.begin(epoch, true)
+		into, src := m.dev.Scratch(tensor.F64, b.farRows(), 1), m.dev.New(tensor.F64, b.src, 1)
+		v := make([]float64, b.src)
+		for i := range v {
+			v[i] = float64(100*epoch) + float64(parts[k].IDs[i])
+		}
+		m.dev.Upload(src, v)
+		a := m.fetch(tr, b, into, src)
+		a.wait()
+		a.done()
+		got := make([]float64, b.farRows())
+		m.dev.Download(got, into)
+		return got
+	}
+	check := func(k, epoch int, want func(id uint32) float64) {
+		for i, x := range fetch(k, epoch) {
+			if id := parts[k].IDs[borders[k].src+i]; x != want(id) {
+				t.Fatalf("worker %d, epoch %d: vertex %d has %g, want %g", k, epoch, id, x, want(id))
+			}
+		}
+	}
+	zero := func(uint32) float64 { return 0 }
+	first := func(id uint32) float64 { return float64(id) }
+	check(0, 0, zero)
+	check(1, 0, zero)
+	check(0, 1, first) // worker 1 is still in its first epoch
+	check(1, 1, first)
+	for k, m := range movers {
+		for _, c := range m.caches() {
+			if !strings.Contains(c.name, "layer 1") || c.rows.Rows != borders[k].farRows() {
+				t.Errorf("cached %q: %v", c.name, c.rows)
+			}
+		}
+		if err := m.finish(); err != nil || len(m.caches()) > 0 {
+			t.Fatalf("finish: %v, still cached %v", err, m.caches())
+		}
+	}
+}
+
+func TestPipeGCNCopes(t *testing.T)           { copes(t, DefaultChoice("pipegcn")) }
+func TestPipeGCNStopsWithOthers(t *testing.T) { allStop(t, DefaultChoice("pipegcn")) }
+
+// TestPipeGCNLearns: late rows end near halo's accuracy, smoothed or not.
+func TestPipeGCNLearns(t *testing.T) {
+	d := communities(t, 600, false)
+	parts := cut(t, d, "fennel", 4)
+	for i, model := range []string{"gcn", "sage", "gat"} {
+		o := options(model)
+		o.Epochs = 60
+		want := mustTrain(t, cpu(t, 1), d, o).TestMetric
+		o.Strategy = DefaultChoice("pipegcn")
+		o.Strategy.Smooth = float64(i%2) / 2
+		if got := trainParts(t, parts, single, o)[0].TestMetric; got < want-0.03 {
+			t.Errorf("%s: accuracy %.3f with late rows, %.3f with fresh ones", model, got, want)
+		}
+	}
+}
