@@ -27,6 +27,16 @@ func NewView(f *os.File) View {
 	return NewLines(f)
 }
 
+// NewSparseView is a view of many runs: as plain lines, no more than one a second of
+// each.
+func NewSparseView(f *os.File) View {
+	v := NewView(f)
+	if l, ok := v.(*Lines); ok {
+		l.few = 0
+	}
+	return v
+}
+
 // Bar shows a run as a progress bar with loss, accuracy, rate and time left.
 type Bar struct {
 	out      io.Writer
@@ -50,6 +60,7 @@ func NewBar(out io.Writer) *Bar { return &Bar{out: out, val: math.NaN()} }
 func (b *Bar) On(e Event) {
 	switch e := e.(type) {
 	case Started:
+		b.Close() // of a run that failed, where another follows
 		b.say(opening(e))
 		b.metric = e.Metric
 		b.pace.start(e.Epochs)

@@ -82,7 +82,7 @@ type Span struct {
 	Name   string
 	Kind   string // step, forward, backward, update, evaluate, save, wait, transfer
 	Worker int
-	Lane   int // concurrent spans of a worker are on different lanes
+	Lane   int // concurrent spans of a worker are on different lanes: 0 computes, 1 transfers
 	Start  time.Time
 	Dur    time.Duration
 }

@@ -18,6 +18,7 @@ type Lines struct {
 	next    time.Time
 	task    string
 	waiting string // an epoch's line held back, shown if the run ends with it
+	few     int    // epochs of a run that is shown in full
 }
 
 const (
@@ -26,7 +27,7 @@ const (
 )
 
 // NewLines writes to w.
-func NewLines(w io.Writer) *Lines { return &Lines{w: w, val: math.NaN()} }
+func NewLines(w io.Writer) *Lines { return &Lines{w: w, val: math.NaN(), few: fewEpochs} }
 
 // On shows an event.
 func (l *Lines) On(e Event) {
@@ -42,7 +43,7 @@ func (l *Lines) On(e Event) {
 	case Note:
 		l.print(e.Text)
 	case Saved:
-		if l.epochs <= fewEpochs {
+		if l.epochs <= l.few {
 			l.print(fmt.Sprintf("checkpoint %s (%s)", e.Path, Bytes(e.Bytes)))
 		}
 	case Done:
@@ -60,7 +61,7 @@ func (l *Lines) epoch(e Epoch) {
 	}
 	done := e.Epoch + 1
 	l.waiting = fmt.Sprintf("epoch %*d/%d  %s  %s", len(fmt.Sprint(l.epochs)), done, l.epochs, measures(e, l.val), l.pace.text(done))
-	if now := l.pace.now(); l.epochs <= fewEpochs || done == l.epochs || !now.Before(l.next) {
+	if now := l.pace.now(); l.epochs <= l.few || done == l.epochs || !now.Before(l.next) {
 		l.next = now.Add(lineEvery)
 		l.flush()
 	}

@@ -135,6 +135,9 @@ func TestTrace(t *testing.T) {
 			t.Error("a span without length:", e)
 		}
 	}
+	if names := threads(got.TraceEvents); names != "compute transfers" {
+		t.Error(names)
+	}
 	if count["X"] != 6 || count["M"] != 4 || count["C"] != 8 || count["i"] != 1 {
 		t.Error(count)
 	}
@@ -154,4 +157,15 @@ func TestWords(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+}
+
+// threads are the names of lanes in the order of a trace.
+func threads(events []traceEvent) string {
+	var names []string
+	for _, e := range events {
+		if e.Name == "thread_name" {
+			names = append(names, e.Args["name"].(string))
+		}
+	}
+	return strings.Join(names, " ")
 }

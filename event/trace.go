@@ -74,8 +74,15 @@ func (t *Trace) name(worker, lane int) {
 		t.put(traceEvent{Name: what, Phase: "M", PID: worker, TID: lane, Args: map[string]any{"name": name}})
 	}
 	call("process_name", fmt.Sprintf("worker %d", worker))
-	call("thread_name", fmt.Sprintf("lane %d", lane))
+	called := fmt.Sprintf("lane %d", lane)
+	if lane >= 0 && lane < len(laneNames) {
+		called = laneNames[lane]
+	}
+	call("thread_name", called)
 }
+
+// laneNames are what the first lanes of a worker are for.
+var laneNames = []string{"compute", "transfers"}
 
 func (t *Trace) counter(name string, value float64) {
 	t.put(traceEvent{Name: name, Phase: "C", TS: t.at(time.Now()), Args: map[string]any{name: value}})

@@ -150,19 +150,28 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 		out.DevicePlannedBytes = c.plans.Largest
 	}
 	out.Bytes, out.Seconds, out.Servers, out.Threads = addUp(shares), took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
-	var waited, trained float64
 	for _, s := range shares {
-		out.WorkerPeakRSSBytes = append(out.WorkerPeakRSSBytes, s.PeakRSS)
 		out.PeakRSSBytes = max(out.PeakRSSBytes, s.PeakRSS)
-		waited += s.Waited
-		for _, e := range s.History.EpochSeconds {
-			trained += float64(e)
+		if !c.spec.inProcess() { // else it is that of all together
+			out.WorkerPeakRSSBytes = append(out.WorkerPeakRSSBytes, s.PeakRSS)
 		}
 	}
-	if trained > 0 {
-		out.WaitShare = Number(waited / trained)
-	}
+	out.addTimes(shares)
 	return out
+}
+
+// addTimes adds what workers waited for, as means over them.
+func (r *Report) addTimes(shares []*share) {
+	var waited, transfer, exposed float64
+	for _, s := range shares {
+		m := s.Metered
+		if m.Trained > 0 {
+			waited += m.Waited / m.Trained / float64(len(shares))
+			transfer += m.Transfer / float64(m.Epochs) / float64(len(shares))
+			exposed += m.Exposed / float64(m.Epochs) / float64(len(shares))
+		}
+	}
+	r.WaitShare, r.TransferSeconds, r.HiddenShare = Number(waited), Number(transfer), Number(1-exposed/transfer)
 }
 
 // task is what the workers are told.

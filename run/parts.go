@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -158,16 +157,5 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 
 // workersMistake names the flags of starling train where partitioning names its own.
 func workersMistake(err error) error {
-	var in *graph.InputError
-	if !errors.As(err, &in) {
-		return err
-	}
-	named := *in
-	switch in.Field {
-	case "--parts":
-		named.Field = "--workers"
-	case "--method":
-		named.Field = "--partitioner"
-	}
-	return &named
+	return renamed(err, map[string]string{"--parts": "--workers", "--method": "--partitioner"})
 }

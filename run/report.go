@@ -73,6 +73,7 @@ type Report struct {
 	TestAccuracies     []Number `json:"test_accuracies"`
 	BestValAccuracy    Number   `json:"best_val_accuracy"`
 	MedianEpochSeconds Number   `json:"median_epoch_seconds"`
+	EpochSecondsSpread Spread   `json:"epoch_seconds_spread"`
 	Seconds            float64  `json:"seconds"` // of this process
 	Vertices           int64    `json:"vertices"`
 	Edges              int64    `json:"edges"`
@@ -86,18 +87,41 @@ type Report struct {
 	Seed               uint64   `json:"seed"`
 
 	// Of several workers:
-	Servers            int     `json:"servers,omitempty"`
-	WaitShare          Number  `json:"wait_share,omitempty"` // of the epochs' time, waiting for other workers
-	WorkerPeakRSSBytes []int64 `json:"worker_peak_rss_bytes,omitempty"`
+	Servers            int            `json:"servers,omitempty"`
+	StrategySettings   map[string]any `json:"strategy_settings,omitempty"`
+	WaitShare          Number         `json:"wait_share,omitempty"`       // of the epochs' time, waiting for other workers
+	TransferSeconds    Number         `json:"transfer_seconds,omitempty"` // of an epoch, something was on its way to a worker
+	HiddenShare        Number         `json:"hidden_share"`               // of that, the worker computed meanwhile
+	WorkerPeakRSSBytes []int64        `json:"worker_peak_rss_bytes,omitempty"`
 }
 
 // Bytes is what workers sent each other.
 type Bytes struct {
 	Total   int64            `json:"total"`
 	Planned int64            `json:"planned"`
+	AtMost  bool             `json:"at_most,omitempty"` // planned is an upper bound
 	ByKind  map[string]int64 `json:"by_kind"`
 	ByLink  map[string]int64 `json:"by_link"`
 	Detail  []Traffic        `json:"detail,omitempty"`
+	// PerEpoch is the mean of the training passes, without what is sent once and what
+	// measurements send.
+	PerEpoch *EpochBytes `json:"per_epoch,omitempty"`
+}
+
+// EpochBytes is what workers sent each other in an epoch.
+type EpochBytes struct {
+	Total  int64            `json:"total"`
+	ByKind map[string]int64 `json:"by_kind"`
+	ByLink map[string]int64 `json:"by_link"`
+}
+
+// Spread is how far epochs' seconds lie apart; like the median it leaves out the
+// first epoch, which maps memory.
+type Spread struct {
+	Min Number `json:"min"`
+	Q1  Number `json:"q1"`
+	Q3  Number `json:"q3"`
+	Max Number `json:"max"`
 }
 
 func newReport(s *Spec, data *graph.Meta, p *Plan, r *train.Result) *Report {
@@ -107,24 +131,43 @@ func newReport(s *Spec, data *graph.Meta, p *Plan, r *train.Result) *Report {
 		BestEpoch: r.BestEpoch, EpochSeconds: numbers(r.EpochSeconds), PeakRSSBytes: PeakRSS(),
 		Bytes:  Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}},
 		Reason: r.Reason, Measured: append([]int{}, r.Measured...), TrainAccuracy: numbers(r.Train), TestAccuracies: numbers(r.Test),
-		BestValAccuracy: Number(r.ValMetric), MedianEpochSeconds: Number(median(r.EpochSeconds)),
+		BestValAccuracy: Number(r.ValMetric), MedianEpochSeconds: Number(median(r.EpochSeconds)), EpochSecondsSpread: spread(r.EpochSeconds),
 		Vertices: data.Nodes, Edges: data.Edges, Parameters: r.Parameters,
 		DevicePeakBytes: r.PeakBytes, DevicePlannedBytes: p.Matrices,
 		DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.threads(), Seed: s.Seed,
+		StrategySettings: s.strategySettings(), HiddenShare: Number(math.NaN()),
 	}
 }
 
-// median is NaN of nothing. The first epoch maps memory, so with several it is left out.
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
+// settled are the epochs' seconds without the first, which maps memory, in order.
+func settled(v []float64) []float64 {
 	if len(v) > 2 {
 		v = v[1:]
 	}
 	v = slices.Clone(v)
 	slices.Sort(v)
-	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+	return v
+}
+
+// median is NaN of nothing.
+func median(v []float64) float64 { return quantile(settled(v), 0.5) }
+
+func spread(v []float64) Spread {
+	v = settled(v)
+	return Spread{Number(quantile(v, 0)), Number(quantile(v, 0.25)), Number(quantile(v, 0.75)), Number(quantile(v, 1))}
+}
+
+// quantile of sorted numbers lies between the two nearest; it is NaN of nothing.
+func quantile(v []float64, q float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	at := q * float64(len(v)-1)
+	i := int(at)
+	if i == len(v)-1 {
+		return v[i]
+	}
+	return v[i] + (at-float64(i))*(v[i+1]-v[i])
 }
 
 // Write puts the report as one line of JSON into a file, whole or not at all, or

@@ -50,7 +50,7 @@ func trained(t *testing.T, s Spec, events event.Listener) *Report {
 // timeless is a report without what depends on the clock and the machine's state.
 func timeless(r *Report) string {
 	c := *r
-	c.EpochSeconds, c.MedianEpochSeconds, c.Seconds, c.PeakRSSBytes, c.DevicePeakBytes = nil, 0, 0, 0, 0
+	c.EpochSeconds, c.MedianEpochSeconds, c.EpochSecondsSpread, c.Seconds, c.PeakRSSBytes, c.DevicePeakBytes = nil, 0, Spread{}, 0, 0, 0
 	b, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
@@ -264,7 +264,7 @@ func TestValidate(t *testing.T) {
 		"did you mean gcn":    func(s *Spec) { s.Model = "gnc" },
 		"--mode":              func(s *Spec) { s.Mode = "mini" },
 		"halo for several":    func(s *Spec) { s.Workers, s.Strategy = 4, "none" },
-		"--strategy":          func(s *Spec) { s.Strategy = "sancus" },
+		"--strategy":          func(s *Spec) { s.Strategy = "sancsu" },
 		"--layers":            func(s *Spec) { s.Layers = 0 },
 		"--dropout":           func(s *Spec) { s.Dropout = math.NaN() },
 		"--attention-dropout": func(s *Spec) { s.AttentionDropout = 0.5 },

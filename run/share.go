@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"starling/event"
@@ -36,8 +35,9 @@ type share struct {
 	PeakBytes  int64     `json:"peak_bytes"`
 	PeakRSS    int64     `json:"peak_rss"`
 	Threads    int       `json:"threads"`
-	Waited     float64   `json:"waited"` // seconds of waiting for others
+	Metered    metered   `json:"metered"`
 	Traffic    []Traffic `json:"traffic"`
+	AtMost     bool      `json:"at_most,omitempty"` // the plan is an upper bound
 
 	best []nn.Tensor
 }
@@ -64,8 +64,8 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	opt.Resume = from
 	dev := s.device()
 	defer dev.Close()
-	w := &waits{}
-	events = t.heard(end.Rank(), event.All(events, w))
+	m := newMeter(end.Ledger())
+	events = event.All(m, t.heard(end.Rank(), events))
 	saved := func() error { return nil }
 	if end.Rank() == 0 { // all have the same weights
 		saved = s.saving(&opt, &t.Data, events)
@@ -77,7 +77,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return nil, err
 	}
 	return &share{History: historyOf(&r.History), Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
-		PeakBytes: r.PeakBytes, PeakRSS: PeakRSS(), Threads: threads, Waited: w.total().Seconds(),
+		PeakBytes: r.PeakBytes, PeakRSS: PeakRSS(), Threads: threads, Metered: m.total(), AtMost: r.Plan.AtMost,
 		Traffic: traffic(planned(from, r), train.Counted(end.Ledger())), best: r.Best}, nil
 }
 
@@ -97,26 +97,6 @@ func (t *task) heard(rank int, events event.Listener) event.Listener {
 			}
 		}
 	})
-}
-
-// waits adds up the time of waiting.
-type waits struct {
-	sync.Mutex
-	sum time.Duration
-}
-
-func (w *waits) On(e event.Event) {
-	if s, ok := e.(event.Span); ok && s.Kind == "wait" {
-		w.Lock()
-		w.sum += s.Dur
-		w.Unlock()
-	}
-}
-
-func (w *waits) total() time.Duration {
-	w.Lock()
-	defer w.Unlock()
-	return w.sum
 }
 
 // openPart maps the part of a rank: in the run's partition, or where the worker was

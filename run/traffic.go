@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -75,6 +76,7 @@ func addUp(shares []*share) Bytes {
 	sums := map[key]*Traffic{}
 	b := Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}}
 	for _, s := range shares {
+		b.AtMost = b.AtMost || s.AtMost
 		for _, t := range s.Traffic {
 			k := key{t.Kind, t.Link, t.Layer}
 			if sums[k] == nil {
@@ -92,6 +94,30 @@ func addUp(shares []*share) Bytes {
 		b.Detail = append(b.Detail, *t)
 	}
 	sorted(b.Detail)
+	b.PerEpoch = perEpoch(shares)
+	return b
+}
+
+// perEpoch joins what the workers sent in an epoch of training. Features, where they
+// are a kind of their own, travel once.
+func perEpoch(shares []*share) *EpochBytes {
+	b := &EpochBytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}}
+	epochs := int64(max(shares[0].Metered.Epochs, 1))
+	for _, s := range shares {
+		for _, t := range s.Metered.Sent {
+			if t.Kind != wire.Feature.String() {
+				b.Total += t.Counted
+				b.ByKind[t.Kind] += t.Counted
+				b.ByLink[t.Link] += t.Counted
+			}
+		}
+	}
+	b.Total /= epochs
+	for _, m := range []map[string]int64{b.ByKind, b.ByLink} {
+		for k := range m {
+			m[k] /= epochs
+		}
+	}
 	return b
 }
 
@@ -136,11 +162,29 @@ func (b *Bytes) Table() string {
 	return out.String()
 }
 
-// Traffic is the table of what was sent, and the share of time spent waiting.
+// Traffic is the table of what was sent, the share of time spent waiting, and of
+// transfers hidden under computation.
 func (r *Report) Traffic() string {
 	text := r.Bytes.Table()
+	if r.Bytes.AtMost {
+		text += "planned is the most that could be sent\n"
+	}
 	if r.WaitShare > 0 {
 		text += fmt.Sprintf("waiting for other workers: %s of the epochs' time\n", percent(float64(r.WaitShare)))
 	}
+	if r.TransferSeconds > 0 {
+		text += fmt.Sprintf("rows on their way to a worker: %s an epoch, %s of it hidden under computation\n", seconds(float64(r.TransferSeconds)), percent(float64(r.HiddenShare)))
+	}
 	return text
+}
+
+// seconds is a short time for people.
+func seconds(s float64) string {
+	switch {
+	case math.IsNaN(s):
+		return "-"
+	case s < 1:
+		return fmt.Sprintf("%.3g ms", 1000*s)
+	}
+	return fmt.Sprintf("%.3g s", s)
 }

@@ -203,13 +203,6 @@ func (s *Spec) checkUnused() error {
 		{"--inductive", s.Inductive, s.Strategy == "none", "it is for one worker: leave out --workers and --strategy"},
 		{"--servers", s.Servers > 0, s.distributed(), "one worker has no others to be grouped with"},
 		{"--partition", s.Partition != "", s.distributed(), "it needs a --strategy of several workers, as halo"},
-		{"--staleness", s.Staleness != d.Staleness, s.uses("sancus"), "only --strategy sancus reuses old rows"},
-		{"--clip", s.Clip != 0, s.uses("sancus"), "only --strategy sancus clips gradients"},
-		{"--smooth", s.Smooth != 0, s.uses("pipegcn"), "only --strategy pipegcn smooths late rows"},
-		{"--g3-pipeline", s.G3Pipeline != d.G3Pipeline, s.uses("g3"), "only --strategy g3 has a pipeline"},
-		{"--preload", s.Preload != d.Preload, s.uses("granndis"), "only --strategy granndis preloads"},
-		{"--eas", s.EAS != "", s.uses("granndis"), "only --strategy granndis samples beyond a server's border"},
-		{"--memory-budget", s.MemoryBudget != "", s.uses("granndis", "g3", "neutronstar"), "only strategies granndis, g3 and neutronstar fill memory to a budget"},
 		{"--wire-dtype", s.WireDType != "none", s.distributed(), "one worker sends nothing"},
 		{"--partitioner", s.Partitioner != d.Partitioner, s.distributed() && s.Partition == "", "nothing is partitioned in this run"},
 		{"--in-process", s.InProcess, s.distributed(), "one worker always is"},
@@ -221,6 +214,11 @@ func (s *Spec) checkUnused() error {
 	} {
 		if f.given && !f.works {
 			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
+		}
+	}
+	for _, f := range s.ofStrategies() {
+		if f.given && !s.uses(f.users...) {
+			return &graph.InputError{Field: f.flag(), Found: "a setting without effect", Fix: "only for --strategy " + strings.Join(f.users, ", ")}
 		}
 	}
 	if s.InProcess && s.Transport != "auto" && s.Transport != "inprocess" {

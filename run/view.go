@@ -20,6 +20,9 @@ type (
 // NewView shows a run on f: a progress bar on a terminal, plain lines elsewhere.
 func NewView(f *os.File) View { return event.NewView(f) }
 
+// NewSparseView is the same for many runs, with fewer lines of each.
+func NewSparseView(f *os.File) View { return event.NewSparseView(f) }
+
 // Silent shows warnings only, and with nil nothing.
 func Silent(w io.Writer) View { return silent{w} }
 

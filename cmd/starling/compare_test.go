@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestCompareCommand(t *testing.T) {
+	dir := small(t)
+	help := works(t, dir, "compare", "--help").stdout
+	for _, want := range []string{"--strategies", "--rounds", "--from", "--html", "--workers", "halo"} {
+		if !strings.Contains(help, want) {
+			t.Errorf("help has no %s:\n%s", want, help)
+		}
+	}
+	for _, not := range []string{"--resume", "--no-launch"} {
+		if strings.Contains(help, not+" ") {
+			t.Errorf("help has %s, which compare cannot do", not)
+		}
+	}
+	refuses(t, dir, []string{"--strategies", "hallo", "did you mean halo"}, "compare", "graph", "--workers", "2", "--strategies", "hallo")
+	refuses(t, dir, []string{"--workers"}, "compare", "graph", "--strategies", "halo")
+	refuses(t, dir, []string{"--from"}, "compare", "graph", "--from", "x.json")
+	args := append([]string{"compare", "graph", "--workers", "2", "--strategies", "halo", "--json", "-", "--html", "c.html"}, quick...)
+	o := works(t, dir, args...)
+	var c struct {
+		Rows []struct {
+			Strategy string
+			Plan     string
+			RSS      int64 `json:"worker_peak_rss_bytes"`
+		}
+	}
+	if err := json.Unmarshal([]byte(o.stdout), &c); err != nil || len(c.Rows) != 1 || c.Rows[0].Plan != "equal" || c.Rows[0].RSS < 1<<20 {
+		t.Errorf("%v %+v", err, c)
+	}
+	if !strings.Contains(o.stderr, "speed-up") || !strings.Contains(readFile(t, dir, "c.html"), "</html>") {
+		t.Error(o.stderr)
+	}
+	works(t, dir, trainArgs("--workers", "2", "--quiet", "--json", "r.json")...)
+	if out := works(t, dir, "compare", "--from", "r.json").stdout; !strings.Contains(out, "halo") || !strings.Contains(out, "1.00x") {
+		t.Error(out)
+	}
+	nothingLeft(t)
+}
