@@ -34,6 +34,8 @@ const (
 	frameGoodbye           // nothing follows: the peer closes in good order
 	frameFailure           // the run has failed: step is the rank that did, the chunk says why
 	frameAlive             // a sign of life; readers of version 1 pass over it
+	frameOffer             // in shared memory only: where a message lies
+	frameTaken             // in shared memory only: the message of this number was read there
 	frameTypes
 )
 
@@ -101,7 +103,9 @@ func (h *header) parse(b []byte) error {
 		return fmt.Errorf("%w: chunk of %d at %d of %d bytes", ErrFrame, chunk, offset, length)
 	case chunk == 0 && length > 0:
 		return fmt.Errorf("%w: an empty chunk of %d bytes", ErrFrame, length)
-	case h.frame != frameMessage && (length != uint64(chunk) || length > maxCause):
+	case h.frame == frameOffer && (chunk != offerSize || offset != 0):
+		return fmt.Errorf("%w: an offer of %d bytes at %d", ErrFrame, chunk, offset)
+	case h.frame != frameMessage && h.frame != frameOffer && (length != uint64(chunk) || length > maxCause):
 		return fmt.Errorf("%w: of type %d with %d bytes", ErrFrame, b[7], length)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // mailbox brings together what arrives and what is asked for. Chunks of a message
@@ -17,6 +18,7 @@ type mailbox struct {
 	count func(h *header)
 	// room is called when a transport that was told errNoRoom should try again.
 	room func()
+	asks atomic.Uint64 // how many times ask was called
 	mu   struct {
 		sync.Mutex
 		slots  map[slot]*letter
@@ -87,8 +89,16 @@ func (b *mailbox) ask(from int, key Key, kind Kind, into []byte, p *Pending) err
 		}
 	}
 	b.mu.Unlock()
+	b.asks.Add(1)
 	b.finish(done)
 	return err
+}
+
+// wanted says whether a message has a place already, or no message will have one.
+func (b *mailbox) wanted(h *header) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.failed != nil || b.mu.slots[slot{h.from, h.key}] != nil
 }
 
 // place returns where the chunk of h belongs, to be written before release is

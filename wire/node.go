@@ -65,6 +65,8 @@ type node struct {
 	// poll, where there is shared memory, looks for messages on the waiter's own
 	// goroutine, until the pending is done or it gives up.
 	poll func(*Pending) bool
+	// asked, likewise, is told from whom a message was asked for.
+	asked func(peer int)
 
 	numbers []atomic.Uint32 // of the last message to each peer, by which those of one name are told apart
 	ending  atomic.Bool     // somebody has called Fail or Close
@@ -138,6 +140,9 @@ func (n *node) Recv(from int, key Key, kind Kind, into []byte) *Pending {
 	}
 	if err := n.box.ask(from, key, kind, into, p); err != nil {
 		n.Fail(err)
+	}
+	if n.asked != nil {
+		n.asked(from)
 	}
 	return p
 }

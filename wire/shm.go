@@ -27,6 +27,8 @@ type hub struct {
 	looking atomic.Bool
 	looks   atomic.Int64
 	closed  atomic.Bool
+	lazy    atomic.Bool // the timer runs
+	timer   *time.Timer // for offers that nobody has asked for
 	ended   sync.WaitGroup
 }
 
@@ -42,6 +44,16 @@ type memPeer struct {
 	reading sync.Mutex // guards in
 	in      *ring
 	stalled atomic.Bool // there is no room for what is next in
+
+	// Of messages that one side reads from the other's memory:
+	pid    int              // the peer, if we can read its memory
+	lends  bool             // it can read ours
+	lent   map[uint32]chunk // by number, until the peer has read them; under the queue's lock
+	owed   []uint32         // answers, likewise
+	owing  atomic.Int32     // how many
+	offers []offer          // under reading
+	seen   uint64           // how many had asked when offers were looked at, likewise
+	kept   atomic.Int32     // how many offers
 }
 
 // newHub makes the bell. Peers are added, then start is called.
@@ -50,14 +62,17 @@ func newHub(n *node) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hub{node: n, bell: b}, nil
+	h := &hub{node: n, bell: b}
+	h.timer = time.AfterFunc(time.Hour, h.takeEarly)
+	h.timer.Stop()
+	return h, nil
 }
 
 // add makes a peer of a connection and the memory shared with it.
 func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
-	p := &memPeer{tcpPeer: control, hub: h, bell: m.bell, in: m.in, out: m.out}
+	p := &memPeer{tcpPeer: control, hub: h, bell: m.bell, in: m.in, out: m.out, pid: m.pid, lends: m.lends, lent: map[uint32]chunk{}}
 	control.control, control.queue.quiet = true, true
-	control.drain = p.drain
+	control.drain, control.left = p.drain, p.withdraw
 	h.peers = append(h.peers, p)
 	return p
 }
@@ -79,6 +94,16 @@ func (h *hub) start() {
 			p.stalled.Store(false)
 		}
 		h.bell.ring()
+		h.beLazy()
+	}
+	of := make([]*memPeer, h.node.Size())
+	for _, p := range h.peers {
+		of[p.peer] = p
+	}
+	h.node.asked = func(peer int) {
+		if p := of[peer]; p != nil {
+			p.asked()
+		}
 	}
 	h.ended.Go(h.listen)
 }
@@ -86,6 +111,7 @@ func (h *hub) start() {
 // close frees the memory. The carriers have ended before.
 func (h *hub) close() {
 	h.closed.Store(true)
+	h.timer.Stop()
 	h.bell.close()
 	h.ended.Wait()
 	for _, p := range h.peers {

@@ -79,6 +79,8 @@ func (r *ringer) close() {
 type memory struct {
 	in, out *ring
 	bell    *ringer
+	pid     int  // of the peer, if its memory can be read; otherwise 0
+	lends   bool // the peer can read ours
 }
 
 func (m *memory) close() {
@@ -109,13 +111,17 @@ func swap(conn *net.UnixConn, own *bell) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, _, err = conn.WriteMsgUnix([]byte{version}, unix.UnixRights(fd, own.mu.fd), nil)
+	_, _, err = conn.WriteMsgUnix(introduction(), unix.UnixRights(fd, own.mu.fd), nil)
 	unix.Close(fd)
 	if err == nil {
 		var m *memory
 		if m, err = receive(conn); err == nil {
 			m.in = in
-			return m, nil
+			if m.lends, err = agree(conn, m.pid != 0); err == nil {
+				return m, nil
+			}
+			unmap(m.out.mem)
+			m.bell.close()
 		}
 	}
 	unmap(in.mem)
@@ -151,9 +157,9 @@ func sealed(fd int) ([]byte, error) {
 
 // receive takes the peer's ring and bell.
 func receive(conn *net.UnixConn) (*memory, error) {
-	var one [1]byte
+	hello := make([]byte, len(introduction()))
 	oob := make([]byte, unix.CmsgSpace(2*4))
-	n, oobn, _, _, err := conn.ReadMsgUnix(one[:], oob)
+	n, oobn, _, _, err := conn.ReadMsgUnix(hello, oob)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +167,9 @@ func receive(conn *net.UnixConn) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n != 1 || len(fds) != 2 {
+	if n != len(hello) || hello[0] != memoryVersion || len(fds) != 2 {
 		closeAllFDs(fds)
-		return nil, fmt.Errorf("%w: %d descriptors instead of 2", ErrFrame, len(fds))
+		return nil, fmt.Errorf("%w: %d bytes and %d descriptors", ErrFrame, n, len(fds))
 	}
 	out, err := mapRing(fds[0])
 	unix.Close(fds[0])
@@ -171,7 +177,7 @@ func receive(conn *net.UnixConn) (*memory, error) {
 		unix.Close(fds[1])
 		return nil, err
 	}
-	return &memory{out: out, bell: newRinger(fds[1])}, nil
+	return &memory{out: out, bell: newRinger(fds[1]), pid: readable(conn, hello)}, nil
 }
 
 func rights(oob []byte) ([]int, error) {

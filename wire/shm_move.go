@@ -4,7 +4,7 @@ package wire
 // moved any. If the ring is full the peer rings when it is not.
 func (p *memPeer) pump(limit int) bool {
 	moved := 0
-	for moved < limit && p.queue.waiting() && p.pumping.TryLock() {
+	for moved < limit && (p.queue.waiting() || p.owing.Load() > 0) && p.pumping.TryLock() {
 		n := 0
 		if p.out != nil {
 			n = p.fill(limit - moved)
@@ -23,23 +23,38 @@ func (p *memPeer) pump(limit int) bool {
 // fill pushes chunks until there is no more room, nothing queued, or the limit reached.
 // REQUIRES: pumping held.
 func (p *memPeer) fill(limit int) (moved int) {
+	moved = p.settle()
 	for moved < limit {
 		c, ok := p.cut()
 		if !ok {
 			break
 		}
-		h := c.header()
-		p.out.push(&h, c.bytes)
-		if p.out.asleep.Load() == 1 && p.out.asleep.CompareAndSwap(1, 0) {
-			p.bell.ring()
-		}
-		p.node.ledger.addOverhead(headerSize)
-		p.queue.Lock()
-		p.queue.written(&c, nil)
-		p.queue.Unlock()
-		moved += recordHead + len(c.bytes)
+		moved += p.send(&c)
 	}
 	return moved
+}
+
+// send pushes a chunk, or the offer of one, and says how many bytes that took.
+func (p *memPeer) send(c *chunk) int {
+	h := c.header()
+	if p.offered(c.m) {
+		p.push(h.offer(c.bytes))
+		return 2 * recordHead
+	}
+	p.push(&h, c.bytes)
+	p.queue.Lock()
+	p.queue.written(c, nil)
+	p.queue.Unlock()
+	return recordHead + len(c.bytes)
+}
+
+// push writes a record and wakes the peer if it sleeps.
+func (p *memPeer) push(h *header, chunk []byte) {
+	p.out.push(h, chunk)
+	if p.out.asleep.Load() == 1 && p.out.asleep.CompareAndSwap(1, 0) {
+		p.bell.ring()
+	}
+	p.node.ledger.addOverhead(headerSize)
 }
 
 // cut takes a chunk for which there is room.
@@ -52,7 +67,11 @@ func (p *memPeer) cut() (chunk, bool) {
 		return chunk{}, false
 	}
 	// Chunks smaller than this cost more than waiting for room.
-	want := int(min(q.heap[0].length-q.heap[0].next, chunkSize/4))
+	m := q.heap[0]
+	want, most := int(min(m.length-m.next, chunkSize/4)), chunkSize
+	if p.offered(m) {
+		want, most = offerSize, int(m.length)
+	}
 	room := p.out.room()
 	if room < want {
 		p.out.starved.Store(1)
@@ -60,19 +79,30 @@ func (p *memPeer) cut() (chunk, bool) {
 			return chunk{}, false
 		}
 	}
-	return q.take(min(room, chunkSize)), true
+	if !p.offered(m) {
+		return q.take(min(room, most)), true
+	}
+	c := q.take(most)
+	p.lent[m.number] = c
+	return c, true
 }
+
+// offered says whether a message is for the peer to read.
+func (p *memPeer) offered(m *message) bool { return p.lends && m.length >= offerFrom }
 
 // take moves what is in the ring to where it belongs, and says whether it moved
 // anything.
 func (p *memPeer) take() bool {
-	if p.stalled.Load() || !p.reading.TryLock() {
+	if p.stalled.Load() && p.kept.Load() == 0 || !p.reading.TryLock() {
 		return false
 	}
 	defer p.reading.Unlock()
 	moved := 0
 	for p.in != nil && moved < ringSize {
-		n := p.takeOne()
+		n := p.pull()
+		if !p.stalled.Load() {
+			n += p.takeOne()
+		}
 		if n == 0 {
 			break
 		}
@@ -104,8 +134,14 @@ func (p *memPeer) drain() {
 func (p *memPeer) takeOne() int {
 	var h header
 	ok, err := p.in.peek(&h)
-	if err == nil && ok && (h.frame != frameMessage || h.from != p.peer || h.to != p.node.rank) {
+	if err == nil && ok && (h.from != p.peer || h.to != p.node.rank) {
 		err = ErrFrame
+	}
+	if err == nil && ok && h.frame != frameMessage {
+		if err = p.note(&h); err == nil {
+			p.free(&h)
+			return recordHead
+		}
 	}
 	if err != nil {
 		p.node.Fail(p.node.lost(p.peer, err))
@@ -125,9 +161,26 @@ func (p *memPeer) takeOne() int {
 		p.in.copyTo(into)
 		p.node.box.release(&h, nil)
 	}
-	p.in.pop(&h)
+	p.free(&h)
+	return recordHead + h.chunk
+}
+
+// note takes in a record that is no message.
+func (p *memPeer) note(h *header) error {
+	switch {
+	case h.frame == frameTaken:
+		return p.returned(h.number)
+	case h.frame == frameOffer && p.pid != 0:
+		p.keepOffer(h)
+		return nil
+	}
+	return ErrFrame
+}
+
+// free makes room for the writer.
+func (p *memPeer) free(h *header) {
+	p.in.pop(h)
 	if p.in.starved.Load() == 1 && p.in.spacious() && p.in.starved.CompareAndSwap(1, 0) {
 		p.bell.ring()
 	}
-	return recordHead + h.chunk
 }

@@ -31,6 +31,8 @@ type tcpPeer struct {
 	// drain is called when the peer has said goodbye on all connections, before
 	// what was expected of it fails.
 	drain func()
+	// left is called after that.
+	left func(cause error)
 	// control: messages travel by shared memory, and only the ending here.
 	control bool
 
@@ -58,7 +60,7 @@ type tcpConn struct {
 }
 
 func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
-	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}}
+	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}, left: func(error) {}}
 	for _, c := range conns {
 		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), piece: chunkSize})
 	}
@@ -259,6 +261,8 @@ func (c *tcpConn) readFrames() error {
 			err = c.readFailure(&h)
 		case frameAlive:
 			err = c.in.skip(h.chunk)
+		default:
+			err = ErrFrame
 		}
 		if err != nil {
 			return err
@@ -306,4 +310,5 @@ func (c *tcpConn) goodbye() {
 	gone := c.node.lost(c.peer, errGone)
 	c.node.box.endPeer(c.peer, gone)
 	c.queue.end(broken, gone)
+	c.left(gone)
 }

@@ -1,0 +1,250 @@
+package wire
+
+import (
+	"encoding/binary"
+	"time"
+	"unsafe"
+
+	"starling/coflow"
+)
+
+// A large message does not go through the ring, which would copy it twice. Where
+// the kernel lets the peer read this process's memory (process_vm_readv; found out
+// when joining), the ring carries an offer, which says where the message lies. The
+// peer reads it straight into the asker's buffer and answers that it has.
+//
+// An offer that nobody has asked for costs nothing, so it waits a while for
+// somebody to ask before it is taken in early, as all others are.
+const (
+	// offerFrom is from where on one copy and an answer take less than two copies.
+	offerFrom = 16 << 10
+	// readStep is read at a time, before looking for something more urgent.
+	readStep = 256 << 10
+	// patience is how long an offer waits for somebody to ask, at least.
+	patience = 2 * time.Millisecond
+	// offerSize is an offer's chunk: the address.
+	offerSize = 8
+)
+
+// offer is a message in the peer's memory.
+type offer struct {
+	header        // offset: what was read so far
+	at     uint64 // its address there
+	asked  bool   // somebody has asked for it, or it is being taken in early
+	old    bool   // it has waited
+}
+
+// offer is the record that says where a message lies.
+func (h *header) offer(payload []byte) (*header, []byte) {
+	h.frame, h.chunk = frameOffer, offerSize
+	return h, binary.LittleEndian.AppendUint64(nil, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(payload)))))
+}
+
+// returned is the peer's answer: it has read the message of that number.
+func (p *memPeer) returned(number uint32) error {
+	p.queue.Lock()
+	defer p.queue.Unlock()
+	c, ok := p.lent[number]
+	if !ok {
+		return ErrFrame
+	}
+	delete(p.lent, number)
+	p.queue.written(&c, nil)
+	return nil
+}
+
+// withdraw ends the wait of those whose messages the peer has not read. It may be
+// reading them now, so it is told first that they are no longer what they were.
+func (p *memPeer) withdraw(cause error) {
+	p.pumping.Lock()
+	defer p.pumping.Unlock()
+	if p.out != nil {
+		p.out.withdrawn.Store(1)
+	}
+	p.queue.Lock()
+	defer p.queue.Unlock()
+	for _, c := range p.lent {
+		p.queue.written(&c, cause)
+	}
+	clear(p.lent)
+}
+
+func (p *memPeer) fail(cause error) {
+	p.tcpPeer.fail(cause)
+	p.withdraw(cause)
+}
+
+// keepOffer remembers an offer until somebody asks.
+// REQUIRES: reading held.
+func (p *memPeer) keepOffer(h *header) {
+	var at [offerSize]byte
+	p.in.copyTo(at[:])
+	p.offers = append(p.offers, offer{header: *h, at: binary.LittleEndian.Uint64(at[:])})
+	p.offers[len(p.offers)-1].offset = 0
+	p.kept.Store(int32(len(p.offers)))
+	p.seen = p.node.box.asks.Load() - 1 // so that somebody looks
+}
+
+// pull reads what was asked for from the peer's memory, one step of the most urgent
+// message, and says how many bytes.
+// REQUIRES: reading held.
+func (p *memPeer) pull() int {
+	if len(p.offers) == 0 {
+		return 0
+	}
+	best := p.mostUrgent()
+	if best < 0 {
+		p.hub.beLazy()
+		return 0
+	}
+	return p.pullFrom(best)
+}
+
+// mostUrgent of the offers that were asked for; -1: none.
+func (p *memPeer) mostUrgent() int {
+	asks := p.node.box.asks.Load()
+	best := -1
+	for i := range p.offers {
+		o := &p.offers[i]
+		if !o.asked && asks != p.seen {
+			o.asked = p.node.box.wanted(&o.header)
+		}
+		if o.asked && (best < 0 || coflow.Before(o.key.Coflow, p.offers[best].key.Coflow)) {
+			best = i
+		}
+	}
+	p.seen = asks
+	return best
+}
+
+// pullFrom reads a step of an offer. One for which there is no room stays.
+func (p *memPeer) pullFrom(i int) int {
+	o := &p.offers[i]
+	h := o.header
+	h.frame, h.chunk = frameMessage, int(min(readStep, o.length-o.offset))
+	into, err := p.node.box.place(&h, false, nil)
+	if err == errNoRoom {
+		return 0
+	}
+	if err == nil {
+		err = readFrom(p.pid, o.at+uint64(o.offset), into)
+		if p.in.withdrawn.Load() != 0 {
+			err = errVanished
+		}
+		p.node.box.release(&h, err)
+		if err != nil && err != errVanished { // of which the connection tells more
+			err = p.node.lost(p.peer, err)
+		}
+	}
+	o.offset += int64(h.chunk)
+	if err != nil || o.offset == o.length {
+		p.answer(o.number)
+		p.offers = append(p.offers[:i], p.offers[i+1:]...)
+		p.kept.Store(int32(len(p.offers)))
+	}
+	if err != nil && err != errVanished {
+		p.node.Fail(err)
+	}
+	return h.chunk
+}
+
+// answer tells the peer that its message was read.
+func (p *memPeer) answer(number uint32) {
+	p.queue.Lock()
+	p.owed = append(p.owed, number)
+	p.owing.Store(int32(len(p.owed)))
+	p.queue.flying++ // so that a goodbye waits for it
+	p.queue.Unlock()
+	p.pump(ringSize)
+}
+
+// settle pushes answers, as many as there is room for, and says how many bytes.
+// REQUIRES: pumping held.
+func (p *memPeer) settle() (moved int) {
+	for p.owing.Load() > 0 {
+		if p.out.room() < 0 {
+			p.out.starved.Store(1)
+			if p.out.room() < 0 {
+				break
+			}
+		}
+		p.queue.Lock()
+		h := header{frame: frameTaken, from: p.node.rank, to: p.peer, number: p.owed[0]}
+		p.owed = append(p.owed[:0], p.owed[1:]...)
+		p.owing.Store(int32(len(p.owed)))
+		p.queue.Unlock()
+		p.push(&h, nil)
+		p.queue.Lock()
+		p.queue.flying--
+		if p.queue.state != open {
+			p.queue.wake.Broadcast()
+		}
+		p.queue.Unlock()
+		moved += recordHead
+	}
+	return moved
+}
+
+// asked is called when somebody has asked for a message of the peer: if it was
+// offered, the asker reads it, as far as that takes no time.
+func (p *memPeer) asked() {
+	if p.kept.Load() == 0 {
+		return
+	}
+	if !p.reading.TryLock() {
+		p.hub.bell.ring()
+		return
+	}
+	moved := 0
+	for p.in != nil && moved < ringSize {
+		n := p.pull()
+		if n == 0 {
+			break
+		}
+		moved += n
+	}
+	p.reading.Unlock()
+	if moved >= ringSize {
+		p.hub.bell.ring() // the rest is not the asker's business
+	}
+}
+
+// beLazy sees to it that offers that nobody asks for are taken in at last.
+func (h *hub) beLazy() {
+	if h.lazy.CompareAndSwap(false, true) {
+		h.timer.Reset(patience)
+	}
+}
+
+// takeEarly takes in offers that have waited.
+func (h *hub) takeEarly() {
+	h.lazy.Store(false)
+	for _, p := range h.peers {
+		p.reading.Lock()
+		if p.in != nil {
+			p.takeOld()
+		}
+		p.reading.Unlock()
+	}
+}
+
+// takeOld takes in offers that were there the last time. Those for which there is
+// no room wait until there is.
+// REQUIRES: reading held.
+func (p *memPeer) takeOld() {
+	for i := 0; i < len(p.offers); {
+		o := &p.offers[i]
+		if !o.old {
+			o.old = true
+			p.hub.beLazy()
+			i++
+			continue
+		}
+		before := len(p.offers)
+		for len(p.offers) == before && p.pullFrom(i) > 0 {
+		}
+		if len(p.offers) == before {
+			i++
+		}
+	}
+}
