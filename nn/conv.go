@@ -2,50 +2,80 @@ package nn
 
 import "starling/tensor"
 
-// Conv is a message-passing layer in its steps. A distributed strategy may run
-// Send and Finish on ranges of rows, each row once, in any order; Conv's Forward
-// and Backward (as a Module) run them whole.
+// stepped is a module in steps, most of which work on ranges of rows, each row
+// once, in any order. Whole modules are the same steps on all rows; Ranges runs
+// them piece by piece. Between send and finish lies the part that rows have in
+// common: a layer's sums over neighbours, or batch norm's moments.
 //
-//	Begin(x)         takes the input, makes room
-//	Send(lo, hi)     rows of x become rows of messages       dense
-//	Gather           messages become sums over neighbours    the aggregator's part
-//	Finish(lo, hi)   rows of sums (and x) become rows of y   dense
+//	begin(x)             takes the input, makes room for y
+//	send(lo, hi)         rows of x become rows of messages          before the common part
+//	finish(lo, hi)       rows of sums (and x) become rows of y      after it
+//	end                  frees what only the forward pass needed
 //
-//	BeginGrad(dy)    takes the gradient of y, makes room
-//	FinishGrad       dy becomes the gradient of the sums
-//	GatherGrad       gradients of sums become gradients of messages
-//	SendGrad         gradients of messages become dx
-type Conv interface {
-	Module
-	Begin(p *Pass, x Input)
-	Send(p *Pass, lo, hi int)
-	Gather(p *Pass)
-	Finish(p *Pass, lo, hi int)
-	// End returns y.
-	End(p *Pass) tensor.Matrix
-	BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool)
-	FinishGrad(p *Pass)
-	GatherGrad(p *Pass)
-	SendGrad(p *Pass)
-	// EndGrad returns dx, if it was wanted.
-	EndGrad(p *Pass) tensor.Matrix
+//	beginGrad(dy)        takes the gradient of y, makes room for dx
+//	finishGrad(lo, hi)   dy becomes the gradient of the sums
+//	rootGrad(lo, hi)     the part of dx that needs no neighbour
+//	sendGrad(lo, hi)     gradients of messages become dx
+//	finishLearn(lo, hi)  adds to the gradients of parameters, for the rows after finishGrad
+//	sendLearn(lo, hi)    the same for those after sendGrad
+//	endGrad              frees the rest
+//
+// Ranges are learnt from in ascending order, so that sums have the same bits
+// whatever the order of the other steps.
+type stepped interface {
+	begin(p *Pass, x Input) (y tensor.Matrix)
+	send(p *Pass, lo, hi int)
+	finish(p *Pass, lo, hi int)
+	end(p *Pass)
+	beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) (dx tensor.Matrix)
+	finishGrad(p *Pass, lo, hi int)
+	rootGrad(p *Pass, lo, hi int)
+	sendGrad(p *Pass, lo, hi int)
+	finishLearn(p *Pass, lo, hi int)
+	sendLearn(p *Pass, lo, hi int)
+	endGrad(p *Pass)
 }
 
-func convForward(c Conv, p *Pass, layer int, x Input) tensor.Matrix {
-	dst, src := p.Agg.Rows(layer)
-	c.Begin(p, x)
-	c.Send(p, 0, src)
-	c.Gather(p)
-	c.Finish(p, 0, dst)
-	return c.End(p)
+// common is a stepped module whose rows have something in common. Whole modules
+// have it done by gather and gatherGrad.
+type common interface {
+	stepped
+	gather(p *Pass)
+	gatherGrad(p *Pass)
 }
 
-func convBackward(c Conv, p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	c.BeginGrad(p, dy, wantDX)
-	c.FinishGrad(p)
-	c.GatherGrad(p)
-	c.SendGrad(p)
-	return c.EndGrad(p)
+// rowwise are the steps that a module without a common part does not have.
+type rowwise struct{}
+
+func (rowwise) send(*Pass, int, int)      {}
+func (rowwise) rootGrad(*Pass, int, int)  {}
+func (rowwise) sendGrad(*Pass, int, int)  {}
+func (rowwise) sendLearn(*Pass, int, int) {}
+
+// forward runs a module on all rows: src of them before the common part, all of y after.
+func forward(c stepped, p *Pass, x Input, src int) tensor.Matrix {
+	y := c.begin(p, x)
+	c.send(p, 0, src)
+	if c, ok := c.(common); ok {
+		c.gather(p)
+	}
+	c.finish(p, 0, y.Rows)
+	c.end(p)
+	return y
+}
+
+func backward(c stepped, p *Pass, dy tensor.Matrix, wantDX bool, src int) tensor.Matrix {
+	dx := c.beginGrad(p, dy, wantDX)
+	c.finishGrad(p, 0, dy.Rows)
+	c.finishLearn(p, 0, dy.Rows)
+	if c, ok := c.(common); ok {
+		c.gatherGrad(p)
+	}
+	c.rootGrad(p, 0, dy.Rows)
+	c.sendGrad(p, 0, src)
+	c.sendLearn(p, 0, src)
+	c.endGrad(p)
+	return dx
 }
 
 // output is what follows a layer's sums: bias, activation, dropout.
@@ -56,32 +86,67 @@ type output struct {
 	drop  float64
 }
 
-// after is for the first rows of the pass's vertices.
-func (o *output) after(p *Pass, rows int) tensor.After {
-	a := tensor.After{Act: o.act, Dropout: p.dropout(o.layer, drawOutput, o.drop).Slice(0, rows)}
+// after is for rows lo to hi of the pass's vertices.
+func (o *output) after(p *Pass, lo, hi int) tensor.After {
+	a := tensor.After{Act: o.act, Dropout: p.dropout(o.layer, drawOutput, o.drop).Slice(lo, hi)}
 	if o.bias != nil {
 		a.Bias = o.bias.Value
 	}
 	return a
 }
 
-// rowsOf is after for rows lo to hi of the output.
-func rowsOf(a tensor.After, lo, hi int) tensor.After {
-	a.Dropout = a.Dropout.Slice(lo, hi)
-	return a
-}
-
-// grad turns dy into the gradient before the activation, in place, and adds to the bias's.
-func (o *output) grad(p *Pass, dy, y tensor.Matrix) {
+// grad turns rows lo to hi of dy into the gradient before the activation, in place.
+// Of all rows at once it adds to the bias's gradient too; else gradBias does.
+func (o *output) grad(p *Pass, dy, y tensor.Matrix, lo, hi int) {
 	var dbias tensor.Matrix
-	if o.bias != nil {
+	if o.bias != nil && !p.InRanges {
 		dbias = o.bias.Grad
 	}
-	after := o.after(p, dy.Rows)
+	after := o.after(p, lo, hi)
+	rows := dy.Slice(lo, hi)
 	switch {
 	case after.Act != tensor.NoAct || after.Dropout.P != 0:
-		p.Dev.ActivateGrad(dy, dy, y, after, dbias)
-	case o.bias != nil:
-		p.Dev.ColumnSum(dbias, dy, true)
+		p.Dev.ActivateGrad(rows, rows, y.Slice(lo, hi), after, dbias)
+	case !dbias.IsZero():
+		p.Dev.ColumnSum(dbias, rows, true)
 	}
+}
+
+// gradBias adds rows of the gradient before the activation to the bias's.
+func (o *output) gradBias(p *Pass, g tensor.Matrix, lo, hi int) {
+	if o.bias != nil && p.InRanges {
+		p.Dev.ColumnSum(o.bias.Grad, g.Slice(lo, hi), true)
+	}
+}
+
+// later keeps the gradients of parameters that come with rows until it is the
+// range's turn to be learnt from.
+type later map[int][]tensor.Matrix
+
+// of is where the gradients of the range from lo on go: to the parameters
+// themselves, unless ranges come in any order.
+func (l *later) of(p *Pass, lo int, params ...*Param) []tensor.Matrix {
+	out := make([]tensor.Matrix, len(params))
+	for i, param := range params {
+		out[i] = param.Grad
+		if p.InRanges {
+			out[i] = p.Dev.New(param.Grad.Type(), param.Grad.Rows, param.Grad.Cols)
+		}
+	}
+	if p.InRanges {
+		if *l == nil {
+			*l = later{}
+		}
+		(*l)[lo] = out
+	}
+	return out
+}
+
+// learn adds what was kept.
+func (l *later) learn(p *Pass, lo int, params ...*Param) {
+	for i, m := range (*l)[lo] {
+		p.Dev.Combine(params[i].Grad, 1, params[i].Grad, 1, m)
+		p.Dev.Free(m)
+	}
+	delete(*l, lo)
 }

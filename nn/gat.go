@@ -24,9 +24,11 @@ type gat struct {
 	z, left, right, stat tensor.Matrix
 	att, y               tensor.Matrix
 
-	wantDX               bool
-	g, dz, dleft, dright tensor.Matrix
-	dx                   tensor.Matrix
+	wantDX            bool
+	dy, g             tensor.Matrix // the gradient of y, and before the heads' mean
+	dz, dleft, dright tensor.Matrix
+	dx                tensor.Matrix
+	scores            later
 }
 
 // newGAT has heads of width c each.
@@ -56,10 +58,13 @@ func averaging(dev tensor.Device, heads, c int) tensor.Matrix {
 	return m
 }
 
-func (l *gat) Forward(p *Pass, x Input) tensor.Matrix { return convForward(l, p, l.layer, x) }
+func (l *gat) Forward(p *Pass, x Input) tensor.Matrix {
+	_, src := p.Agg.Rows(l.layer)
+	return forward(l, p, x, src)
+}
 
 func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	return convBackward(l, p, dy, wantDX)
+	return backward(l, p, dy, wantDX, l.sent)
 }
 
 func (l *gat) attention(p *Pass) tensor.Attention {
@@ -67,7 +72,7 @@ func (l *gat) attention(p *Pass) tensor.Attention {
 		Dropout: p.dropout(l.layer, drawAttention, l.attDrop).Slice(0, l.right.Rows), SrcIDs: p.IDs}
 }
 
-func (l *gat) Begin(p *Pass, x Input) {
+func (l *gat) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(l.layer)
 	room := p.Agg.Room(l.layer)
 	wide, t := l.w.Value.Cols, p.Dev.Type()
@@ -78,9 +83,10 @@ func (l *gat) Begin(p *Pass, x Input) {
 	l.stat = p.Dev.Scratch(t, dst, 2*l.heads)
 	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
 	l.y = p.Dev.Scratch(p.rowType(), dst, l.out)
+	return l.y
 }
 
-func (l *gat) Send(p *Pass, lo, hi int) {
+func (l *gat) send(p *Pass, lo, hi int) {
 	z := l.z.Slice(lo, hi)
 	l.x.times(p.Dev, z, l.w.Value, lo, hi, false, tensor.After{})
 	p.Dev.HeadDot(l.left.Slice(lo, hi), z, l.src.Value)
@@ -89,12 +95,12 @@ func (l *gat) Send(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gat) Gather(p *Pass) {
+func (l *gat) gather(p *Pass) {
 	p.Agg.Attend(l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(p))
 }
 
-func (l *gat) Finish(p *Pass, lo, hi int) {
-	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), rowsOf(l.after(p, l.y.Rows), lo, hi)
+func (l *gat) finish(p *Pass, lo, hi int) {
+	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), l.after(p, lo, hi)
 	if l.mean.IsZero() {
 		p.Dev.Activate(y, att, after)
 	} else {
@@ -102,14 +108,13 @@ func (l *gat) Finish(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gat) End(p *Pass) tensor.Matrix {
+func (l *gat) end(p *Pass) {
 	if !p.Train {
 		l.release(p)
 	}
-	return l.y
 }
 
-// release frees what Forward kept for Backward.
+// release frees what the forward pass kept for the backward pass.
 func (l *gat) release(p *Pass) {
 	for _, m := range []*tensor.Matrix{&l.z, &l.left, &l.right, &l.stat, &l.att} {
 		p.Dev.Free(*m)
@@ -117,38 +122,52 @@ func (l *gat) release(p *Pass) {
 	}
 }
 
-func (l *gat) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
-	l.g, l.wantDX = dy, wantDX
+func (l *gat) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	l.dy, l.g, l.wantDX, l.dx = dy, dy, wantDX, tensor.Matrix{}
+	if !l.mean.IsZero() {
+		l.g = p.Dev.Scratch(p.rowType(), dy.Rows, l.att.Cols)
+	}
 	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
 	l.dleft = p.Dev.Scratch(p.Dev.Type(), l.left.Rows, l.heads)
 	l.dright = p.Dev.Scratch(p.Dev.Type(), l.right.Rows, l.heads)
+	if wantDX {
+		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.w.Value.Rows)
+	}
+	return l.dx
 }
 
-func (l *gat) FinishGrad(p *Pass) {
-	l.grad(p, l.g, l.y)
+func (l *gat) finishGrad(p *Pass, lo, hi int) {
+	l.grad(p, l.dy, l.y, lo, hi)
 	if !l.mean.IsZero() {
-		wide := p.Dev.Scratch(p.rowType(), l.g.Rows, l.att.Cols)
-		p.Dev.MatMul(wide, l.g, l.mean, tensor.MatMul{TransB: true})
-		l.g = wide
+		p.Dev.MatMul(l.g.Slice(lo, hi), l.dy.Slice(lo, hi), l.mean, tensor.MatMul{TransB: true})
 	}
 }
 
-func (l *gat) GatherGrad(p *Pass) {
+func (l *gat) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, l.dy, lo, hi) }
+
+func (l *gat) gatherGrad(p *Pass) {
 	p.Agg.AttendGrad(l.layer, l.dz, l.dleft, l.dright, l.z, l.left, l.right, l.stat, l.att, l.g, l.attention(p))
 }
 
-func (l *gat) SendGrad(p *Pass) {
-	own, z, dz := l.right.Rows, l.z.Slice(0, l.sent), l.dz.Slice(0, l.sent)
-	p.Dev.HeadDotGrad(dz, l.src.Grad, l.dleft.Slice(0, l.sent), z, l.src.Value)
-	p.Dev.HeadDotGrad(dz.Slice(0, own), l.dst.Grad, l.dright, z.Slice(0, own), l.dst.Value)
-	l.x.gradWeight(p.Dev, l.w.Grad, dz)
+func (l *gat) rootGrad(*Pass, int, int) {}
+
+func (l *gat) sendGrad(p *Pass, lo, hi int) {
+	grads := l.scores.of(p, lo, l.src, l.dst)
+	p.Dev.HeadDotGrad(l.dz.Slice(lo, hi), grads[0], l.dleft.Slice(lo, hi), l.z.Slice(lo, hi), l.src.Value)
+	if own := min(hi, l.right.Rows); lo < own {
+		p.Dev.HeadDotGrad(l.dz.Slice(lo, own), grads[1], l.dright.Slice(lo, own), l.z.Slice(lo, own), l.dst.Value)
+	}
 	if l.wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.w.Value.Rows)
-		p.Dev.MatMul(l.dx, dz, l.w.Value, tensor.MatMul{TransB: true})
+		p.Dev.MatMul(l.dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 	}
 }
 
-func (l *gat) EndGrad(p *Pass) tensor.Matrix {
+func (l *gat) sendLearn(p *Pass, lo, hi int) {
+	l.scores.learn(p, lo, l.src, l.dst)
+	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi)
+}
+
+func (l *gat) endGrad(p *Pass) {
 	if !l.mean.IsZero() {
 		p.Dev.Free(l.g)
 	}
@@ -156,7 +175,5 @@ func (l *gat) EndGrad(p *Pass) tensor.Matrix {
 	p.Dev.Free(l.dleft)
 	p.Dev.Free(l.dright)
 	l.release(p)
-	dx := l.dx
-	l.dx, l.g, l.x = tensor.Matrix{}, tensor.Matrix{}, Input{}
-	return dx
+	l.dx, l.dy, l.g, l.x = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}
 }

@@ -4,11 +4,12 @@ import "starling/tensor"
 
 // linear is y = dropout(act(x·W + b)). x [n, in], W [in, out], y [n, out].
 type linear struct {
+	rowwise
 	output
 	w *Param
 
-	x Input
-	y tensor.Matrix
+	x         Input
+	y, dy, dx tensor.Matrix
 }
 
 // newLinear names its parameters prefix+"weight" and prefix+"bias".
@@ -19,22 +20,45 @@ func newLinear(b *builder, prefix string, in, out int, o output) *linear {
 	return l
 }
 
-func (l *linear) Forward(p *Pass, x Input) tensor.Matrix {
+func (l *linear) Forward(p *Pass, x Input) tensor.Matrix { return forward(l, p, x, 0) }
+
+func (l *linear) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return backward(l, p, dy, wantDX, 0)
+}
+
+func (l *linear) begin(p *Pass, x Input) tensor.Matrix {
 	n := x.Rows
 	if x.Sparse != nil {
 		n = x.Sparse.Rows
 	}
 	l.x, l.y = x, p.Dev.Scratch(p.rowType(), n, l.w.Value.Cols)
-	x.times(p.Dev, l.y, l.w.Value, 0, n, false, l.after(p, n))
 	return l.y
 }
 
-func (l *linear) Backward(p *Pass, dy tensor.Matrix, wantDX bool) (dx tensor.Matrix) {
-	l.grad(p, dy, l.y)
-	l.x.gradWeight(p.Dev, l.w.Grad, dy)
-	if wantDX {
-		dx = p.Dev.Scratch(p.rowType(), dy.Rows, l.w.Value.Rows)
-		p.Dev.MatMul(dx, dy, l.w.Value, tensor.MatMul{TransB: true})
-	}
-	return dx
+func (l *linear) finish(p *Pass, lo, hi int) {
+	l.x.times(p.Dev, l.y.Slice(lo, hi), l.w.Value, lo, hi, false, l.after(p, lo, hi))
 }
+
+func (l *linear) end(*Pass) {}
+
+func (l *linear) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	l.dy, l.dx = dy, tensor.Matrix{}
+	if wantDX {
+		l.dx = p.Dev.Scratch(p.rowType(), dy.Rows, l.w.Value.Rows)
+	}
+	return l.dx
+}
+
+func (l *linear) finishGrad(p *Pass, lo, hi int) {
+	l.grad(p, l.dy, l.y, lo, hi)
+	if !l.dx.IsZero() {
+		p.Dev.MatMul(l.dx.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
+	}
+}
+
+func (l *linear) finishLearn(p *Pass, lo, hi int) {
+	l.gradBias(p, l.dy, lo, hi)
+	l.x.gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
+}
+
+func (l *linear) endGrad(*Pass) {}

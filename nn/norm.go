@@ -42,19 +42,35 @@ type batchNorm struct {
 	gamma, beta    *Param
 	mean, variance *Buffer
 
-	x, y, mv tensor.Matrix
+	x, y, mv     tensor.Matrix
+	dy, dx, sums tensor.Matrix
 }
 
-func (n *batchNorm) Forward(p *Pass, x Input) tensor.Matrix {
+func (n *batchNorm) Forward(p *Pass, x Input) tensor.Matrix { return forward(n, p, x, x.Rows) }
+
+func (n *batchNorm) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return backward(n, p, dy, wantDX, dy.Rows)
+}
+
+func (n *batchNorm) begin(p *Pass, x Input) tensor.Matrix {
 	n.x = x.Matrix
 	n.y = p.Dev.Scratch(p.rowType(), x.Rows, x.Cols)
 	n.mv = p.Dev.Scratch(tensor.F64, 2, x.Cols)
-	n.moments(p)
-	p.Dev.BatchNorm(n.y, n.x, n.mv, n.gamma.Value, n.beta.Value, normEps, n.after(p, x.Rows))
+	return n.y
+}
+
+func (n *batchNorm) send(*Pass, int, int) {}
+
+func (n *batchNorm) gather(p *Pass) { n.moments(p) }
+
+func (n *batchNorm) finish(p *Pass, lo, hi int) {
+	p.Dev.BatchNorm(n.y.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, n.gamma.Value, n.beta.Value, normEps, n.after(p, lo, hi))
+}
+
+func (n *batchNorm) end(p *Pass) {
 	if !p.Train {
 		p.Dev.Free(n.mv)
 	}
-	return n.y
 }
 
 func (n *batchNorm) moments(p *Pass) {
@@ -76,34 +92,54 @@ func (n *batchNorm) moments(p *Pass) {
 	p.Dev.Free(sums)
 }
 
-func (n *batchNorm) Backward(p *Pass, dy tensor.Matrix, wantDX bool) (dx tensor.Matrix) {
-	n.grad(p, dy, n.y)
-	own := p.Dev.Scratch(tensor.F64, 2, n.x.Cols)
-	all := p.Dev.Scratch(tensor.F64, 2, n.x.Cols)
-	p.Dev.BatchNormSums(own, dy, n.x, n.mv, normEps)
-	// The parameters' gradients are this worker's share; all gradients are added up later.
-	addTo(p.Dev, n.beta.Grad, own.Slice(0, 1))
-	addTo(p.Dev, n.gamma.Grad, own.Slice(1, 2))
-	p.Dev.Copy(all, own)
-	p.Agg.AddUp(all)
+func (n *batchNorm) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	n.dy, n.dx = dy, tensor.Matrix{}
 	if wantDX {
-		dx = p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
-		n.gradRows(p, dx, dy, all, 0, p.own(dy.Rows))
-		// The moments were made of own rows, so copies take no part in their gradient.
-		p.Dev.Zero(all)
-		n.gradRows(p, dx, dy, all, p.own(dy.Rows), dy.Rows)
+		n.dx = p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
 	}
-	p.Dev.Free(own)
-	p.Dev.Free(all)
-	p.Dev.Free(n.mv)
-	return dx
+	n.sums = p.Dev.Scratch(tensor.F64, 2, dy.Cols)
+	return n.dx
+}
+
+func (n *batchNorm) finishGrad(p *Pass, lo, hi int) { n.grad(p, n.dy, n.y, lo, hi) }
+
+func (n *batchNorm) finishLearn(*Pass, int, int) {}
+
+func (n *batchNorm) gatherGrad(p *Pass) {
+	p.Dev.BatchNormSums(n.sums, n.dy, n.x, n.mv, normEps)
+	// The parameters' gradients are this worker's share; all gradients are added up later.
+	addTo(p.Dev, n.beta.Grad, n.sums.Slice(0, 1))
+	addTo(p.Dev, n.gamma.Grad, n.sums.Slice(1, 2))
+	p.Agg.AddUp(n.sums)
+}
+
+func (n *batchNorm) rootGrad(*Pass, int, int) {}
+
+func (n *batchNorm) sendGrad(p *Pass, lo, hi int) {
+	if n.dx.IsZero() {
+		return
+	}
+	own := min(max(p.own(n.dy.Rows), lo), hi)
+	n.gradRows(p, n.sums, lo, own)
+	if own < hi { // the moments were made of own rows, so copies take no part in their gradient
+		none := p.Dev.New(tensor.F64, 2, n.dy.Cols)
+		n.gradRows(p, none, own, hi)
+		p.Dev.Free(none)
+	}
 }
 
 // gradRows is the gradient of rows lo to hi of x.
-func (n *batchNorm) gradRows(p *Pass, dx, dy, sums tensor.Matrix, lo, hi int) {
+func (n *batchNorm) gradRows(p *Pass, sums tensor.Matrix, lo, hi int) {
 	if lo < hi {
-		p.Dev.BatchNormGrad(dx.Slice(lo, hi), dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value, p.Vertices, normEps)
+		p.Dev.BatchNormGrad(n.dx.Slice(lo, hi), n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value, p.Vertices, normEps)
 	}
+}
+
+func (n *batchNorm) sendLearn(*Pass, int, int) {}
+
+func (n *batchNorm) endGrad(p *Pass) {
+	p.Dev.Free(n.sums)
+	p.Dev.Free(n.mv)
 }
 
 // addTo adds a small matrix of another type.
@@ -119,27 +155,49 @@ func addTo(dev tensor.Device, dst, src tensor.Matrix) {
 //
 //	y_i = γ·(x_i - mean_i)/sqrt(var_i + ε) + β       x, y [n, width]
 type layerNorm struct {
+	rowwise
 	output
 	gamma, beta *Param
 
 	x, y, stat tensor.Matrix
+	dy, dx     tensor.Matrix
+	grads      later
 }
 
-func (n *layerNorm) Forward(p *Pass, x Input) tensor.Matrix {
+func (n *layerNorm) Forward(p *Pass, x Input) tensor.Matrix { return forward(n, p, x, 0) }
+
+func (n *layerNorm) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return backward(n, p, dy, wantDX, 0)
+}
+
+func (n *layerNorm) begin(p *Pass, x Input) tensor.Matrix {
 	n.x = x.Matrix
 	n.y = p.Dev.Scratch(p.rowType(), x.Rows, x.Cols)
 	n.stat = p.Dev.Scratch(p.Dev.Type(), x.Rows, 2)
-	p.Dev.LayerNorm(n.y, n.stat, n.x, n.gamma.Value, n.beta.Value, normEps, n.after(p, x.Rows))
-	if !p.Train {
-		p.Dev.Free(n.stat)
-	}
 	return n.y
 }
 
-func (n *layerNorm) Backward(p *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
-	n.grad(p, dy, n.y)
-	dx := p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
-	p.Dev.LayerNormGrad(dx, n.gamma.Grad, n.beta.Grad, dy, n.x, n.stat, n.gamma.Value)
-	p.Dev.Free(n.stat)
-	return dx
+func (n *layerNorm) finish(p *Pass, lo, hi int) {
+	p.Dev.LayerNorm(n.y.Slice(lo, hi), n.stat.Slice(lo, hi), n.x.Slice(lo, hi), n.gamma.Value, n.beta.Value, normEps, n.after(p, lo, hi))
 }
+
+func (n *layerNorm) end(p *Pass) {
+	if !p.Train {
+		p.Dev.Free(n.stat)
+	}
+}
+
+func (n *layerNorm) beginGrad(p *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
+	n.dy, n.dx = dy, p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
+	return n.dx
+}
+
+func (n *layerNorm) finishGrad(p *Pass, lo, hi int) {
+	n.grad(p, n.dy, n.y, lo, hi)
+	grads := n.grads.of(p, lo, n.gamma, n.beta)
+	p.Dev.LayerNormGrad(n.dx.Slice(lo, hi), grads[0], grads[1], n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.stat.Slice(lo, hi), n.gamma.Value)
+}
+
+func (n *layerNorm) finishLearn(p *Pass, lo, hi int) { n.grads.learn(p, lo, n.gamma, n.beta) }
+
+func (n *layerNorm) endGrad(p *Pass) { p.Dev.Free(n.stat) }

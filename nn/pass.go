@@ -24,6 +24,8 @@ type Pass struct {
 	Vertices int64
 	// Rows is the storage type of activations.
 	Rows tensor.DType
+	// InRanges: modules are run piece by piece, in any order (see Ranges).
+	InRanges bool
 	// Ready, if set, is told of parameters whose gradients are final, while the
 	// backward pass goes on.
 	Ready func(params []*Param)
@@ -160,10 +162,14 @@ func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bo
 	}
 }
 
-// gradWeight: dw += xᵀ·dy over all rows of dy.
-func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix) {
+// gradWeight: dw += xᵀ·dy over rows lo to hi. Sparse rows, whose transpose has no
+// ranges, are all added with the last range.
+func (x Input) gradWeight(dev tensor.Device, dw, dy tensor.Matrix, lo, hi int) {
 	if x.Sparse == nil {
-		dev.MatMul(dw, x.Slice(0, dy.Rows), dy, tensor.MatMul{TransA: true, Add: true})
+		dev.MatMul(dw, x.Slice(lo, hi), dy.Slice(lo, hi), tensor.MatMul{TransA: true, Add: true})
+		return
+	}
+	if hi < dy.Rows {
 		return
 	}
 	if n := x.SparseT.Cols; dy.Rows < n { // the transpose is of all rows; the others' gradient is zero

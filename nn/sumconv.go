@@ -39,10 +39,14 @@ type sumConv struct {
 	g, dmsg, out tensor.Matrix
 }
 
-func (c *sumConv) Forward(p *Pass, x Input) tensor.Matrix { return convForward(c, p, c.layer, x) }
+func (c *sumConv) Forward(p *Pass, x Input) tensor.Matrix {
+	_, src := p.Agg.Rows(c.layer)
+	return forward(c, p, x, src)
+}
 
 func (c *sumConv) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	return convBackward(c, p, dy, wantDX)
+	_, src := p.Agg.Rows(c.layer)
+	return backward(c, p, dy, wantDX, src)
 }
 
 // in and outWidth are the layer's widths.
@@ -89,7 +93,7 @@ func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
 	return t
 }
 
-func (c *sumConv) Begin(p *Pass, x Input) {
+func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(c.layer)
 	c.x, c.constant, c.sum = x, false, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
 	if c.eps != nil {
@@ -108,28 +112,34 @@ func (c *sumConv) Begin(p *Pass, x Input) {
 	default:
 		c.msg = p.Dev.Scratch(p.rowType(), src, c.outWidth())
 	}
+	return c.y
 }
 
-func (c *sumConv) Send(p *Pass, lo, hi int) {
+func (c *sumConv) send(p *Pass, lo, hi int) {
 	if !c.sumsFirst() {
 		c.x.times(p.Dev, c.msg.Slice(lo, hi), c.w.Value, lo, hi, false, tensor.After{})
 	}
 }
 
-func (c *sumConv) Gather(p *Pass) {
-	switch {
-	case c.constant:
-	case c.sumsFirst():
-		p.Agg.Sum(c.layer, c.reduce, c.sum, c.x.Matrix)
-	default:
-		p.Agg.Sum(c.layer, c.reduce, c.y, c.msg)
+// sums are what the aggregator adds up, and where to.
+func (c *sumConv) sums() Sums {
+	if c.sumsFirst() {
+		return Sums{c.layer, c.reduce, c.sum, c.x.Matrix}
+	}
+	return Sums{c.layer, c.reduce, c.y, c.msg}
+}
+
+func (c *sumConv) gather(p *Pass) {
+	if !c.constant {
+		s := c.sums()
+		p.Agg.Sum(s.Layer, s.Reduce, s.Dst, s.Src)
 	}
 }
 
-// Finish ends in the product that can carry the activation: the root's if there
+// finish ends in the product that can carry the activation: the root's if there
 // is one, else W's, else a pass of its own.
-func (c *sumConv) Finish(p *Pass, lo, hi int) {
-	y, after := c.y.Slice(lo, hi), rowsOf(c.after(p, c.y.Rows), lo, hi)
+func (c *sumConv) finish(p *Pass, lo, hi int) {
+	y, after := c.y.Slice(lo, hi), c.after(p, lo, hi)
 	if c.sumsFirst() {
 		first := after
 		if c.r != nil {
@@ -145,14 +155,13 @@ func (c *sumConv) Finish(p *Pass, lo, hi int) {
 	}
 }
 
-func (c *sumConv) End(p *Pass) tensor.Matrix {
+func (c *sumConv) end(p *Pass) {
 	if !(p.Train && c.eps != nil) { // ε's gradient needs the messages
 		c.free(p, &c.msg)
 	}
 	if !c.constant && !(p.Train && c.keepsSum()) {
 		c.free(p, &c.sum)
 	}
-	return c.y
 }
 
 // free gives a matrix back and forgets it.
@@ -163,11 +172,11 @@ func (c *sumConv) free(p *Pass, m *tensor.Matrix) {
 	*m = tensor.Matrix{}
 }
 
-func (c *sumConv) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	_, src := p.Agg.Rows(c.layer)
-	c.g, c.wantDX = dy, wantDX
+	c.g, c.wantDX, c.out = dy, wantDX, tensor.Matrix{}
 	switch {
-	case wantDX && c.canReuse(src):
+	case wantDX && c.canReuse(p, src):
 		c.out = dy
 	case wantDX:
 		c.out = p.Dev.Scratch(p.rowType(), src, c.in())
@@ -178,31 +187,35 @@ func (c *sumConv) BeginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
 	case wantDX || c.eps != nil:
 		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in())
 	}
+	return c.out
 }
 
 // canReuse reports whether dy is free when dx is computed, and of its shape: that
 // saves the widest matrix at the widest moment of the backward pass.
-func (c *sumConv) canReuse(src int) bool {
-	return c.reuse && c.r == nil && !c.keepsSum() && c.in() == c.outWidth() && c.g.Rows == src
+func (c *sumConv) canReuse(p *Pass, src int) bool {
+	return c.reuse && !p.InRanges && c.r == nil && !c.keepsSum() && c.in() == c.outWidth() && c.g.Rows == src
 }
 
-func (c *sumConv) FinishGrad(p *Pass) {
-	c.grad(p, c.g, c.y)
+func (c *sumConv) finishGrad(p *Pass, lo, hi int) {
+	c.grad(p, c.g, c.y, lo, hi)
+	if c.keepsSum() && !c.dmsg.IsZero() {
+		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.g.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true})
+	}
+}
+
+func (c *sumConv) finishLearn(p *Pass, lo, hi int) {
+	c.gradBias(p, c.g, lo, hi)
 	if c.r != nil {
-		c.x.gradWeight(p.Dev, c.r.Grad, c.g)
+		c.x.gradWeight(p.Dev, c.r.Grad, c.g, lo, hi)
 	}
-	if !c.keepsSum() {
+	switch {
+	case c.keepsSum():
+		rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.g, lo, hi)
 		if c.eps != nil {
-			c.gradEps(p, c.g, c.msg.Slice(0, c.g.Rows))
+			c.gradEps(p, c.dmsg.Slice(lo, hi), c.x.Slice(lo, hi))
 		}
-		return
-	}
-	rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.g)
-	if !c.dmsg.IsZero() {
-		p.Dev.MatMul(c.dmsg, c.g, c.w.Value, tensor.MatMul{TransB: true})
-	}
-	if c.eps != nil {
-		c.gradEps(p, c.dmsg, c.x.Slice(0, c.dmsg.Rows))
+	case c.eps != nil:
+		c.gradEps(p, c.g.Slice(lo, hi), c.msg.Slice(lo, hi))
 	}
 }
 
@@ -214,34 +227,59 @@ func (c *sumConv) gradEps(p *Pass, dsum, own tensor.Matrix) {
 	p.Dev.Free(d)
 }
 
-func (c *sumConv) GatherGrad(p *Pass) {
+// sumGrads are the gradients of sums, which the aggregator turns into those of what
+// was added up; ok is false where nobody wants these.
+func (c *sumConv) sumGrads() (s Sums, ok bool) {
 	switch {
 	case !c.keepsSum():
-		p.Agg.SumGrad(c.layer, c.reduce, c.dmsg, c.g)
+		return Sums{c.layer, c.reduce, c.g, c.dmsg}, true
 	case c.wantDX:
-		p.Agg.SumGrad(c.layer, c.reduce, c.out, c.dmsg)
+		return Sums{c.layer, c.reduce, c.dmsg, c.out}, true
+	}
+	return Sums{}, false
+}
+
+func (c *sumConv) gatherGrad(p *Pass) {
+	if s, ok := c.sumGrads(); ok {
+		p.Agg.SumGrad(s.Layer, s.Reduce, s.Src, s.Dst)
 	}
 }
 
-func (c *sumConv) SendGrad(p *Pass) {
+// rootGrad can go before the messages' gradients are there only where these come
+// by a product; else the aggregator writes dx, and sendGrad adds the root's part.
+func (c *sumConv) rootGrad(p *Pass, lo, hi int) {
+	if c.rootFirst(p) {
+		p.Dev.MatMul(c.out.Slice(lo, hi), c.g.Slice(lo, hi), c.r.Value, tensor.MatMul{TransB: true})
+	}
+}
+
+func (c *sumConv) rootFirst(p *Pass) bool {
+	return p.InRanges && c.wantDX && c.r != nil && !c.keepsSum()
+}
+
+func (c *sumConv) sendGrad(p *Pass, lo, hi int) {
+	if !c.wantDX {
+		return
+	}
 	if !c.keepsSum() {
-		c.x.gradWeight(p.Dev, c.w.Grad, c.dmsg)
-		if c.wantDX {
-			p.Dev.MatMul(c.out, c.dmsg, c.w.Value, tensor.MatMul{TransB: true})
-		}
+		p.Dev.MatMul(c.out.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
 	}
-	if c.wantDX && c.r != nil {
-		p.Dev.MatMul(c.out.Slice(0, c.g.Rows), c.g, c.r.Value, tensor.MatMul{TransB: true, Add: true})
+	if own := min(hi, c.g.Rows); c.r != nil && !c.rootFirst(p) && lo < own {
+		p.Dev.MatMul(c.out.Slice(lo, own), c.g.Slice(lo, own), c.r.Value, tensor.MatMul{TransB: true, Add: true})
 	}
 }
 
-func (c *sumConv) EndGrad(p *Pass) tensor.Matrix {
+func (c *sumConv) sendLearn(p *Pass, lo, hi int) {
+	if !c.keepsSum() {
+		c.x.gradWeight(p.Dev, c.w.Grad, c.dmsg, lo, hi)
+	}
+}
+
+func (c *sumConv) endGrad(p *Pass) {
 	c.free(p, &c.dmsg)
 	c.free(p, &c.msg)
 	if !c.constant {
 		c.free(p, &c.sum)
 	}
-	dx := c.out
 	c.out, c.g, c.sum, c.x = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}
-	return dx
 }

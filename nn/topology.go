@@ -119,26 +119,44 @@ func (t *Topology) attention() *structure {
 
 // Sum: dst = A·src, or dst += A·src.
 func (t *Topology) Sum(r Reduction, dst, src tensor.Matrix, add bool) {
-	t.dev.Aggregate(dst, t.structure(r.Kind).in, src,
-		tensor.Aggregate{RowScale: t.rows(r.Kind), ColScale: t.columns(r.Kind), Self: t.self(r), Add: add})
+	t.SumRows(r, dst, src, 0, t.Nodes(), add)
+}
+
+// SumRows is rows lo to hi of Sum.
+func (t *Topology) SumRows(r Reduction, dst, src tensor.Matrix, lo, hi int, add bool) {
+	t.dev.Aggregate(dst.Slice(lo, hi), t.structure(r.Kind).in.Slice(lo, hi), src,
+		tensor.Aggregate{RowScale: part(t.rows(r.Kind), lo, hi), ColScale: t.columns(r.Kind), Self: t.self(r), First: lo, Add: add})
+}
+
+// part is rows lo to hi of a scale, if there is one.
+func part(scale tensor.Matrix, lo, hi int) tensor.Matrix {
+	if scale.IsZero() {
+		return scale
+	}
+	return scale.Slice(lo, hi)
 }
 
 // SumGrad: dsrc = Aᵀ·ddst.
 func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix) {
-	op := tensor.Aggregate{RowScale: t.columns(r.Kind), ColScale: t.rows(r.Kind), Self: t.self(r)}
-	if op.Self == 0 || dsrc.Rows == ddst.Rows {
-		t.dev.Aggregate(dsrc, t.structure(r.Kind).out, ddst, op)
+	if t.self(r) == 0 || dsrc.Rows == ddst.Rows {
+		t.SumGradRows(r, dsrc, ddst, 0, dsrc.Rows)
 		return
 	}
+	op := tensor.Aggregate{RowScale: t.columns(r.Kind), ColScale: t.rows(r.Kind), Self: t.self(r)}
 	// Only the first rows of dsrc have a row of their own in ddst.
 	self := op
 	op.Self, self.Add = 0, true
 	t.dev.Aggregate(dsrc, t.structure(r.Kind).out, ddst, op)
 	n := ddst.Rows
-	if !self.RowScale.IsZero() {
-		self.RowScale = self.RowScale.Slice(0, n)
-	}
+	self.RowScale = part(self.RowScale, 0, n)
 	t.dev.Aggregate(dsrc.Slice(0, n), t.noEdges(n), ddst, self)
+}
+
+// SumGradRows is rows lo to hi of SumGrad, where columns are as many as rows or none
+// of them is a row.
+func (t *Topology) SumGradRows(r Reduction, dsrc, ddst tensor.Matrix, lo, hi int) {
+	t.dev.Aggregate(dsrc.Slice(lo, hi), t.structure(r.Kind).out.Slice(lo, hi), ddst,
+		tensor.Aggregate{RowScale: part(t.columns(r.Kind), lo, hi), ColScale: t.rows(r.Kind), Self: t.self(r), First: lo})
 }
 
 // noEdges is a graph of n vertices without any.
@@ -151,7 +169,13 @@ func (t *Topology) noEdges(n int) *tensor.Sparse {
 
 // Attend and AttendGrad are tensor.Device's over the edges and a loop at each row.
 func (t *Topology) Attend(dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
-	t.dev.Attend(dst, stat, t.attention().in, z, left, right, op)
+	t.AttendRows(dst, stat, z, left, right, op, 0, t.Nodes())
+}
+
+// AttendRows is rows lo to hi of Attend.
+func (t *Topology) AttendRows(dst, stat, z, left, right tensor.Matrix, op tensor.Attention, lo, hi int) {
+	op.Dropout = op.Dropout.Slice(lo, hi)
+	t.dev.Attend(dst.Slice(lo, hi), stat.Slice(lo, hi), t.attention().in.Slice(lo, hi), z, left, right.Slice(lo, hi), op)
 }
 
 func (t *Topology) AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {

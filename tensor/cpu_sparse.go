@@ -24,7 +24,7 @@ func (c *CPU) Aggregate(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 	needRows("Aggregate: dst", dst, adj.Rows, src.Cols)
 	needRows("Aggregate: src", src, adj.Cols, src.Cols)
 	if op.Self != 0 {
-		need(src.Rows >= adj.Rows, "Aggregate: self needs a source row for each of %d rows, src is %v", adj.Rows, src)
+		need(src.Rows >= op.First+adj.Rows, "Aggregate: self needs a source row for each of %d rows from %d on, src is %v", adj.Rows, op.First, src)
 	}
 	for lo := 0; lo < dst.Cols; lo += simd.MaxCols {
 		hi := min(lo+simd.MaxCols, dst.Cols)
@@ -52,7 +52,7 @@ func (c *CPU) aggregatePanel(dst Matrix, adj *Sparse, src Matrix, op Aggregate) 
 		a := simd.RowSums{
 			Src: src.strided(), Rows: x.hi - x.lo, Cols: dst.Cols,
 			Ptr: w.bounds(adj, x), Index: adj.index, Value: value, ColScale: colScale,
-			Self: float32(op.Self), First: x.lo, Acc: *acc,
+			Self: float32(op.Self), First: op.First + x.lo, Acc: *acc,
 		}
 		if x.part >= 0 {
 			a.Dst = partial.Slice(x.part, x.part+1).strided()

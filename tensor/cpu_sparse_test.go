@@ -209,8 +209,7 @@ func TestAggregateLongRowsAndSlices(t *testing.T) {
 		same(t, "long row", dst, dst64, 1e-4)
 
 		part := d.New(F32, 10, 300)
-		op.Self, op64.Self = 0, 0
-		op.RowScale = op.RowScale.Slice(15, 25)
+		op.RowScale, op.First = op.RowScale.Slice(15, 25), 15
 		d.Aggregate(part, s.Slice(15, 25), src, op)
 		ref.Aggregate(dst64, g.sparse(ref, true), src64, op64)
 		same(t, "slice", part, dst64.Slice(15, 25), 1e-4)

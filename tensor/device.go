@@ -18,6 +18,7 @@ type Device interface {
 	Norms
 	Losses
 	Optimisers
+	Packing
 }
 
 // Memory makes, fills and frees matrices.
@@ -173,7 +174,9 @@ type Graphs interface {
 type Aggregate struct {
 	RowScale, ColScale Matrix // n x 1, device type, or none
 	Self               float64
-	Add                bool
+	// First is the row of src that is row 0 of dst itself, where adj is a slice.
+	First int
+	Add   bool
 }
 
 // Attention are the settings of an attention layer.

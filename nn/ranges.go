@@ -1,0 +1,318 @@
+package nn
+
+import (
+	"fmt"
+
+	"starling/tensor"
+)
+
+// Ranges is a training pass through a model by ranges of rows, for strategies that
+// overlap it with what comes from elsewhere. The model is cut where rows have
+// something in common, at its joints; between them lie phases, in which each row goes
+// its own way:
+//
+//	phase 0 ── joint 0 ── phase 1 ── joint 1 ── … ── phase n        rows of logits
+//
+// A joint is a layer's sums over neighbours, its attention, or a batch norm. A phase
+// is the end of one layer, what lies between, and the messages of the next. The
+// caller runs Forward on every range of every phase, fills joints, and goes back
+// through Backward; ranges of a phase may come in any order.
+type Ranges struct {
+	model  *Model
+	p      *Pass
+	x      Input
+	steps  []stepped
+	module []int // of each step
+	joints []int // steps that have a common part
+
+	y, dy            []tensor.Matrix // of each step, and its gradient
+	begun, begunGrad int             // steps below, and from which on
+}
+
+// Sums are rows to be added up over neighbours: Dst = A·Src, or backwards the
+// gradients, Src = Aᵀ·Dst.
+type Sums struct {
+	Layer    int
+	Reduce   Reduction
+	Dst, Src tensor.Matrix
+}
+
+// Attends is what an attention layer hands to Aggregator.Attend and, once the backward
+// pass has come that far, to AttendGrad.
+type Attends struct {
+	Layer                     int
+	Dst, Stat, Z, Left, Right tensor.Matrix
+	Op                        tensor.Attention
+	DZ, DLeft, DRight, DDst   tensor.Matrix
+}
+
+// Ranges begins a training pass. Constant features are summed here, by p.Agg.
+func (m *Model) Ranges(p *Pass, x Input) *Ranges {
+	p.InRanges = true
+	r := &Ranges{model: m, p: p}
+	for i, mod := range m.modules {
+		r.add(mod, i)
+	}
+	r.y, r.dy = make([]tensor.Matrix, len(r.steps)), make([]tensor.Matrix, len(r.steps))
+	r.x, r.begunGrad = m.dropInput(p, x), len(r.steps)
+	r.begin(0) // which tells whether the first layer's sums are there already
+	for i, s := range r.steps {
+		if _, ok := s.(common); !ok {
+			continue
+		}
+		if c, ok := s.(*sumConv); !ok || i > 0 || !c.constant {
+			r.joints = append(r.joints, i)
+		}
+	}
+	return r
+}
+
+// add takes a module apart.
+func (r *Ranges) add(mod Module, i int) {
+	var steps []stepped
+	switch mod := mod.(type) {
+	case *gin:
+		steps = []stepped{mod.sum, mod.mlp}
+	case *residual:
+		s := &skip{}
+		steps = []stepped{&skipStart{skip: s}, mod.norm.(stepped), mod.conv.(stepped), &skipEnd{skip: s}}
+	case stepped:
+		steps = []stepped{mod}
+	default:
+		panic(fmt.Sprintf("nn: %T cannot be run by ranges", mod))
+	}
+	for _, s := range steps {
+		r.steps, r.module = append(r.steps, s), append(r.module, i)
+	}
+}
+
+// Phases is the number of phases, one more than there are joints.
+func (r *Ranges) Phases() int { return len(r.joints) + 1 }
+
+// bounds are the steps a phase lies between: it has the second half of step from and
+// the first half of step to, where these exist.
+func (r *Ranges) bounds(phase int) (from, to int) {
+	from, to = -1, len(r.steps)
+	if phase > 0 {
+		from = r.joints[phase-1]
+	}
+	if phase < len(r.joints) {
+		to = r.joints[phase]
+	}
+	return from, to
+}
+
+func (r *Ranges) begin(step int) {
+	for ; r.begun <= step; r.begun++ {
+		x := r.x
+		if i := r.begun; i > 0 {
+			x = rows(r.y[i-1])
+		}
+		r.y[r.begun] = r.steps[r.begun].begin(r.p, x)
+	}
+}
+
+// Forward takes rows lo to hi through a phase. The joint before it is done for them.
+func (r *Ranges) Forward(phase, lo, hi int) {
+	from, to := r.bounds(phase)
+	r.begin(min(to, len(r.steps)-1))
+	if from >= 0 {
+		r.steps[from].finish(r.p, lo, hi)
+	}
+	for _, s := range r.steps[from+1 : to] {
+		s.send(r.p, lo, hi)
+		s.finish(r.p, lo, hi)
+	}
+	if to < len(r.steps) {
+		r.steps[to].send(r.p, lo, hi)
+	}
+}
+
+// EndForward says that all rows are through a phase and all before it.
+func (r *Ranges) EndForward(phase int) {
+	from, to := r.bounds(phase)
+	for _, s := range r.steps[max(from, 0):to] {
+		s.end(r.p)
+	}
+}
+
+// Logits are the rows of the last phase, which the caller frees.
+func (r *Ranges) Logits() tensor.Matrix {
+	r.begin(len(r.steps) - 1)
+	return r.y[len(r.steps)-1]
+}
+
+// Sums are those of a joint, if it has any. Src is there when the phase before the
+// joint has begun.
+func (r *Ranges) Sums(joint int) (Sums, bool) {
+	c, ok := r.steps[r.joints[joint]].(*sumConv)
+	if !ok {
+		return Sums{}, false
+	}
+	r.begin(r.joints[joint])
+	return c.sums(), true
+}
+
+// SumGrads are the gradients of Sums; ok is false where nobody wants them.
+func (r *Ranges) SumGrads(joint int) (s Sums, ok bool) {
+	r.beginGrad(r.joints[joint])
+	return r.steps[r.joints[joint]].(*sumConv).sumGrads()
+}
+
+// Attends is the attention of a joint, if it has any.
+func (r *Ranges) Attends(joint int) (Attends, bool) {
+	l, ok := r.steps[r.joints[joint]].(*gat)
+	if !ok {
+		return Attends{}, false
+	}
+	r.begin(r.joints[joint])
+	return Attends{l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(r.p), l.dz, l.dleft, l.dright, l.g}, true
+}
+
+// Whole does the part of a joint that is neither sums nor attention, and WholeGrad
+// goes back through it; all rows have gone through the phase before.
+func (r *Ranges) Whole(joint int)     { r.steps[r.joints[joint]].(common).gather(r.p) }
+func (r *Ranges) WholeGrad(joint int) { r.steps[r.joints[joint]].(common).gatherGrad(r.p) }
+
+// BeginGrad begins the way back. dlogits may be overwritten; the caller frees it.
+func (r *Ranges) BeginGrad(dlogits tensor.Matrix) { r.dy[len(r.steps)-1] = dlogits }
+
+func (r *Ranges) beginGrad(step int) {
+	for r.begunGrad > step {
+		r.begunGrad--
+		i := r.begunGrad
+		if dx := r.steps[i].beginGrad(r.p, r.dy[i], i > 0); i > 0 {
+			r.dy[i-1] = dx
+		}
+	}
+}
+
+// Backward takes the gradient of rows lo to hi back through a phase. The joint after
+// it is done for them.
+func (r *Ranges) Backward(phase, lo, hi int) {
+	from, to := r.bounds(phase)
+	r.beginGrad(max(from, 0))
+	if to < len(r.steps) {
+		r.steps[to].sendGrad(r.p, lo, hi)
+	}
+	for i := to - 1; i > from; i-- {
+		s := r.steps[i]
+		s.finishGrad(r.p, lo, hi)
+		s.rootGrad(r.p, lo, hi)
+		s.sendGrad(r.p, lo, hi)
+	}
+	if from >= 0 {
+		r.steps[from].finishGrad(r.p, lo, hi)
+	}
+}
+
+// Root is what the phase before a joint needs of rows after it without the joint: a
+// vertex's own part in a layer. It comes between Backward of the two phases.
+func (r *Ranges) Root(joint, lo, hi int) { r.steps[r.joints[joint]].rootGrad(r.p, lo, hi) }
+
+// Learn adds to the gradients of parameters what rows lo to hi of a phase say, after
+// Backward of these. Ranges come in ascending order.
+func (r *Ranges) Learn(phase, lo, hi int) {
+	from, to := r.bounds(phase)
+	if to < len(r.steps) {
+		r.steps[to].sendLearn(r.p, lo, hi)
+	}
+	for i := to - 1; i > from; i-- {
+		r.steps[i].finishLearn(r.p, lo, hi)
+		r.steps[i].sendLearn(r.p, lo, hi)
+	}
+	if from >= 0 {
+		r.steps[from].finishLearn(r.p, lo, hi)
+	}
+}
+
+// EndBackward says that all is done for a phase and those after it, and frees it.
+func (r *Ranges) EndBackward(phase int) {
+	from, to := r.bounds(phase)
+	for i := min(to, len(r.steps)-1); i > from; i-- {
+		r.steps[i].endGrad(r.p)
+		r.free(i)
+		if mod := r.module[i]; r.p.Ready != nil && (i == 0 || r.module[i-1] != mod) {
+			r.p.Ready(r.model.Params[r.model.params[mod]:r.model.params[mod+1]])
+		}
+	}
+	if phase == 0 {
+		r.model.freeInput(r.p)
+	}
+}
+
+// free gives back the rows of a step and their gradient, but for those that are the
+// caller's or still needed on the way around a residual block.
+func (r *Ranges) free(i int) {
+	last := len(r.steps) - 1
+	switch s := r.steps[i].(type) {
+	case *skipStart:
+		r.p.Dev.Free(s.dy)
+		return
+	case *skipEnd:
+		return
+	}
+	if i == last {
+		return
+	}
+	r.p.Dev.Free(r.y[i])
+	if _, around := r.steps[i+1].(*skipEnd); !around {
+		r.p.Dev.Free(r.dy[i])
+	}
+}
+
+// skip is the path around a residual block (see residual.go), as two steps that work
+// in place: the first remembers x and adds its gradient, the second adds x and
+// remembers its gradient.
+type skip struct {
+	rowwise
+	x, dy tensor.Matrix
+}
+
+func (*skip) end(*Pass)                   {}
+func (*skip) endGrad(*Pass)               {}
+func (*skip) finishLearn(*Pass, int, int) {}
+
+type skipStart struct {
+	*skip
+	dx tensor.Matrix
+}
+
+func (s *skipStart) begin(_ *Pass, x Input) tensor.Matrix {
+	s.x = x.Matrix
+	return s.x
+}
+
+func (s *skipStart) finish(*Pass, int, int) {}
+
+func (s *skipStart) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
+	s.dx = dy
+	return dy
+}
+
+func (s *skipStart) finishGrad(p *Pass, lo, hi int) {
+	dx := s.dx.Slice(lo, hi)
+	p.Dev.Combine(dx, 1, dx, 1, s.dy.Slice(lo, hi))
+}
+
+type skipEnd struct {
+	*skip
+	y tensor.Matrix
+}
+
+func (s *skipEnd) begin(_ *Pass, y Input) tensor.Matrix {
+	s.y = y.Matrix
+	return s.y
+}
+
+func (s *skipEnd) finish(p *Pass, lo, hi int) {
+	y := s.y.Slice(lo, hi)
+	p.Dev.Combine(y, 1, y, 1, s.x.Slice(lo, hi))
+}
+
+func (s *skipEnd) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
+	s.dy = dy
+	return dy
+}
+
+func (s *skipEnd) finishGrad(*Pass, int, int) {}

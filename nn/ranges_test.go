@@ -1,0 +1,130 @@
+package nn
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"starling/rng"
+	"starling/tensor"
+)
+
+// TestRangesAreTheWhole: a pass by ranges, in any order, gives the logits and the
+// gradients of a whole one, tells of every parameter once, and leaves no memory.
+func TestRangesAreTheWhole(t *testing.T) {
+	all := configs()
+	for _, model := range []string{"resgcn+", "ressage+", "gin", "mlp"} {
+		for _, norm := range []string{"batch", "layer"} {
+			all = append(all, Config{Model: model, Layers: 4, Hidden: 6, Heads: 1, OutHeads: 1, Norm: norm, Aggregator: "mean", In: 5, Out: 3, Dropout: 0.3, TrainEps: true})
+		}
+	}
+	for i, c := range all {
+		for _, n := range []int{1, 17, 40} {
+			for _, features := range []string{"dense", "constant", "sparse"} {
+				key := rng.New(uint64(100*i + n))
+				label := fmt.Sprintf("%s norm %s on %d vertices, features %s", c.Model, c.Norm, n, features)
+				dev := tensor.NewRef()
+				g := randomGraph(t, n, 3*n, key, i%2 == 0)
+				agg := NewLocal(NewTopology(dev, g), features == "constant")
+				x := testInput(dev, features, n, c.In, key.Fold(1))
+				dlogits := randomMatrix(dev, n, c.Out, key.Fold(2))
+				m := New(dev, c, 7)
+				pass := func() *Pass {
+					return &Pass{Dev: dev, Agg: agg, Train: true, Key: key, Vertices: int64(n)}
+				}
+				p := pass()
+				want := m.Forward(p, x)
+				d := dev.New(tensor.F64, n, c.Out)
+				dev.Copy(d, dlogits)
+				m.Backward(p, d)
+				wantGrads := gradsOf(dev, m)
+				m.ZeroGrad(dev)
+				used := dev.InUse()
+
+				told := 0
+				p = pass()
+				p.Ready = func(params []*Param) { told += len(params) }
+				dev.Copy(d, dlogits)
+				got := byRanges(m, agg, p, x, d, n, key.Fold(3))
+				nearly(t, label+": logits", download(dev, got), download(dev, want))
+				nearly(t, label+": gradients", gradsOf(dev, m), wantGrads)
+				dev.Free(got)
+				if told != len(m.Params) || dev.InUse() != used {
+					t.Fatalf("%s: told of %d of %d parameters; %d bytes in use, %d before", label, told, len(m.Params), dev.InUse(), used)
+				}
+			}
+		}
+	}
+}
+
+// byRanges runs a pass by ranges in random order.
+func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, key rng.Key) tensor.Matrix {
+	draw := uint64(0)
+	eachRange := func(f func(lo, hi int)) {
+		draw++
+		size := 1 + key.IntN(draw, 9)
+		for _, k := range key.Fold(draw).Perm((n + size - 1) / size) {
+			f(int(k)*size, min(int(k+1)*size, n))
+		}
+	}
+	r := m.Ranges(p, x)
+	for phase := range r.Phases() {
+		eachRange(func(lo, hi int) { r.Forward(phase, lo, hi) })
+		r.EndForward(phase)
+		if phase == r.Phases()-1 {
+			break
+		}
+		if s, ok := r.Sums(phase); ok {
+			eachRange(func(lo, hi int) { agg.SumRows(s.Reduce, s.Dst, s.Src, lo, hi, false) })
+		} else if a, ok := r.Attends(phase); ok {
+			eachRange(func(lo, hi int) { agg.AttendRows(a.Dst, a.Stat, a.Z, a.Left, a.Right, a.Op, lo, hi) })
+		} else {
+			r.Whole(phase)
+		}
+	}
+	logits := r.Logits()
+	r.BeginGrad(d)
+	for phase := r.Phases() - 1; phase >= 0; phase-- {
+		if phase < r.Phases()-1 {
+			eachRange(func(lo, hi int) { r.Root(phase, lo, hi) })
+			if _, ok := r.Sums(phase); !ok {
+				r.WholeGrad(phase)
+			} else if s, ok := r.SumGrads(phase); ok {
+				eachRange(func(lo, hi int) { agg.SumGradRows(s.Reduce, s.Src, s.Dst, lo, hi) })
+			}
+		}
+		var los, his []int
+		eachRange(func(lo, hi int) {
+			r.Backward(phase, lo, hi)
+			los, his = append(los, lo), append(his, hi)
+		})
+		for range los { // in ascending order
+			at := 0
+			for i := range los {
+				if los[i] < los[at] {
+					at = i
+				}
+			}
+			r.Learn(phase, los[at], his[at])
+			los[at] = math.MaxInt
+		}
+		r.EndBackward(phase)
+	}
+	return logits
+}
+
+func gradsOf(dev tensor.Device, m *Model) (all []float64) {
+	for _, p := range m.Params {
+		all = append(all, download(dev, p.Grad)...)
+	}
+	return all
+}
+
+func nearly(t *testing.T, what string, got, want []float64) {
+	t.Helper()
+	for i := range want {
+		if !(math.Abs(got[i]-want[i]) <= 1e-9*(1+math.Abs(want[i]))) {
+			t.Fatalf("%s: %g at %d, want %g", what, got[i], i, want[i])
+		}
+	}
+}
