@@ -55,10 +55,11 @@ type site struct {
 
 // strategies make the strategy of a worker, by name.
 var strategies = map[string]func(s *site) (planned, error){
-	"cagnet":  newCAGNET,
-	"bns":     newBNS,
-	"halo":    newHalo,
-	"pipegcn": newPipeGCN,
+	"cagnet":   newCAGNET,
+	"bns":      newBNS,
+	"halo":     newHalo,
+	"pipegcn":  newPipeGCN,
+	"granndis": newGranndis,
 }
 
 // Strategies are the names a Choice may have.

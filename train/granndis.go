@@ -1,0 +1,148 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+)
+
+// GraNNDIS (Song et al., "GraNNDIS: Fast Distributed Graph Neural Network Training
+// Framework for Multi-Server Clusters", PACT 2024, §5.1 and §6) takes a server for
+// one large worker, because inside it bytes are cheap. With k preloaded layers a server
+// has the features of the vertices up to k hops beyond its border and computes their
+// rows itself:
+//
+//	layer l < k     makes rows of own vertices and of hops 1 to k-1-l,
+//	                out of own ones and hops 1 to k-l
+//	layer l >= k    as halo: rows of own vertices, border rows received
+//
+// Each of those vertices is computed once a server, by the worker that needs it most
+// (within a balance of edges); inside the server its row travels as any border row
+// does. Between servers travel, in an epoch, the border rows of layers k and up, and
+// the sums of parameters' gradients; with k of all layers only the latter. The
+// features travel once, before.
+//
+// Exact for every k; k = 0 is halo.
+type granndis struct {
+	*exchanging
+	ids      []uint32
+	features *graph.Features
+	prepare  map[Sent]int64
+	forecast *forecast // nil: k was given
+}
+
+func newGranndis(s *site) (planned, error) {
+	layers := graphLayers(s.opt.Model)
+	preload := s.opt.Strategy.Preload
+	if s.opt.Strategy.Sample != "" {
+		return newSampled(s, layers)
+	}
+	k, err := preloaded(preload, layers)
+	switch {
+	case err != nil:
+		return nil, err
+	case k == 0 || s.part.Book.Servers < 2 && !s.paper:
+		if s.end.Rank() == 0 && k != 0 {
+			s.events.On(event.Note{Text: "granndis: one server has nothing to preload; give --servers"})
+		}
+		return newHalo(s)
+	case s.paper:
+		return nil, fmt.Errorf("granndis: %w", ErrUnplanned)
+	}
+	around, err := newSurroundings(newLookup(s), nil)
+	if err != nil {
+		return nil, err
+	}
+	g := &granndis{}
+	if k < 0 {
+		if g.forecast, err = around.choose(layers); err != nil {
+			return nil, err
+		}
+		k = g.forecast.best
+	} else if err := around.grow(k); err != nil {
+		return nil, err
+	}
+	return g, g.build(around, k, layers)
+}
+
+// graphLayers is the number of message-passing layers.
+func graphLayers(c nn.Config) int {
+	if c.Model == "mlp" {
+		return 0
+	}
+	return c.Layers
+}
+
+// preloaded reads how many layers to preload; -1: to be chosen.
+func preloaded(text string, layers int) (int, error) {
+	if text == "auto" {
+		if layers == 0 {
+			return 0, nil
+		}
+		return -1, nil
+	}
+	k, err := strconv.Atoi(text)
+	if err != nil || k < 0 {
+		return 0, fmt.Errorf("granndis preloads auto or a number of layers, not %q", text)
+	}
+	return min(k, layers), nil
+}
+
+// grow finds k hops, or as many as there are.
+func (s *surroundings) grow(k int) error {
+	for range k {
+		if more, err := s.next(); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// build makes the borders of k preloaded layers and of the others.
+func (g *granndis) build(around *surroundings, k, layers int) error {
+	s := around.site
+	c := around.copies(k)
+	borders, err := c.borders(k, func(_ int, v uint32) int { return around.holder(v) })
+	if err != nil {
+		return err
+	}
+	if k < layers {
+		borders = append(borders, slices.Repeat([]*border{newBorder(s.dev, haloLists(s.part))}, layers-k)...)
+	}
+	if g.features, err = c.joined(); err != nil {
+		return err
+	}
+	g.ids, g.prepare = c.datasetIDs(), c.sent
+	g.exchanging = newExchanging(s, &exact{site: s}, borders...)
+	if s.end.Rank() == 0 {
+		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies", k, layers, s.part.Core(), len(c.ids))})
+	}
+	if g.forecast != nil {
+		s.events = event.All(s.events, g.forecast)
+	}
+	return nil
+}
+
+// Copies are own vertices and preloaded ones.
+func (g *granndis) Copies() ([]uint32, *graph.Features) { return g.ids, g.features }
+
+// Plan adds what was looked up before the first epoch.
+func (g *granndis) Plan(model *nn.Model, task nn.Task) *Plan {
+	p := g.exchanging.Plan(model, task)
+	p.Prepare = g.prepare
+	return p
+}
+
+// Finish says what the epochs took beside what was predicted.
+func (g *granndis) Finish() error {
+	if g.forecast != nil && g.end.Rank() == 0 {
+		if text := g.forecast.verdict(); text != "" {
+			g.events.On(event.Note{Text: text})
+		}
+	}
+	return g.exchanging.Finish()
+}

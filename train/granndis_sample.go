@@ -1,0 +1,219 @@
+package train
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+)
+
+// Expansion-aware sampling (Song et al., PACT 2024, §5.3) takes from beyond a server's
+// border at most h hops and, for every vertex, at most f neighbours; everything inside
+// the server stays. What was taken is preloaded for all layers, so that only sums of
+// gradients travel between servers while training. Among a vertex's neighbours those
+// with most neighbours of their own that the server does not have come first, as they
+// stand for most of what is left out; ties go to the lower number. The choice is made
+// once.
+//
+// Edges from vertices that were not taken are left out, and those that a vertex keeps
+// count for them: each weighs
+//
+//	in-edges of the vertex in the whole graph / in-edges kept
+//
+// So a mean is the mean over kept neighbours, a sum keeps its expected size, and GCN
+// its scale of whole-graph degrees: the rows that weights see in training are as large
+// as those they see when accuracy is measured. (Degrees of the sampled graph would give
+// GCN larger rows for vertices near the border than for others.) Attention needs no
+// such weights: its coefficients sum to one.
+//
+// Accuracy is measured on the whole graph, as halo does. With f over all degrees and h
+// the number of layers nothing is left out.
+type sampling struct{ hops, fanout int }
+
+// newSampling reads HOPS,FANOUT.
+func newSampling(text string) (*sampling, error) {
+	h, f, ok := strings.Cut(text, ",")
+	hops, err := strconv.Atoi(strings.TrimSpace(h))
+	fanout, err2 := strconv.Atoi(strings.TrimSpace(f))
+	if !ok || err != nil || err2 != nil || hops < 0 || fanout < 0 {
+		return nil, fmt.Errorf("granndis samples HOPS,FANOUT beyond a server's border, as in 1,15; not %q", text)
+	}
+	return &sampling{hops, fanout}, nil
+}
+
+// sample keeps of what a hop's edges lead to what the server's workers pick.
+func (s *surroundings) sample(last *hop, news []finding) ([]finding, error) {
+	left := map[uint32]int64{} // neighbours that the server does not have
+	for _, f := range news {
+		s.links[f.v] += int64(f.need)
+		left[f.v] = int64(f.degree) - s.links[f.v]
+	}
+	picked := s.pick.of(last.in, left)
+	b, _ := binary.Append(nil, binary.LittleEndian, picked)
+	in, err := s.toServer(b)
+	if err != nil {
+		return nil, err
+	}
+	taken := map[uint32]bool{}
+	for _, b := range in {
+		for _, v := range take[uint32](&reader{b: b}, len(b)/4) {
+			taken[v] = true
+		}
+	}
+	return slices.DeleteFunc(news, func(f finding) bool { return !taken[f.v] }), nil
+}
+
+// of lists the candidates that some row picks, ascending: of each row's in-neighbours
+// those with most left, as many as the fanout.
+func (p *sampling) of(in *graph.CSR, left map[uint32]int64) []uint32 {
+	picked := map[uint32]bool{}
+	var row []uint32
+	for v := range in.Nodes() {
+		row = row[:0]
+		for _, u := range in.Neighbors(uint32(v)) {
+			if _, ok := left[u]; ok {
+				row = append(row, u)
+			}
+		}
+		slices.SortFunc(row, func(a, b uint32) int { return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b)) })
+		row = slices.Compact(row)
+		for _, u := range row[:min(p.fanout, len(row))] {
+			picked[u] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(picked))
+}
+
+// thin leaves out the edges from vertices that were not taken, and makes up for them.
+// An edge from a vertex that came two hops after its end or later is left out too: the
+// layers of that vertex are not computed as far.
+func (s *surroundings) thin() {
+	lost := false
+	for j := range s.hops {
+		h := &s.hops[j]
+		thin := &graph.CSR{Indptr: []int64{0}}
+		for v := range h.in.Nodes() {
+			lo, hi := h.in.Indptr[v], h.in.Indptr[v+1]
+			first := len(thin.Indices)
+			for e := lo; e < hi; e++ {
+				if u := h.in.Indices[e]; s.keeps(j, u) {
+					thin.Indices = append(thin.Indices, u)
+					w := float32(1)
+					if h.in.Weights != nil {
+						w = h.in.Weights[e]
+					}
+					thin.Weights = append(thin.Weights, w)
+				}
+			}
+			if kept := int64(len(thin.Indices) - first); kept < hi-lo {
+				lost = true
+				for i := first; i < len(thin.Weights); i++ {
+					thin.Weights[i] *= float32(hi-lo) / float32(kept)
+				}
+			}
+			thin.Indptr = append(thin.Indptr, int64(len(thin.Indices)))
+		}
+		h.in = thin
+	}
+	for j := range s.hops {
+		if !lost && !s.part.Book.Weighted {
+			s.hops[j].in.Weights = nil
+		}
+	}
+}
+
+// keeps tells whether a vertex of hop j has an edge from u.
+func (s *surroundings) keeps(j int, u uint32) bool {
+	if !s.beyond(u) {
+		return true
+	}
+	hop, ok := s.hopOf[u]
+	return ok && hop <= j+1
+}
+
+// sampled trains on what was sampled and measures on everything.
+type sampled struct {
+	*exchanging         // of the pass that goes on
+	training, measuring *exchanging
+	ids                 []uint32
+	features            *graph.Features
+	prepare             map[Sent]int64
+}
+
+func newSampled(s *site, layers int) (planned, error) {
+	pick, err := newSampling(s.opt.Strategy.Sample)
+	switch {
+	case err != nil:
+		return nil, err
+	case layers == 0:
+		return newHalo(s)
+	case s.paper:
+		return nil, fmt.Errorf("granndis with sampling: %w", ErrUnplanned)
+	}
+	around, err := newSurroundings(newLookup(s), pick)
+	if err != nil {
+		return nil, err
+	}
+	if err := around.grow(min(pick.hops, layers)); err != nil {
+		return nil, err
+	}
+	if err := around.edgesOf(len(around.hops) - 1); err != nil {
+		return nil, err
+	}
+	around.thin()
+	g := &granndis{}
+	if err := g.build(around, layers, layers); err != nil {
+		return nil, err
+	}
+	if s.end.Rank() == 0 {
+		s.events.On(event.Note{Text: fmt.Sprintf("granndis samples at most %d hops and %d neighbours beyond a server: its server has %d vertices of others", pick.hops, pick.fanout, len(around.where))})
+	}
+	x := &sampled{training: g.exchanging, measuring: newExchanging(s, &exact{site: s}, newBorder(s.dev, haloLists(s.part))),
+		ids: g.ids, features: g.features, prepare: g.prepare}
+	x.exchanging = x.training
+	return x, nil
+}
+
+func (x *sampled) Begin(epoch int, training bool) {
+	x.exchanging = x.measuring
+	if training {
+		x.exchanging = x.training
+	}
+	x.exchanging.Begin(epoch, training)
+}
+
+func (x *sampled) Err() error { return errors.Join(x.training.Err(), x.measuring.Err()) }
+
+func (x *sampled) Finish() error { return errors.Join(x.training.Finish(), x.measuring.Finish()) }
+
+// Copies are own vertices and sampled ones.
+func (x *sampled) Copies() ([]uint32, *graph.Features) { return x.ids, x.features }
+
+// Sum and Constant give measuring passes the own rows of features only.
+func (x *sampled) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
+	x.exchanging.Sum(layer, r, dst, src.Slice(0, x.border(layer).src))
+}
+
+func (x *sampled) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
+	return x.exchanging.Constant(r, src.Slice(0, x.border(0).src))
+}
+
+// Plan is the training passes' of one and the measuring passes' of the other; the sum
+// over features is kept for each.
+func (x *sampled) Plan(model *nn.Model, task nn.Task) *Plan {
+	p, m := x.training.Plan(model, task), x.measuring.Plan(model, task)
+	p.Prepare, p.Measure, p.OnceMeasured = x.prepare, m.Measure, m.OnceMeasured
+	for k, bytes := range m.Once {
+		add(p.OnceMeasured, k, bytes)
+	}
+	return p
+}
