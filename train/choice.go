@@ -13,6 +13,7 @@ type Choice struct {
 	Keep      float64 // bns: the share of border vertices kept
 	Staleness string  // sancus: epoch:K, adaptive:K or variation:X
 	Clip      float64 // sancus: the norm gradients are clipped to; 0: not
+	SkipG     int     // skipg: epochs in a row without gradients of rows
 	Late      int     // pipegcn: epochs that rows are late, 0 or 1
 	Smooth    float64 // pipegcn: weight of the past in its moving average; 0: none
 	Pipeline  string  // g3: none, inter, intra or both
@@ -26,7 +27,7 @@ type Choice struct {
 
 // DefaultChoice is a strategy as its paper has it.
 func DefaultChoice(name string) Choice {
-	return Choice{Name: name, Keep: 0.1, Staleness: "epoch:2", Late: 1, Pipeline: "both", Preload: "auto"}
+	return Choice{Name: name, Keep: 0.1, Staleness: "epoch:2", SkipG: 1, Late: 1, Pipeline: "both", Preload: "auto"}
 }
 
 // settings read what follows a strategy's name and a colon.
@@ -38,6 +39,10 @@ var settings = map[string]func(c *Choice, text string) error{
 	"sancus": func(c *Choice, text string) error {
 		c.Staleness = text
 		return nil
+	},
+	"skipg": func(c *Choice, text string) (err error) {
+		c.SkipG, err = strconv.Atoi(text)
+		return err
 	},
 	"pipegcn": func(c *Choice, text string) (err error) {
 		c.Late, err = strconv.Atoi(text)
@@ -86,6 +91,13 @@ func (c Choice) Parse(text string) (Choice, error) {
 // check names the first setting that cannot be.
 func (c *Choice) check() error {
 	switch {
+	case c.Name == "sancus" && !(c.Clip >= 0):
+		return fmt.Errorf("sancus clips gradients to a norm above 0, or with 0 not at all; not to %g", c.Clip)
+	case c.Name == "sancus":
+		_, err := parseStaleness(c.Staleness)
+		return err
+	case c.Name == "skipg" && !(c.SkipG >= 0 && c.SkipG <= 1<<20):
+		return fmt.Errorf("skipg leaves out gradients for a number of epochs from 0, not %d", c.SkipG)
 	case c.Name == "bns" && !(c.Keep > 0 && c.Keep <= 1):
 		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
 	case c.Name == "pipegcn" && c.Late != 0 && c.Late != 1:

@@ -10,9 +10,9 @@ import (
 	"starling/nn"
 )
 
-// TestCora trains on the real graph with the published settings. The full figure,
-// ten seeds each, is scripts/accuracy's; two seeds catch what breaks.
-func TestCora(t *testing.T) {
+// cora is the real graph; a test without it is skipped.
+func cora(t *testing.T) *graph.Dataset {
+	t.Helper()
 	dir := os.Getenv("STARLING_DATA")
 	if dir == "" {
 		dir = "../../shared/data"
@@ -28,7 +28,14 @@ func TestCora(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// TestCora trains on the real graph with the published settings. The full figure,
+// ten seeds each, is scripts/accuracy's; two seeds catch what breaks.
+func TestCora(t *testing.T) {
+	d := cora(t)
 	for _, model := range []string{"gcn", "sage", "gat"} {
 		o := Options{Epochs: 200, EvalEvery: 1, Optim: nn.DefaultOptim(), RowNormalise: true}
 		o.Model = nn.Config{Model: model, Layers: 2, Hidden: 16, Heads: 8, OutHeads: 1, Norm: "none", Aggregator: "gcn",

@@ -194,8 +194,16 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 		return 0, err
 	}
 	p.Span, p.Ready = f.spans("backward"), grads.Ready
+	clip, clips := f.trainOn.(clipping)
+	if clips {
+		p.Ready = nil
+	}
 	end = f.spans("step")("backward")
 	f.model.Backward(p, logits)
+	if clips {
+		clip.clip(f.model.Params)
+		grads.Ready(f.model.Params)
+	}
 	end()
 	f.dev.Free(logits)
 	if err := f.trainOn.Err(); err != nil {

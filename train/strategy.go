@@ -60,6 +60,8 @@ var strategies = map[string]func(s *site) (planned, error){
 	"halo":     newHalo,
 	"pipegcn":  newPipeGCN,
 	"granndis": newGranndis,
+	"sancus":   newSancus,
+	"skipg":    newSkipG,
 }
 
 // Strategies are the names a Choice may have.
