@@ -30,9 +30,16 @@ type Config struct {
 	// Timeout bounds the wait for all to come; Grace how long workers may take to
 	// leave when the job has ended, before they are made to.
 	Timeout, Grace time.Duration
+	// Silence is how long a worker may say nothing before it is taken for dead.
+	Silence time.Duration
 	// Task and Blob go to every worker with the roster.
 	Task json.RawMessage
 	Blob []byte
+	// Again: when a worker is lost, the others are told to come again, for another
+	// Run that Next prepares.
+	Again bool
+	// State is told of what workers ask to be kept, on one goroutine.
+	State func(rank int, body json.RawMessage, blob []byte)
 	// Events is told what happens on which rank, on one goroutine. Refused is told of
 	// everybody who was not let in.
 	Events  func(rank int, e event.Event)
@@ -42,7 +49,7 @@ type Config struct {
 // Coordinator is where the workers of a job meet.
 type Coordinator struct {
 	cfg      Config
-	listener net.Listener
+	listener *net.TCPListener
 	session  *session
 	told     chan func() // what the loop is told, to be done on it
 	done     chan struct{}
@@ -80,10 +87,22 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: cfg.Task, blob: cfg.Blob, exits: make([]*exit, cfg.Workers)}
-	return &Coordinator{cfg: cfg, listener: l, session: s, told: make(chan func()), done: make(chan struct{}),
-		conns: map[int]*caller{}, places: make(chan struct{}, cfg.Workers+strangers)}, nil
+	c := &Coordinator{cfg: cfg, listener: l.(*net.TCPListener)}
+	c.Next(cfg.Task, cfg.Blob)
+	return c, nil
 }
+
+// Next prepares for another Run, after one that lost a worker.
+func (c *Coordinator) Next(task json.RawMessage, blob []byte) {
+	cfg := &c.cfg
+	c.session = &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: task, blob: blob, again: cfg.Again, exits: make([]*exit, cfg.Workers)}
+	c.told, c.done = make(chan func()), make(chan struct{})
+	c.conns, c.places = map[int]*caller{}, make(chan struct{}, cfg.Workers+strangers)
+}
+
+// Lost lists the ranks that the Run before has lost: those that are not to come
+// again by themselves.
+func (c *Coordinator) Lost() []int { return c.session.lost() }
 
 // Addr is where workers on this host may join: a listener on all interfaces is
 // reached over loopback.
@@ -95,21 +114,45 @@ func (c *Coordinator) Addr() string {
 	return a.String()
 }
 
-// Close is for a coordinator that is not run.
+// Close shuts the door.
 func (c *Coordinator) Close() error { return c.listener.Close() }
+
+// Dismiss sends away, for a while, workers that come again to a job that has ended,
+// so that they need not wait for it.
+func (c *Coordinator) Dismiss(while time.Duration) {
+	c.Next(nil, nil)
+	c.session.cause = errAborted
+	c.listener.SetDeadline(time.Time{})
+	c.wg.Go(c.accept)
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	for {
+		select {
+		case f := <-c.told:
+			f()
+			c.session.out = nil
+		case <-timer.C:
+			close(c.done)
+			c.listener.SetDeadline(time.Unix(1, 0))
+			c.wg.Wait()
+			return
+		}
+	}
+}
 
 // Run sees the job through: it waits for all workers, hands out the roster, passes
 // events on, and returns what every rank ended with, or the root cause of a
 // failure. When ctx ends all are asked to stop after the same epoch. When Run
 // returns, every connection is closed and every process in procs (nil: they are
-// not ours) has ended.
+// not ours) has ended; or, where the job may go on, those of lost workers have.
 func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, error) {
 	s := c.session
 	s.launched = procs != nil
 	c.wg.Go(c.accept)
 	defer c.wg.Wait()
 	defer close(c.done)
-	defer c.listener.Close()
+	c.listener.SetDeadline(time.Time{})
+	defer c.listener.SetDeadline(time.Unix(1, 0)) // ends accept; who dials meanwhile waits for the next Run
 	gather := time.NewTimer(c.cfg.Timeout)
 	defer gather.Stop()
 	interrupt := ctx.Done()
@@ -132,7 +175,7 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 			leave = make(chan time.Time) // never again
 			c.showOut(procs)
 		}
-		c.act()
+		c.act(procs)
 	}
 	for _, p := range c.conns {
 		p.conn.Close()
@@ -142,7 +185,12 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 
 // showOut ends what did not go by itself.
 func (c *Coordinator) showOut(procs *Processes) {
-	if procs != nil {
+	switch {
+	case procs != nil && c.session.again && c.session.cause == errAborted:
+		for _, r := range c.session.lost() {
+			procs.Kill(r)
+		}
+	case procs != nil:
 		c.session.killed = true
 		procs.Stop(c.cfg.Grace / 2)
 	}
@@ -152,15 +200,16 @@ func (c *Coordinator) showOut(procs *Processes) {
 }
 
 // act does what the session wants done.
-func (c *Coordinator) act() {
+func (c *Coordinator) act(procs *Processes) {
 	for _, a := range c.session.out {
-		if a.event != nil {
-			if c.cfg.Events != nil {
-				c.cfg.Events(a.rank, a.event)
-			}
-			continue
-		}
-		if p := c.conns[a.conn]; p != nil {
+		switch p := c.conns[a.conn]; {
+		case a.kill:
+			procs.Kill(a.rank)
+		case a.state != nil && c.cfg.State != nil:
+			c.cfg.State(a.rank, a.state.Body, a.state.Blob)
+		case a.event != nil && c.cfg.Events != nil:
+			c.cfg.Events(a.rank, a.event)
+		case p != nil:
 			p.put(a.message)
 		}
 	}
@@ -180,7 +229,7 @@ func (c *Coordinator) tell(f func()) bool {
 func (c *Coordinator) accept() {
 	for {
 		conn, err := c.listener.Accept()
-		if errors.Is(err, net.ErrClosed) {
+		if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 		if err != nil { // out of descriptors, or the dialer hung up: the listener is still good
@@ -213,7 +262,7 @@ func (c *Coordinator) meet(conn net.Conn) {
 	defer conn.Close()
 	stop := c.closeWith(conn)
 	defer stop()
-	p := &caller{control: newControl(conn), out: make(chan message, 16)}
+	p := &caller{control: newControl(conn, c.cfg.Silence), out: make(chan message, 16)}
 	hello, welcome, err := c.greet(p.control)
 	<-c.places
 	if err == nil {
@@ -304,12 +353,12 @@ func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 // listen passes on what a worker says, until it is silent.
 func (c *Coordinator) listen(p *caller) error {
 	for {
-		m, _, err := p.read(maxLine, maxBlob, silence)
+		m, _, err := p.read(maxLine, maxBlob, p.silence)
 		switch {
 		case errors.Is(err, io.EOF):
 			return errors.New("its connection ended")
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return fmt.Errorf("nothing was heard of it for %v", silence)
+			return fmt.Errorf("%w for %v: it is stopped, cut off, or its host is down", errSilent, p.silence)
 		case err != nil:
 			return err
 		}

@@ -20,12 +20,21 @@ type Processes struct {
 	host  string
 	cmds  []*exec.Cmd
 	exits chan Exit
+	again chan start    // to be started again
 	over  chan struct{} // closed when all have ended
 
 	mu struct {
 		sync.Mutex
 		running []bool
+		release chan struct{}
 	}
+}
+
+// start is a process to be started as a rank.
+type start struct {
+	rank int
+	cmd  *exec.Cmd
+	done chan error
 }
 
 // Exit is how a worker's process ended.
@@ -39,7 +48,7 @@ type Exit struct {
 // output, line by line, from any goroutine.
 func Launch(cmds []*exec.Cmd, output func(rank int, line string)) (*Processes, error) {
 	host, _ := os.Hostname()
-	p := &Processes{host: host, cmds: cmds, exits: make(chan Exit, len(cmds)), over: make(chan struct{})}
+	p := &Processes{host: host, cmds: cmds, exits: make(chan Exit, len(cmds)), again: make(chan start), over: make(chan struct{})}
 	p.mu.running = make([]bool, len(cmds))
 	started := make(chan error)
 	go p.run(started, output)
@@ -51,38 +60,105 @@ func Launch(cmds []*exec.Cmd, output func(rank int, line string)) (*Processes, e
 	return p, nil
 }
 
-// run starts the processes and stays until they have ended. The system ends them
-// with the thread that started them, so this goroutine keeps one for itself.
+// Start starts the process of a rank that has ended anew.
+func (p *Processes) Start(rank int, cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	select {
+	case p.again <- start{rank, cmd, done}:
+		return <-done
+	case <-p.over:
+		return errors.New("all processes have ended")
+	}
+}
+
+// run starts the processes and stays until all have ended and none is started
+// again. The system ends them with the thread that started them, so this goroutine
+// keeps one for itself.
 func (p *Processes) run(started chan<- error, output func(rank int, line string)) {
 	defer close(p.over)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	ended := make(chan struct{})
+	running := 0
+	defer func() {
+		for ; running > 0; running-- {
+			<-ended
+		}
+	}()
 	for rank, cmd := range p.cmds {
-		lines := &lineWriter{put: func(line string) { output(rank, line) }}
-		cmd.Stdout, cmd.Stderr = lines, lines
-		cmd.WaitDelay = time.Second
-		dieWithParent(cmd)
-		if err := cmd.Start(); err != nil {
-			started <- fmt.Errorf("rank %d cannot be started: %w", rank, err)
+		if err := p.begin(rank, cmd, output, ended); err != nil {
+			started <- err
 			return
 		}
-		p.setRunning(rank, true)
-		wg.Go(func() {
-			err := cmd.Wait()
-			p.setRunning(rank, false)
-			lines.end()
-			p.exits <- Exit{Rank: rank, PID: cmd.Process.Pid, Err: readable(err), Last: lines.last}
-		})
+		running++
 	}
 	started <- nil
+	for running > 0 || p.keep() {
+		select {
+		case <-ended:
+			running--
+		case s := <-p.again:
+			err := p.begin(s.rank, s.cmd, output, ended)
+			if err == nil {
+				running++
+			}
+			s.done <- err
+		case <-p.released():
+		}
+	}
 }
 
-func (p *Processes) setRunning(rank int, is bool) {
+// begin starts one process. Its end is told when it was heard.
+func (p *Processes) begin(rank int, cmd *exec.Cmd, output func(rank int, line string), ended chan<- struct{}) error {
+	lines := &lineWriter{put: func(line string) { output(rank, line) }}
+	cmd.Stdout, cmd.Stderr = lines, lines
+	cmd.WaitDelay = time.Second
+	dieWithParent(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("rank %d cannot be started: %w", rank, err)
+	}
+	p.set(rank, cmd, true)
+	go func() {
+		err := cmd.Wait()
+		p.set(rank, cmd, false)
+		lines.end()
+		p.exits <- Exit{Rank: rank, PID: cmd.Process.Pid, Err: readable(err), Last: lines.last}
+		ended <- struct{}{}
+	}()
+	return nil
+}
+
+func (p *Processes) set(rank int, cmd *exec.Cmd, running bool) {
 	p.mu.Lock()
-	p.mu.running[rank] = is
+	p.cmds[rank], p.mu.running[rank] = cmd, running
 	p.mu.Unlock()
+}
+
+// Hold keeps Wait from returning while no process runs, until Release: one may be
+// started again.
+func (p *Processes) Hold() {
+	p.mu.Lock()
+	p.mu.release = make(chan struct{})
+	p.mu.Unlock()
+}
+
+// Release ends Hold.
+func (p *Processes) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.release != nil {
+		close(p.mu.release)
+	}
+	p.mu.release = nil
+}
+
+func (p *Processes) keep() bool { return p.released() != nil }
+
+// released is closed by Release; nil: nobody holds.
+func (p *Processes) released() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.release
 }
 
 // ends is where exits come from; none of no processes.
@@ -98,6 +174,18 @@ func (p *Processes) ends() <-chan Exit {
 func (p *Processes) Stop(grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	time.AfterFunc(grace, func() { p.signal(syscall.SIGKILL) })
+}
+
+// Kill ends the process of a rank at once, if it runs.
+func (p *Processes) Kill(rank int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mu.running[rank] {
+		p.cmds[rank].Process.Kill()
+	}
 }
 
 // Wait returns when all have ended.

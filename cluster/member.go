@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"starling/event"
@@ -29,8 +30,9 @@ type Invitation struct {
 	// Insecure set.
 	Token    []byte
 	Insecure bool
-	// Timeout bounds how long the coordinator is tried.
-	Timeout time.Duration
+	// Timeout bounds how long the coordinator is tried, Silence how long it may say
+	// nothing before it is taken for dead.
+	Timeout, Silence time.Duration
 }
 
 // Member is this worker's place in the job.
@@ -50,11 +52,15 @@ type Member struct {
 	ended   chan struct{}
 	deaf    chan struct{} // closed when nothing more can be heard
 	once    struct{ stop, end sync.Once }
+	again   atomic.Bool
 	why     error // of ended
 }
 
 // farewell is how long a worker waits for the coordinator to hang up.
 const farewell = 2 * time.Second
+
+// ErrLost is why a worker ends whose coordinator has gone.
+var ErrLost = errors.New("the coordinator was lost")
 
 // Refused is the error of a worker that does not belong to the job.
 type Refused struct{ By, Reason string }
@@ -72,7 +78,7 @@ func Join(ctx context.Context, in Invitation) (*Member, error) {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	m, err := join1(newControl(conn), in)
+	m, err := join1(newControl(conn, in.Silence), in)
 	if !stop() && err != nil {
 		err = context.Cause(ctx)
 	}
@@ -82,7 +88,6 @@ func Join(ctx context.Context, in Invitation) (*Member, error) {
 	}
 	go m.hear()
 	go m.sendEvents()
-	go m.control.keepAlive(m.ended)
 	return m, nil
 }
 
@@ -136,6 +141,14 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", said, random)) {
 		return nil, fmt.Errorf("what answers at %v does not know the job's token", c.conn.RemoteAddr())
 	}
+	// Others may take long to come; the coordinator wants to hear that we are still here.
+	ended := make(chan struct{})
+	go c.keepAlive(ended)
+	defer func() {
+		if err != nil {
+			close(ended)
+		}
+	}()
 	told, err := c.expect("roster", maxLine, maxBlob)
 	if err != nil {
 		return nil, err
@@ -145,7 +158,7 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 		return nil, fmt.Errorf("a roster that makes no sense: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
 	}
 	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob, Listener: listener, control: c,
-		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}), deaf: make(chan struct{})}, nil
+		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), ended: ended, deaf: make(chan struct{})}, nil
 }
 
 // listenNear opens the worker's own door, by default on the address that reaches
@@ -174,7 +187,7 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 // expect reads until a message of a type comes.
 func (c *control) expect(kind string, line int, blob int64) (message, error) {
 	for {
-		m, _, err := c.read(line, blob, silence)
+		m, _, err := c.read(line, blob, c.silence)
 		switch {
 		case err != nil:
 			return m, fmt.Errorf("the coordinator at %v was lost: %w", c.conn.RemoteAddr(), err)
@@ -196,14 +209,17 @@ func (c *control) expect(kind string, line int, blob int64) (message, error) {
 func (m *Member) hear() {
 	defer close(m.deaf)
 	for {
-		got, _, err := m.control.read(maxLine, 0, silence)
+		got, _, err := m.control.read(maxLine, 0, m.control.silence)
 		switch {
 		case err != nil:
-			m.end(fmt.Errorf("the coordinator was lost: %w", err))
+			m.end(fmt.Errorf("%w: %w", ErrLost, err))
 			return
 		case got.Type == "stop":
 			m.once.stop.Do(func() { close(m.stop) })
 		case got.Type == "abort":
+			var a aborted
+			json.Unmarshal(got.Body, &a) // of another kind: not again
+			m.again.Store(a.Again)
 			m.end(errAborted)
 		case got.Type == "bye":
 			m.end(nil)
@@ -235,6 +251,15 @@ func (m *Member) Stopped() <-chan struct{} { return m.stop }
 // the coordinator is lost, or all are done. Err says which.
 func (m *Member) Ended() <-chan struct{} { return m.ended }
 
+// Again tells whether the job goes on without this attempt: the worker is to join
+// again.
+func (m *Member) Again() bool { return m.again.Load() }
+
+// Keep asks the coordinator to keep a state of the run.
+func (m *Member) Keep(body json.RawMessage, blob []byte) error {
+	return m.control.write(message{Type: "state", Body: body, blob: blob})
+}
+
 // Err is nil after a run that ended well.
 func (m *Member) Err() error { return m.why }
 
@@ -251,7 +276,7 @@ func (m *Member) sendEvents() {
 	for e := range m.events {
 		if b, err := event.Encode(e, time.Now()); err == nil {
 			if m.control.write(message{Type: "event", Body: b}) != nil {
-				m.end(errors.New("the coordinator was lost"))
+				m.end(ErrLost)
 			}
 		}
 	}
@@ -266,7 +291,8 @@ func (m *Member) Done(body json.RawMessage, blob []byte) error {
 // Fail says why this worker cannot go on; input marks a user's mistake. No event
 // may follow.
 func (m *Member) Fail(err error, input bool) {
-	f := failed{Text: err.Error(), Input: input, Echo: m.echo(err)}
+	_, late := errors.AsType[*wire.Timeout](err)
+	f := failed{Text: err.Error(), Input: input, Echo: m.echo(err), Late: late}
 	m.last(say("failure", f)) // if it cannot be said, the silence is heard
 }
 
@@ -284,7 +310,7 @@ func (m *Member) last(word message) error {
 	close(m.events)
 	<-m.flushed
 	if err := m.control.write(word); err != nil {
-		m.end(fmt.Errorf("the coordinator was lost: %w", err))
+		m.end(fmt.Errorf("%w: %w", ErrLost, err))
 	}
 	if word.Type == "result" {
 		<-m.ended

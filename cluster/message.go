@@ -26,9 +26,10 @@ const (
 const (
 	// greetingTime bounds a whole handshake, however slowly somebody talks.
 	greetingTime = 5 * time.Second
-	// pingEvery is how often each side says that it lives, silence how long it may not.
-	pingEvery = 5 * time.Second
-	silence   = time.Minute
+	// Silence is how long the other side of a control connection may say nothing
+	// before it is taken for dead. Each side gives this many signs of life meanwhile.
+	Silence   = 10 * time.Second
+	signs     = 8
 	pieceSize = 1 << 20
 )
 
@@ -80,11 +81,17 @@ type roster struct {
 	Task  json.RawMessage `json:"task"`
 }
 
+// aborted tells workers to end now.
+type aborted struct {
+	Again bool `json:"again"` // and to come again: the job goes on
+}
+
 // failed is why a worker could not go on.
 type failed struct {
 	Text  string `json:"text"`
 	Input bool   `json:"input,omitempty"` // a user's mistake
 	Echo  bool   `json:"echo,omitempty"`  // of another worker's failure
+	Late  bool   `json:"late,omitempty"`  // another worker did not do its part in time
 }
 
 // control is one control connection. One goroutine reads, any may write.
@@ -92,10 +99,15 @@ type control struct {
 	conn net.Conn
 	in   *bufio.Reader
 	mu   sync.Mutex // one message at a time
+	// silence is how long the other side may be silent.
+	silence time.Duration
 }
 
-func newControl(conn net.Conn) *control {
-	return &control{conn: conn, in: bufio.NewReaderSize(conn, 1<<16)}
+func newControl(conn net.Conn, silence time.Duration) *control {
+	if silence <= 0 {
+		silence = Silence
+	}
+	return &control{conn: conn, in: bufio.NewReaderSize(conn, 1<<16), silence: silence}
 }
 
 // write sends a message, giving the peer a while for every piece of it.
@@ -115,7 +127,7 @@ func (c *control) writeBytes(parts ...[]byte) error {
 	for _, b := range parts {
 		for len(b) > 0 {
 			piece := b[:min(len(b), pieceSize)]
-			c.conn.SetWriteDeadline(time.Now().Add(silence))
+			c.conn.SetWriteDeadline(time.Now().Add(c.silence))
 			if _, err := c.conn.Write(piece); err != nil {
 				return err
 			}
@@ -177,7 +189,7 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 
 // keepAlive sends signs of life until done is closed or the connection fails.
 func (c *control) keepAlive(done <-chan struct{}) {
-	tick := time.NewTicker(pingEvery)
+	tick := time.NewTicker(c.silence / signs)
 	defer tick.Stop()
 	for {
 		select {

@@ -49,7 +49,10 @@ func gather(t *testing.T, ctx context.Context, cfg Config) *gathering {
 		g.results, g.err = c.Run(ctx, nil)
 		close(g.over)
 	}()
-	t.Cleanup(func() { <-g.over })
+	t.Cleanup(func() {
+		<-g.over
+		c.Close()
+	})
 	return g
 }
 
@@ -204,7 +207,7 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		c := newControl(conn)
+		c := newControl(conn, 0)
 		c.write(hello)
 		m, err := c.expect("challenge", maxGreeting, 0)
 		if err != nil {

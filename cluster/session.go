@@ -18,6 +18,7 @@ type session struct {
 	size, servers int
 	job, version  string
 	launched      bool // the workers' processes are ours
+	again         bool // after a loss the job goes on with another session
 	task          json.RawMessage
 	blob          []byte
 
@@ -46,11 +47,14 @@ type guest struct {
 // exit is how a process ended.
 type exit struct{ err error }
 
-// act is something to do: send a message, or pass an event on.
+// act is something to do: send a message, pass an event or a state on, or end the
+// process of a rank.
 type act struct {
 	conn    int
 	message message
 	event   event.Event
+	state   *Result
+	kill    bool
 	rank    int
 }
 
@@ -70,8 +74,13 @@ type Died struct {
 	Text  string
 	Input bool // a user's mistake
 	echo  bool // of another's failure
+	late  bool // it waited too long for another
 	mute  bool // it ended without a word
 }
+
+// Lost tells whether the worker went without saying why, or only because others
+// did: it may do better another time.
+func (d *Died) Lost() bool { return d.mute || d.echo || d.late }
 
 func (d *Died) Error() string {
 	where := fmt.Sprintf("rank %d", d.Rank)
@@ -212,6 +221,8 @@ func (s *session) said(conn int, m message) {
 		if e, err := event.Decode(m.Body); err == nil {
 			s.out = append(s.out, act{event: e, rank: g.rank})
 		}
+	case "state":
+		s.out = append(s.out, act{state: &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}, rank: g.rank})
 	case "result":
 		g.spoke, g.result = true, &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}
 		s.wellDone()
@@ -219,7 +230,7 @@ func (s *session) said(conn int, m message) {
 		g.spoke = true
 		f := failed{Text: "it failed, and did not say why"}
 		json.Unmarshal(m.Body, &f) // else what stands there
-		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: f.Text, Input: f.Input, echo: f.Echo})
+		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: f.Text, Input: f.Input, echo: f.Echo, late: f.Late})
 	}
 }
 
@@ -246,7 +257,22 @@ func (s *session) departed(conn int, why error) {
 	if !g.spoke && !s.launched { // else its process tells more
 		s.fail(&Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: fmt.Sprintf("it vanished (%v)", why), mute: true})
 	} else if !g.spoke {
+		// Its process is dead, or stopped, or cut off: it is of no more use. How it
+		// ended is told when it has.
+		s.out = append(s.out, act{kill: true, rank: g.rank})
+		s.silent(g, why)
 		s.abort()
+	}
+}
+
+// errSilent is why a connection was given up that had not ended.
+var errSilent = errors.New("nothing was heard of it")
+
+// silent keeps what is known of a worker whose process has not ended, and so does
+// not tell.
+func (s *session) silent(g *guest, why error) {
+	if errors.Is(why, errSilent) {
+		s.failures = append(s.failures, &Died{Rank: g.rank, Name: g.hello.Name, PID: g.hello.PID, Text: why.Error(), mute: true})
 	}
 }
 
@@ -265,7 +291,8 @@ func (s *session) exited(rank, pid int, host string, err error, last string) {
 	if last != "" {
 		text += "; its last line: " + last
 	}
-	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, mute: !s.killed, echo: s.killed})
+	known := slices.ContainsFunc(s.failures, func(d *Died) bool { return d.Rank == rank }) // then we have killed it
+	s.fail(&Died{Rank: rank, Name: host, PID: pid, Text: text, mute: !s.killed && !known, echo: s.killed || known})
 }
 
 // fail keeps a failure and makes all others stop.
@@ -280,7 +307,17 @@ func (s *session) abort() {
 		return
 	}
 	s.cause = errAborted
-	s.tellAll(message{Type: "abort"})
+	s.tellAll(say("abort", aborted{Again: s.again}))
+}
+
+// lost lists the ranks that will not come again by themselves.
+func (s *session) lost() (ranks []int) {
+	for r := range s.size {
+		if !slices.ContainsFunc(s.guests, func(g *guest) bool { return g.rank == r && g.spoke }) {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
 }
 
 var errAborted = errors.New("another worker failed")
@@ -335,8 +372,10 @@ func (s *session) over() bool {
 	if !s.ending() {
 		return false
 	}
-	if s.launched && slices.Contains(s.exits, nil) {
-		return false
+	for r, e := range s.exits {
+		if s.launched && e == nil && !(s.again && s.cause == errAborted && !slices.Contains(s.lost(), r)) {
+			return false
+		}
 	}
 	return !slices.ContainsFunc(s.guests, func(g *guest) bool { return !g.left })
 }
@@ -357,11 +396,13 @@ func (s *session) outcome() ([]Result, error) {
 }
 
 // root is the failure that the others followed from: the first worker that says
-// what went wrong with itself; else the first that died; else the first.
+// what went wrong with itself; else the first that died; else the first that waited
+// in vain; else the first.
 func (s *session) root() error {
 	for _, is := range []func(*Died) bool{
-		func(d *Died) bool { return !d.echo && !d.mute },
+		func(d *Died) bool { return !d.echo && !d.mute && !d.late },
 		func(d *Died) bool { return d.mute },
+		func(d *Died) bool { return d.late },
 		func(d *Died) bool { return true },
 	} {
 		if i := slices.IndexFunc(s.failures, is); i >= 0 {

@@ -134,9 +134,9 @@ func (s *WireBenchSpec) run(ctx context.Context, events event.Listener) (rows []
 	if err != nil {
 		return nil, mistake("--listen", err.Error(), "an address of this host", "")
 	}
+	defer co.Close()
 	procs, err := s.launch(co.Addr(), job, token, events)
 	if err != nil {
-		co.Close()
 		return nil, err
 	}
 	results, err := co.Run(ctx, procs)

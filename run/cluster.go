@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,6 +29,8 @@ type clusterRun struct {
 	plans *Plan // nil: the workers are elsewhere
 	from  *train.State
 	token []byte
+
+	restarts []Restart
 }
 
 // prepareCluster checks all that can be checked before the workers start.
@@ -157,6 +158,7 @@ func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration
 		}
 	}
 	out.addTimes(shares)
+	out.Restarts = c.restarts
 	return out
 }
 
@@ -220,7 +222,7 @@ func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, 
 		return nil, err
 	}
 	defer part.Close()
-	return t.work(ctx, part, end, threads, from, events)
+	return t.work(ctx, part, end, threads, from, nil, events)
 }
 
 // firstOf is the error that the others followed from.
@@ -240,78 +242,6 @@ func firstOf(errs []error) error {
 
 // TokenVariable is where a worker that we start finds its token.
 const TokenVariable = "STARLING_TOKEN"
-
-// runProcesses trains with a process a worker.
-func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([]*share, error) {
-	s := &c.spec
-	t := c.task()
-	var blob []byte
-	var err error
-	if c.from != nil {
-		if t.From, blob, err = packState(c.from); err != nil {
-			return nil, err
-		}
-	}
-	text, err := json.Marshal(t)
-	if err != nil {
-		return nil, err
-	}
-	job := cluster.NewSecret()[:12]
-	co, err := cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: job, Version: Version(), Token: c.token,
-		Insecure: s.Insecure, Timeout: s.timeout(), Task: text, Blob: blob, Events: c.hears(events),
-		Refused: func(from, reason string) { events.On(event.Note{Text: fmt.Sprintf("refused %s: %s", from, reason)}) }})
-	if err != nil {
-		return nil, mistake("--listen", err.Error(), "an address of this host", "")
-	}
-	procs, err := c.launch(co.Addr(), job, events)
-	if err != nil {
-		co.Close()
-		return nil, err
-	}
-	results, err := co.Run(ctx, procs)
-	if procs != nil {
-		procs.Wait()
-	}
-	if err != nil {
-		return nil, ended(err)
-	}
-	return unpackShares(results)
-}
-
-// hears passes on what workers say. When training has started all have mapped
-// their parts, and a temporary partition can go: then none is left behind,
-// whatever happens.
-func (c *clusterRun) hears(events event.Listener) func(int, event.Event) {
-	return func(_ int, e event.Event) {
-		if _, ok := e.(event.Started); ok {
-			c.parts.remove()
-		}
-		events.On(e)
-	}
-}
-
-// launch starts the workers, unless others do.
-func (c *clusterRun) launch(addr, job string, events event.Listener) (*cluster.Processes, error) {
-	s := &c.spec
-	if s.NoLaunch {
-		events.On(event.Note{Text: fmt.Sprintf("waiting %s for %d workers: starling worker --join %s --rank R, R from 0 to %d", s.timeout(), s.Workers, addr, s.Workers-1)})
-		return nil, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	var cmds []*exec.Cmd
-	for r := range s.Workers {
-		args := []string{"worker", "--join", addr, "--rank", fmt.Sprint(r), "--job", job, "--timeout", fmt.Sprint(s.Timeout), "--quiet"}
-		cmd := exec.Command(self, args...)
-		cmd.Env = append(os.Environ(), TokenVariable+"="+string(c.token))
-		cmds = append(cmds, cmd)
-	}
-	return cluster.Launch(cmds, func(rank int, line string) {
-		events.On(event.Note{Text: fmt.Sprintf("[rank %d] %s", rank, line)})
-	})
-}
 
 // ended is the error of a job as the command reports it.
 func ended(err error) error {

@@ -88,11 +88,18 @@ type Report struct {
 
 	// Of several workers:
 	Servers            int            `json:"servers,omitempty"`
+	Restarts           []Restart      `json:"restarts,omitempty"`
 	StrategySettings   map[string]any `json:"strategy_settings,omitempty"`
 	WaitShare          Number         `json:"wait_share,omitempty"`       // of the epochs' time, waiting for other workers
 	TransferSeconds    Number         `json:"transfer_seconds,omitempty"` // of an epoch, something was on its way to a worker
 	HiddenShare        Number         `json:"hidden_share"`               // of that, the worker computed meanwhile
 	WorkerPeakRSSBytes []int64        `json:"worker_peak_rss_bytes,omitempty"`
+}
+
+// Restart is a loss of a worker that the run outlived.
+type Restart struct {
+	Epoch   int     `json:"epoch"`   // that the run went on from
+	Seconds float64 `json:"seconds"` // from noticing the loss to training again
 }
 
 // Bytes is what workers sent each other.

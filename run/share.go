@@ -45,6 +45,9 @@ type share struct {
 // timeout bounds every wait of a worker for another.
 func (s *Spec) timeout() time.Duration { return time.Duration(s.Timeout) * time.Second }
 
+// heartbeat is how long a worker may be silent.
+func (s *Spec) heartbeat() time.Duration { return time.Duration(s.Heartbeat) * time.Second }
+
 // threadsOf is the cores of each of so many workers on one host.
 func (s *Spec) threadsOf(workers int) int {
 	if s.Threads > 0 || s.DType == "f64" {
@@ -53,8 +56,9 @@ func (s *Spec) threadsOf(workers int) int {
 	return max(s.threads()/workers, 1)
 }
 
-// work trains as one rank. When ctx ends on any rank, all stop after the same epoch.
-func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State, events event.Listener) (*share, error) {
+// work trains as one rank. keep, if set, is where the state goes instead of
+// --checkpoint-dir. When ctx ends on any rank, all stop after the same epoch.
+func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State, keep func(*train.State) error, events event.Listener) (*share, error) {
 	s := t.Spec
 	s.Threads = threads
 	opt, err := s.options(&t.Data)
@@ -67,7 +71,11 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	m := newMeter(end.Ledger())
 	events = event.All(m, t.heard(end.Rank(), events))
 	saved := func() error { return nil }
-	if end.Rank() == 0 { // all have the same weights
+	switch {
+	case end.Rank() != 0: // all have the same weights
+	case keep != nil:
+		opt.Save, opt.SaveEvery = keep, s.CheckpointEvery
+	default:
 		saved = s.saving(&opt, &t.Data, events)
 	}
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.

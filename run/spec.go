@@ -74,6 +74,8 @@ type Spec struct {
 	NoLaunch    bool   `json:"no_launch" yaml:"no_launch" help:"start no workers, wait for those started with starling worker" resume:"free"`
 	TokenFile   string `json:"token_file" yaml:"token_file" help:"file with the secret that all workers share; needed beyond 127.0.0.1" resume:"free"`
 	Insecure    bool   `json:"insecure" yaml:"insecure" help:"listen beyond 127.0.0.1 without a secret: whoever reaches the port can join" resume:"free"`
+	OnFailure   string `json:"on_failure" yaml:"on_failure" help:"when a worker is lost: restart it, or wait for one to be started by hand, and go on from the newest checkpoint; or stop" resume:"free"`
+	Heartbeat   int    `json:"heartbeat" yaml:"heartbeat" help:"seconds of silence after which a worker is taken for dead" resume:"free"`
 	Timeout     int    `json:"timeout" yaml:"timeout" help:"seconds that a worker waits for others before it gives up" resume:"free"`
 
 	CheckpointDir   string `json:"checkpoint_dir" yaml:"checkpoint_dir" help:"folder for checkpoints" resume:"free"`
@@ -96,7 +98,7 @@ func Default() Spec {
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,
 		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,
-		Partitioner: "multilevel", Transport: "auto", Timeout: 60,
+		Partitioner: "multilevel", Transport: "auto", Timeout: 60, OnFailure: "restart", Heartbeat: 10,
 		CheckpointEvery: 10, KeepCheckpoints: 3,
 	}
 }

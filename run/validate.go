@@ -76,6 +76,7 @@ func (s *Spec) checkNames() error {
 		{"--wire-dtype", s.WireDType, []string{"none", "bf16", "int8"}},
 		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess"}},
 		{"--partitioner", s.Partitioner, partition.Names()},
+		{"--on-failure", s.OnFailure, []string{"restart", "wait", "stop"}},
 	} {
 		if !slices.Contains(f.known, f.value) {
 			return mistake(f.flag, fmt.Sprintf("%q", f.value), "one of "+strings.Join(f.known, ", "), suggest(f.value, f.known))
@@ -154,6 +155,7 @@ func (s *Spec) checkNumbers() error {
 		{"--workers", s.Workers, 0, 1 << 15},
 		{"--servers", s.Servers, 0, 1 << 15},
 		{"--timeout", s.Timeout, 1, 1e6},
+		{"--heartbeat", s.Heartbeat, 1, 1e6},
 	} {
 		if f.value < f.min || f.value > f.max {
 			return mistake(f.flag, fmt.Sprint(f.value), fmt.Sprintf("%d to %d", f.min, f.max), "")
@@ -210,6 +212,8 @@ func (s *Spec) checkUnused() error {
 		{"--listen", s.Listen != "", s.processes(), "workers do not meet in this run"},
 		{"--no-launch", s.NoLaunch, s.processes(), "there is nothing to launch in this run"},
 		{"--token-file", s.TokenFile != "", s.processes(), "workers do not meet in this run"},
+		{"--on-failure", s.OnFailure != d.OnFailure, s.processes(), "there are no processes to lose in this run"},
+		{"--heartbeat", s.Heartbeat != d.Heartbeat, s.processes(), "there are no processes to lose in this run"},
 		{"--insecure", s.Insecure, s.Listen != "" && s.TokenFile == "", "it needs a --listen address, and is not for a --token-file"},
 	} {
 		if f.given && !f.works {

@@ -10,6 +10,7 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/graph"
+	"starling/train"
 	"starling/wire"
 )
 
@@ -21,22 +22,44 @@ type WorkerSpec struct {
 	Token             []byte
 	Insecure          bool
 	Timeout           int // seconds
+	Heartbeat         int // seconds
 }
 
-// Worker joins a run and trains as one of its workers. What it shows goes to the
-// run's coordinator.
+// Worker joins a run and trains as one of its workers, again when another worker was
+// lost, or the coordinator comes back. What it shows goes to the run's coordinator.
 func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
+	byHand := w.Job == ""
+	for {
+		again, err := w.once(ctx, byHand, events)
+		if !again || ctx.Err() != nil {
+			return err
+		}
+		events.On(event.Note{Text: fmt.Sprintf("%v; joining again", err)})
+	}
+}
+
+// once joins, and tells whether to do so again.
+func (w *WorkerSpec) once(ctx context.Context, byHand bool, events event.Listener) (again bool, err error) {
 	m, err := w.join(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	events.On(event.Note{Text: fmt.Sprintf("rank %d of %d, in job %s", m.Rank, len(m.Peers), m.Job)})
 	body, blob, err := w.serve(ctx, m)
 	if err != nil {
 		m.Fail(err, errors.Is(err, graph.ErrInput))
-		return err
+	} else {
+		err = m.Done(body, blob)
 	}
-	return m.Done(body, blob)
+	switch {
+	case m.Again():
+		w.Job, w.Rank = m.Job, m.Rank
+		return true, err
+	case errors.Is(m.Err(), cluster.ErrLost) && byHand:
+		w.Job = "" // a coordinator that is started again, with --resume, is another job
+		return true, err
+	}
+	return false, err
 }
 
 // join meets the other workers.
@@ -48,7 +71,7 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "a --token-file", "or trust whoever answers with --insecure")
 	}
 	m, err := cluster.Join(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
-		Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second})
+		Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second, Silence: time.Duration(w.Heartbeat) * time.Second})
 	var refused *cluster.Refused
 	switch {
 	case errors.As(err, &refused):
@@ -109,7 +132,22 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	}()
 	ctx, cancel := stopWith(ctx, m.Stopped())
 	defer cancel()
-	return t.work(ctx, part, end, t.Spec.threadsOf(m.Here()), from, t.told(m))
+	return t.work(ctx, part, end, t.Spec.threadsOf(m.Here()), from, keepWith(m), t.told(m))
+}
+
+// keepWith has the coordinator keep the state.
+func keepWith(m *cluster.Member) func(*train.State) error {
+	return func(st *train.State) error {
+		c, blob, err := packState(st)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		return m.Keep(text, blob)
+	}
 }
 
 // connect joins the wire of the job.

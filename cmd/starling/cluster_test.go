@@ -172,7 +172,7 @@ var endless = []string{"--epochs", "100000", "--eval-every", "0"}
 // A worker that is killed stops all; the last line names it.
 func TestKilledWorker(t *testing.T) {
 	for _, transport := range []string{"tcp", "auto"} {
-		s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--transport", transport)...)...)
+		s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--on-failure", "stop", "--transport", transport)...)...)
 		s.until(t, `^epoch `)
 		pids := workersOf(t)
 		if len(pids) != 3 {
@@ -193,7 +193,7 @@ func TestKilledWorker(t *testing.T) {
 
 // Workers end with their parent, however it ends.
 func TestKilledCoordinator(t *testing.T) {
-	s := start(t, small(t), trainArgs(append(endless, "--workers", "3")...)...)
+	s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--on-failure", "stop")...)...)
 	s.until(t, `^epoch `)
 	if n := len(workersOf(t)); n != 3 {
 		t.Fatalf("%d workers", n)

@@ -65,7 +65,7 @@ func TestTwoHosts(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	newCluster(t, "--hosts", "2")
 	dir := small(t)
-	run := netcluster("run", append([]string{"graph", "--timeout", "2", "--events", "events"}, append(quick, endless...)...)...)
+	run := netcluster("run", append([]string{"graph", "--timeout", "2", "--on-failure", "stop", "--events", "events"}, append(quick, endless...)...)...)
 	run.Dir = dir
 	var stderr strings.Builder
 	run.Stderr = &stderr

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// undisturbed is the result of a run on workers that nothing happens to.
+func undisturbed(t *testing.T, dir string, args ...string) map[string]any {
+	t.Helper()
+	return result(t, works(t, dir, trainArgs(append(args, "--quiet", "--json", "-")...)...).stdout)
+}
+
+// faults are what may happen to a worker's process.
+var faults = map[string]func(pid int) error{
+	"killed":  func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) },
+	"stopped": func(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) },
+}
+
+// A worker that is killed or stopped is named, started again, and the run ends with
+// the losses of an undisturbed one.
+func TestRecovery(t *testing.T) {
+	dir := small(t)
+	for _, c := range []struct{ fault, strategy, says string }{
+		{"killed", "halo", "its process was killed (signal 9"},
+		{"stopped", "halo", "nothing was heard of it for 1s"},
+	} {
+		t.Run(c.fault+" "+c.strategy, func(t *testing.T) {
+			common := []string{"--workers", "3", "--epochs", "700", "--eval-every", "0", "--strategy", c.strategy}
+			want := losses(t, undisturbed(t, dir, common...))
+			s := start(t, dir, trainArgs(append(common, "--heartbeat", "1", "--checkpoint-every", "5", "--json", "r.json")...)...)
+			s.until(t, `^epoch `)
+			pids := workersOf(t)
+			if len(pids) != 3 {
+				t.Fatalf("workers %v", pids)
+			}
+			victim := pids[rand.IntN(3)]
+			if err := faults[c.fault](victim); err != nil {
+				t.Fatal(err)
+			}
+			if status := s.end(); status != 0 {
+				t.Fatalf("status %d: %s%s", status, s.stdout.String(), s.stderr.String())
+			}
+			text := s.stdout.String() + s.stderr.String()
+			if !strings.Contains(text, fmt.Sprintf("(pid %d ", victim)) || !strings.Contains(text, c.says) || !strings.Contains(text, "training goes on from epoch") {
+				t.Errorf("of pid %d: %s", victim, tail(text))
+			}
+			m := result(t, readFile(t, dir, "r.json"))
+			got := losses(t, m)
+			for e := range want {
+				if got[e] != want[e] {
+					t.Fatalf("loss %v in epoch %d, undisturbed %v", got[e], e, want[e])
+				}
+			}
+			list, _ := m["restarts"].([]any)
+			if len(list) != 1 {
+				t.Fatalf("restarts: %v", m["restarts"])
+			}
+			t.Logf("%s: recovered in %v s", c.fault, list[0].(map[string]any)["seconds"])
+			nothingLeft(t)
+		})
+	}
+}
+
+// tail is the end of a long text.
+func tail(text string) string { return text[max(0, len(text)-3000):] }
+
+// A worker that dies at the same place again and again ends the run, which says so.
+func TestNoEndlessRestarts(t *testing.T) {
+	dir := small(t)
+	s := start(t, dir, trainArgs(append(endless, "--workers", "2", "--checkpoint-every", "0")...)...)
+	for range 4 {
+		s.until(t, `^epoch `)
+		pids := workersOf(t)
+		syscall.Kill(pids[0], syscall.SIGKILL)
+	}
+	if status := s.end(); status != 1 || !strings.Contains(s.stderr.String(), "there will be no other") {
+		t.Errorf("status %d: %s", status, tail(s.stderr.String()))
+	}
+	nothingLeft(t)
+}
+
+// Faults at random moments, as many as STARLING_FAULTS says: no hang, no wrong result.
+func TestRandomFaults(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("STARLING_FAULTS"))
+	if n == 0 {
+		n = 3
+	}
+	dir := small(t)
+	seed := uint64(time.Now().UnixNano())
+	draw := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	strategies := []string{"halo"}
+	names := []string{"killed", "stopped"}
+	wants := map[string][]float64{}
+	for i := range n {
+		strategy, fault, workers := strategies[draw.IntN(len(strategies))], names[draw.IntN(len(names))], 2+draw.IntN(3)
+		common := []string{"--workers", fmt.Sprint(workers), "--epochs", "300", "--eval-every", "0", "--strategy", strategy}
+		key := fmt.Sprint(strategy, workers)
+		if wants[key] == nil {
+			wants[key] = losses(t, undisturbed(t, dir, common...))
+		}
+		s := start(t, dir, trainArgs(append(common, "--heartbeat", "1", "--checkpoint-every", "7", "--json", "r.json")...)...)
+		time.Sleep(time.Duration(draw.IntN(400)) * time.Millisecond) // also while they meet
+		what := fmt.Sprintf("fault %d: %s of %d on %s", i, fault, workers, strategy)
+		if pids := workersOf(t); len(pids) > 0 {
+			faults[fault](pids[draw.IntN(len(pids))])
+		}
+		if status := s.end(); status != 0 {
+			t.Fatalf("%s: status %d: %s%s", what, status, tail(s.stdout.String()), s.stderr.String())
+		}
+		got := losses(t, result(t, readFile(t, dir, "r.json")))
+		for e, want := range wants[key] {
+			if got[e] != want {
+				t.Fatalf("%s: loss %v in epoch %d, undisturbed %v", what, got[e], e, want)
+			}
+		}
+	}
+	nothingLeft(t)
+}
