@@ -11,16 +11,18 @@ import (
 )
 
 // meter listens to a worker and adds up what its training epochs waited for, and
-// sent. Spans of a pass come before that of the step they belong to, so what has
-// come since the last step is a training epoch's when its update ends, and a
-// measurement's when that ends.
+// sent. Time counts between the beginning of an epoch's forward pass and the end of
+// its update; measurements are outside. A transfer is reported when it is waited for,
+// which may be an epoch later, so an epoch is added up after the next.
 type meter struct {
 	ledger *wire.Ledger
 
 	mu struct {
 		sync.Mutex
 		sum            metered
-		waits, travels []stretch // of the pass under way
+		waits, travels []stretch // of the epochs below, in any order
+		begun          time.Time // of the epoch under way
+		epochs         []stretch // not added up yet
 		before         map[train.Sent]int64
 		sent           map[train.Sent]int64
 	}
@@ -59,36 +61,60 @@ func (m *meter) On(e event.Event) {
 // REQUIRES: mu held.
 func (m *meter) span(e event.Span) {
 	s := stretch{e.Start, e.Start.Add(e.Dur)}
-	switch {
-	case e.Kind == "wait":
+	switch e.Kind + " " + e.Name {
+	case "step forward":
+		m.mu.begun = s.from
+	case "step update":
+		m.count(true)
+		m.mu.epochs = append(m.mu.epochs, stretch{m.mu.begun, s.to})
+		if len(m.mu.epochs) > 1 {
+			m.addUp()
+		}
+	case "step evaluate":
+		m.count(false)
+	}
+	switch e.Kind {
+	case "wait":
 		m.mu.waits = append(m.mu.waits, s)
-	case e.Kind == "transfer":
+	case "transfer":
 		m.mu.travels = append(m.mu.travels, s)
-	case e.Kind == "step" && (e.Name == "update" || e.Name == "evaluate"):
-		m.step(e.Name == "update")
 	}
 }
 
-// step ends an epoch's training, or a measurement. Transfers that overlap count
-// once: what is asked is how long something was on its way.
+// count takes what was sent since the last count for an epoch's, or for a measurement's.
 // REQUIRES: mu held.
-func (m *meter) step(training bool) {
+func (m *meter) count(training bool) {
 	now := train.Counted(m.ledger)
 	if training {
-		waits, travels := merge(m.mu.waits), merge(m.mu.travels)
-		m.mu.sum.Waited += length(waits)
-		m.mu.sum.Transfer += length(travels)
-		m.mu.sum.Exposed += overlap(waits, travels)
 		for k, b := range now {
 			m.mu.sent[k] += b - m.mu.before[k]
 		}
 	}
-	m.mu.before, m.mu.waits, m.mu.travels = now, m.mu.waits[:0], m.mu.travels[:0]
+	m.mu.before = now
 }
 
+// addUp adds the oldest epoch to the sums. Transfers that overlap count once: what is
+// asked is how long something was on its way.
+// REQUIRES: mu held.
+func (m *meter) addUp() {
+	epoch := m.mu.epochs[0]
+	m.mu.epochs = m.mu.epochs[1:]
+	m.mu.waits, m.mu.travels = merge(m.mu.waits), merge(m.mu.travels)
+	waits, travels := within(m.mu.waits, epoch), within(m.mu.travels, epoch)
+	m.mu.sum.Waited += length(waits)
+	m.mu.sum.Transfer += length(travels)
+	m.mu.sum.Exposed += overlap(waits, travels)
+	over := func(s stretch) bool { return !s.to.After(epoch.to) }
+	m.mu.waits, m.mu.travels = slices.DeleteFunc(m.mu.waits, over), slices.DeleteFunc(m.mu.travels, over)
+}
+
+// total is the sums when the run is over.
 func (m *meter) total() metered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for len(m.mu.epochs) > 0 {
+		m.addUp()
+	}
 	out := m.mu.sum
 	out.Sent = traffic(nil, m.mu.sent)
 	return out
@@ -109,6 +135,22 @@ func merge(list []stretch) []stretch {
 			continue
 		}
 		out = append(out, s)
+	}
+	return out
+}
+
+// within are the parts of stretches inside another.
+func within(list []stretch, w stretch) (out []stretch) {
+	for _, s := range list {
+		if s.from.Before(w.from) {
+			s.from = w.from
+		}
+		if s.to.After(w.to) {
+			s.to = w.to
+		}
+		if s.from.Before(s.to) {
+			out = append(out, s)
+		}
 	}
 	return out
 }
