@@ -65,16 +65,12 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	}
 	g := c.newProduct(a.Cols, dst.Cols)
 	panels := c.packSmall(b, op.TransB, g)
-	// One thread's room: a block of sums where dst is not float32, and a block of a
-	// where it is not.
-	sums, wide := 0, 0
+	// One thread's room: a block of a, and a block of sums where dst is not float32.
+	left, sums := g.block*simd.LeftPitch, 0
 	if dst.dtype != F32 {
 		sums = g.block * dst.Cols
 	}
-	if a.dtype != F32 {
-		wide = g.block * a.Cols
-	}
-	room := c.Scratch(F32, c.threads, sums+wide)
+	room := c.Scratch(F32, c.threads, left+sums)
 	tiles := make([]simd.Tile, c.threads)
 	c.forRows(dst.Rows, g.chunkRows(), func(lo, hi, _, thread int) {
 		mine := room.row(thread)
@@ -83,16 +79,12 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)
 			sum := out
 			if sums > 0 {
-				sum = dense(mine[:sums], out.Rows, out.Cols)
+				sum = dense(mine[left:], out.Rows, out.Cols)
 				if op.Add {
 					c.activateSerial(sum, out, After{})
 				}
 			}
-			if wide > 0 {
-				in = dense(mine[sums:], in.Rows, in.Cols)
-				c.activateSerial(in, a.Slice(lo, end), After{})
-			}
-			g.rows(&tiles[thread], sum, in, panels, op.Add)
+			c.block(g, &tiles[thread], sum, in, panels, mine[:left], op.Add)
 			if sums > 0 || !op.After.Empty() {
 				c.activateSerial(out, sum, op.After.slice(lo, end))
 			}
@@ -116,7 +108,7 @@ func (c *CPU) newProduct(k, n int) product {
 	g := product{level: c.level, k: k, n: n}
 	g.mr, g.nr = simd.TileShape(g.level)
 	g.block = 112 / g.mr * g.mr
-	pieces := max(1, (k+639)/640)
+	pieces := max(1, (k+simd.LeftDepth-1)/simd.LeftDepth)
 	g.depth = max(1, (k+pieces-1)/pieces)
 	g.panelCount = simd.Panels(n, g.nr)
 	return g
@@ -154,35 +146,48 @@ func (c *CPU) packSmall(b Matrix, trans bool, g product) Matrix {
 	return panels
 }
 
-// rows computes one block of rows: dst (+)= a · panels. While it does, it asks for
-// the block of a that follows.
-func (g product) rows(t *simd.Tile, dst, a, panels Matrix, add bool) {
+// block computes one block of rows: dst (+)= a · panels. While it does, it asks for
+// the rows of a that follow.
+func (c *CPU) block(g product, t *simd.Tile, dst, a, panels Matrix, left []float32, add bool) {
 	if g.k == 0 {
 		if !add {
 			zeroRows(dst)
 		}
 		return
 	}
-	t.ARow, t.AStep, t.CRow = 4*a.stride, 4, 4*dst.stride
-	abase, bbase, cbase := unsafe.Pointer(&a.f32[0]), unsafe.Pointer(&panels.f32[0]), unsafe.Pointer(&dst.f32[0])
+	t.ARow, t.AStep, t.CRow = 4*simd.LeftPitch, 4, 4*dst.stride
+	abase, bbase, cbase := unsafe.Pointer(&left[0]), panels.base(), dst.base()
 	for k := 0; k < g.k; k += g.depth {
 		t.K = min(g.depth, g.k-k)
 		t.Add = flag(add || k > 0)
+		part := a.Columns(k, k+t.K)
 		// Spread over all tiles of this block: so many bytes each step of k.
-		next := uintptr(abase) + uintptr(4*(dst.Rows*a.stride+k))
-		t.AheadStep = (4*g.mr + g.panelCount - 1) / g.panelCount
-		t.Ahead = next
+		t.Ahead = uintptr(a.base()) + uintptr(a.dtype.Size()*(dst.Rows*a.stride+k))
+		t.AheadStep = (a.dtype.Size()*g.mr + g.panelCount - 1) / g.panelCount
 		for p := range g.panelCount {
 			t.Cols = min(g.nr, g.n-p*g.nr)
 			t.B = unsafe.Add(bbase, 4*(p*g.k+k)*g.nr)
 			for r := 0; r < dst.Rows; r += g.mr {
-				t.A = unsafe.Add(abase, 4*(r*a.stride+k))
+				if p == 0 { // the tile finds its rows in the nearest cache
+					c.copyLeft(left[r*simd.LeftPitch:], part.Slice(r, min(r+g.mr, dst.Rows)))
+				}
+				t.A = unsafe.Add(abase, r*t.ARow)
 				t.C = unsafe.Add(cbase, 4*(r*dst.stride+p*g.nr))
 				t.Run(g.level, min(g.mr, dst.Rows-r))
 				t.Ahead += uintptr(t.K * t.AheadStep)
 			}
 		}
 	}
+}
+
+// copyLeft copies a part of a block's rows to where tiles read them.
+func (c *CPU) copyLeft(left []float32, a Matrix) {
+	if a.dtype == F32 {
+		simd.CopyLeft(c.level, left, a.f32, a.Rows, a.Cols, a.stride)
+		return
+	}
+	to := Matrix{Rows: a.Rows, Cols: a.Cols, dtype: F32, stride: simd.LeftPitch, f32: left}
+	c.activateSerial(to, a, After{})
 }
 
 // slice is the same for rows lo to hi of the matrix it was made for.

@@ -18,9 +18,8 @@ import (
 //
 //	go test -tags openblas -run '^$' -bench Peers ./tensor
 //
-// Reported per shape and threads: our rate, its ratio to the FMA loop's and to
-// OpenBLAS's, each the best of its turns, which on a machine with other work
-// is the least disturbed. OPENBLAS_CORETYPE=SKYLAKEX is set here unless the
+// Reported per shape and threads: our best rate, and the median of its ratios to the
+// FMA loop's and OpenBLAS's right after. OPENBLAS_CORETYPE=SKYLAKEX is set here unless the
 // environment names another, because Debian's version takes newer processors for old ones.
 
 type openblas struct {
@@ -63,17 +62,18 @@ func BenchmarkPeers(b *testing.B) {
 				defer c.Close()
 				blas.threads(int32(threads))
 				dst, x, y := s.operands(c, F32)
-				var ours, theirs, fma []float64
-				for range b.N + 1 { // the first touches the memory
-					ours = append(ours, s.flops()/seconds(func() { c.MatMul(dst, x, y, s.op) }))
-					theirs = append(theirs, s.flops()/seconds(func() { blas.multiply(dst, x, y, s.op) }))
-					fma = append(fma, fmaRate(c))
+				c.MatMul(dst, x, y, s.op) // touches the memory
+				var rate, ofFMA, ofBLAS []float64
+				for range b.N {
+					t := seconds(func() { c.MatMul(dst, x, y, s.op) })
+					rate = append(rate, s.flops()/t)
+					ofFMA = append(ofFMA, fmaSeconds(c, s.flops())/t)
+					ofBLAS = append(ofBLAS, seconds(func() { blas.multiply(dst, x, y, s.op) })/t)
 				}
 				b.ReportMetric(0, "ns/op")
-				best := slices.Max(ours)
-				b.ReportMetric(best/1e9, "GFLOP/s")
-				b.ReportMetric(best/slices.Max(fma), "of-FMA")
-				b.ReportMetric(best/slices.Max(theirs), "of-"+blas.core())
+				b.ReportMetric(slices.Max(rate)/1e9, "GFLOP/s")
+				b.ReportMetric(median(ofFMA), "of-FMA")
+				b.ReportMetric(median(ofBLAS), "of-"+blas.core())
 			})
 		}
 	}

@@ -5,9 +5,10 @@ import "unsafe"
 // Tile is one step of a dense product: C = A·B, or C += A·B, for a tile of C that
 // fits in the registers. The tile has at most as many rows and columns as
 // TileShape says; B is one packed panel (see PackPanels), K rows of the tile's
-// full width, so that it is read front to back. A is read one number at a time,
-// at A + row·ARow + k·AStep, so it may be a matrix as it lies in memory or a
-// packed panel of its transpose. All steps are in bytes.
+// full width, so that it is read front to back. A is read one number at a time, at
+// A + row·ARow + k·AStep, from either of two layouts: rows LeftPitch apart (CopyLeft),
+// or a packed panel of columns (Packing, with the pitch of TileShape's rows rounded up
+// to whole vectors). All steps are in bytes.
 type Tile struct {
 	A, B, C     unsafe.Pointer
 	ARow, AStep int
@@ -31,6 +32,30 @@ func TileShape(level Level) (rows, cols int) {
 		return 6, 16 // 12 of sums, two of B, two of A
 	}
 	return 4, 4
+}
+
+// LeftDepth is the largest K of a tile that reads rows of A, which are LeftPitch
+// numbers apart: fixed, so that addresses are simple, and no power of two, so that rows do not
+// all fall into the same few cache sets.
+const (
+	LeftDepth = 256
+	LeftPitch = LeftDepth + 16
+)
+
+// CopyLeft copies rows of at most LeftDepth numbers to where tiles read them. Of
+// the numbers past the last column, up to the pitch, some get any content.
+func CopyLeft(level Level, dst, src []float32, rows, cols, stride int) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _ = dst[rows*LeftPitch-1], src[(rows-1)*stride+cols-1]
+	if level >= AVX512 {
+		copyLeft(&dst[0], &src[0], rows, cols, stride)
+		return
+	}
+	for r := range rows {
+		copy(dst[r*LeftPitch:r*LeftPitch+cols], src[r*stride:])
+	}
 }
 
 // Run computes the tile's first rows rows.

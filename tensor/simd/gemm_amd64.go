@@ -4,41 +4,48 @@ import "unsafe"
 
 //go:generate sh -c "cd asm && go run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -pkg simd"
 
-// tiles512 and tiles256 are the tiles by rows less one, and by whether the columns
-// take one vector or two.
-var tiles512 = [14][2]func(t *byte){
-	{tile512r1w1, tile512r1w2},
-	{tile512r2w1, tile512r2w2},
-	{tile512r3w1, tile512r3w2},
-	{tile512r4w1, tile512r4w2},
-	{tile512r5w1, tile512r5w2},
-	{tile512r6w1, tile512r6w2},
-	{tile512r7w1, tile512r7w2},
-	{tile512r8w1, tile512r8w2},
-	{tile512r9w1, tile512r9w2},
-	{tile512r10w1, tile512r10w2},
-	{tile512r11w1, tile512r11w2},
-	{tile512r12w1, tile512r12w2},
-	{tile512r13w1, tile512r13w2},
-	{tile512r14w1, tile512r14w2},
+// tiles512 and tiles256 are the tiles by rows less one, by whether A is packed, and
+// by whether the columns take one vector or two.
+var tiles512 = [14][2][2]func(t *byte){
+	{{tile512r1w1, tile512r1w2}, {tile512r1w1packed, tile512r1w2packed}},
+	{{tile512r2w1, tile512r2w2}, {tile512r2w1packed, tile512r2w2packed}},
+	{{tile512r3w1, tile512r3w2}, {tile512r3w1packed, tile512r3w2packed}},
+	{{tile512r4w1, tile512r4w2}, {tile512r4w1packed, tile512r4w2packed}},
+	{{tile512r5w1, tile512r5w2}, {tile512r5w1packed, tile512r5w2packed}},
+	{{tile512r6w1, tile512r6w2}, {tile512r6w1packed, tile512r6w2packed}},
+	{{tile512r7w1, tile512r7w2}, {tile512r7w1packed, tile512r7w2packed}},
+	{{tile512r8w1, tile512r8w2}, {tile512r8w1packed, tile512r8w2packed}},
+	{{tile512r9w1, tile512r9w2}, {tile512r9w1packed, tile512r9w2packed}},
+	{{tile512r10w1, tile512r10w2}, {tile512r10w1packed, tile512r10w2packed}},
+	{{tile512r11w1, tile512r11w2}, {tile512r11w1packed, tile512r11w2packed}},
+	{{tile512r12w1, tile512r12w2}, {tile512r12w1packed, tile512r12w2packed}},
+	{{tile512r13w1, tile512r13w2}, {tile512r13w1packed, tile512r13w2packed}},
+	{{tile512r14w1, tile512r14w2}, {tile512r14w1packed, tile512r14w2packed}},
 }
 
-var tiles256 = [6][2]func(t *byte){
-	{tile256r1w1, tile256r1w2},
-	{tile256r2w1, tile256r2w2},
-	{tile256r3w1, tile256r3w2},
-	{tile256r4w1, tile256r4w2},
-	{tile256r5w1, tile256r5w2},
-	{tile256r6w1, tile256r6w2},
+var tiles256 = [6][2][2]func(t *byte){
+	{{tile256r1w1, tile256r1w2}, {tile256r1w1packed, tile256r1w2packed}},
+	{{tile256r2w1, tile256r2w2}, {tile256r2w1packed, tile256r2w2packed}},
+	{{tile256r3w1, tile256r3w2}, {tile256r3w1packed, tile256r3w2packed}},
+	{{tile256r4w1, tile256r4w2}, {tile256r4w1packed, tile256r4w2packed}},
+	{{tile256r5w1, tile256r5w2}, {tile256r5w1packed, tile256r5w2packed}},
+	{{tile256r6w1, tile256r6w2}, {tile256r6w1packed, tile256r6w2packed}},
 }
 
 func (t *Tile) vector(level Level, rows int) {
-	raw := (*byte)(unsafe.Pointer(t))
-	if level >= AVX512 {
-		tiles512[rows-1][(t.Cols-1)>>4](raw)
-	} else {
-		tiles256[rows-1][(t.Cols-1)>>3](raw)
+	raw, packed := (*byte)(unsafe.Pointer(t)), 0
+	if t.AStep != 4 {
+		packed = 1
 	}
+	if level >= AVX512 {
+		tiles512[rows-1][packed][(t.Cols-1)>>4](raw)
+	} else {
+		tiles256[rows-1][packed][(t.Cols-1)>>3](raw)
+	}
+}
+
+func copyLeft(dst, src *float32, rows, cols, stride int) {
+	copyRows512(dst, src, rows, cols, 4*stride)
 }
 
 func (p Packing) rows(level Level, dst, src *float32, rows, cols, stride int) {

@@ -8,121 +8,244 @@ package simd
 func tile512r1w1(t *byte)
 
 //go:noescape
+func tile512r1w1packed(t *byte)
+
+//go:noescape
 func tile512r1w2(t *byte)
+
+//go:noescape
+func tile512r1w2packed(t *byte)
 
 //go:noescape
 func tile512r2w1(t *byte)
 
 //go:noescape
+func tile512r2w1packed(t *byte)
+
+//go:noescape
 func tile512r2w2(t *byte)
+
+//go:noescape
+func tile512r2w2packed(t *byte)
 
 //go:noescape
 func tile512r3w1(t *byte)
 
 //go:noescape
+func tile512r3w1packed(t *byte)
+
+//go:noescape
 func tile512r3w2(t *byte)
+
+//go:noescape
+func tile512r3w2packed(t *byte)
 
 //go:noescape
 func tile512r4w1(t *byte)
 
 //go:noescape
+func tile512r4w1packed(t *byte)
+
+//go:noescape
 func tile512r4w2(t *byte)
+
+//go:noescape
+func tile512r4w2packed(t *byte)
 
 //go:noescape
 func tile512r5w1(t *byte)
 
 //go:noescape
+func tile512r5w1packed(t *byte)
+
+//go:noescape
 func tile512r5w2(t *byte)
+
+//go:noescape
+func tile512r5w2packed(t *byte)
 
 //go:noescape
 func tile512r6w1(t *byte)
 
 //go:noescape
+func tile512r6w1packed(t *byte)
+
+//go:noescape
 func tile512r6w2(t *byte)
+
+//go:noescape
+func tile512r6w2packed(t *byte)
 
 //go:noescape
 func tile512r7w1(t *byte)
 
 //go:noescape
+func tile512r7w1packed(t *byte)
+
+//go:noescape
 func tile512r7w2(t *byte)
+
+//go:noescape
+func tile512r7w2packed(t *byte)
 
 //go:noescape
 func tile512r8w1(t *byte)
 
 //go:noescape
+func tile512r8w1packed(t *byte)
+
+//go:noescape
 func tile512r8w2(t *byte)
+
+//go:noescape
+func tile512r8w2packed(t *byte)
 
 //go:noescape
 func tile512r9w1(t *byte)
 
 //go:noescape
+func tile512r9w1packed(t *byte)
+
+//go:noescape
 func tile512r9w2(t *byte)
+
+//go:noescape
+func tile512r9w2packed(t *byte)
 
 //go:noescape
 func tile512r10w1(t *byte)
 
 //go:noescape
+func tile512r10w1packed(t *byte)
+
+//go:noescape
 func tile512r10w2(t *byte)
+
+//go:noescape
+func tile512r10w2packed(t *byte)
 
 //go:noescape
 func tile512r11w1(t *byte)
 
 //go:noescape
+func tile512r11w1packed(t *byte)
+
+//go:noescape
 func tile512r11w2(t *byte)
+
+//go:noescape
+func tile512r11w2packed(t *byte)
 
 //go:noescape
 func tile512r12w1(t *byte)
 
 //go:noescape
+func tile512r12w1packed(t *byte)
+
+//go:noescape
 func tile512r12w2(t *byte)
+
+//go:noescape
+func tile512r12w2packed(t *byte)
 
 //go:noescape
 func tile512r13w1(t *byte)
 
 //go:noescape
+func tile512r13w1packed(t *byte)
+
+//go:noescape
 func tile512r13w2(t *byte)
+
+//go:noescape
+func tile512r13w2packed(t *byte)
 
 //go:noescape
 func tile512r14w1(t *byte)
 
 //go:noescape
+func tile512r14w1packed(t *byte)
+
+//go:noescape
 func tile512r14w2(t *byte)
+
+//go:noescape
+func tile512r14w2packed(t *byte)
 
 //go:noescape
 func tile256r1w1(t *byte)
 
 //go:noescape
+func tile256r1w1packed(t *byte)
+
+//go:noescape
 func tile256r1w2(t *byte)
+
+//go:noescape
+func tile256r1w2packed(t *byte)
 
 //go:noescape
 func tile256r2w1(t *byte)
 
 //go:noescape
+func tile256r2w1packed(t *byte)
+
+//go:noescape
 func tile256r2w2(t *byte)
+
+//go:noescape
+func tile256r2w2packed(t *byte)
 
 //go:noescape
 func tile256r3w1(t *byte)
 
 //go:noescape
+func tile256r3w1packed(t *byte)
+
+//go:noescape
 func tile256r3w2(t *byte)
+
+//go:noescape
+func tile256r3w2packed(t *byte)
 
 //go:noescape
 func tile256r4w1(t *byte)
 
 //go:noescape
+func tile256r4w1packed(t *byte)
+
+//go:noescape
 func tile256r4w2(t *byte)
+
+//go:noescape
+func tile256r4w2packed(t *byte)
 
 //go:noescape
 func tile256r5w1(t *byte)
 
 //go:noescape
+func tile256r5w1packed(t *byte)
+
+//go:noescape
 func tile256r5w2(t *byte)
+
+//go:noescape
+func tile256r5w2packed(t *byte)
 
 //go:noescape
 func tile256r6w1(t *byte)
 
 //go:noescape
+func tile256r6w1packed(t *byte)
+
+//go:noescape
 func tile256r6w2(t *byte)
+
+//go:noescape
+func tile256r6w2packed(t *byte)
+
+//go:noescape
+func copyRows512(dst *float32, src *float32, rows int, cols int, stride int)
 
 //go:noescape
 func packRows512w1(dst *float32, src *float32, rows int, cols int, stride int, width int, panel int)

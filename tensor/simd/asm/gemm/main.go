@@ -12,15 +12,18 @@ func main() {
 	ConstraintExpr("amd64")
 	for rows := 1; rows <= 14; rows++ {
 		for vectors := 1; vectors <= 2; vectors++ {
-			avx512.tile(rows, vectors)
+			avx512.tile(rows, vectors, false)
+			avx512.tile(rows, vectors, true)
 		}
 	}
 	for rows := 1; rows <= 6; rows++ {
 		for vectors := 1; vectors <= 2; vectors++ {
-			avx2.tile(rows, vectors)
+			avx2.tile(rows, vectors, false)
+			avx2.tile(rows, vectors, true)
 		}
 	}
 	masks()
+	copyRows512()
 	packRows512(1, false)
 	packRows512(2, false)
 	packRows512(1, true)

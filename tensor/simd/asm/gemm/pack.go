@@ -142,3 +142,60 @@ func packRows2(vectors int) {
 	VZEROUPPER()
 	RET()
 }
+
+// copyRows512 copies rows to rows leftPitch apart.
+func copyRows512() {
+	TEXT("copyRows512", NOSPLIT, "func(dst, src *float32, rows, cols, stride int)")
+	Pragma("noescape")
+	out, row, rows, cols, stride := RDI, RSI, RDX, RCX, R8
+	Load(Param("dst"), out)
+	Load(Param("src"), row)
+	Load(Param("rows"), rows)
+	Load(Param("cols"), cols)
+	Load(Param("stride"), stride)
+	// K1: the lanes of the last, partial vector. Writing whole vectors is quicker and
+	// stays within the pitch.
+	MOVQ(cols, R9)
+	ANDQ(Imm(15), R9)
+	MOVQ(I32(-1), R10)
+	BZHIQ(R9, R10, R10)
+	KMOVW(R10.As32(), K1)
+	SHRQ(Imm(4), cols)
+	at, to, n := R10, R11, R12
+	Label("row")
+	MOVQ(row, at)
+	MOVQ(out, to)
+	MOVQ(cols, n)
+	SUBQ(Imm(4), n)
+	JLT(LabelRef("few"))
+	Label("four")
+	for v := range 4 {
+		VMOVUPS(Mem{Base: at, Disp: 64 * v}, []VecPhysical{Z0, Z1, Z2, Z3}[v])
+	}
+	for v := range 4 {
+		VMOVUPS([]VecPhysical{Z0, Z1, Z2, Z3}[v], Mem{Base: to, Disp: 64 * v})
+	}
+	ADDQ(U32(256), at)
+	ADDQ(U32(256), to)
+	SUBQ(Imm(4), n)
+	JGE(LabelRef("four"))
+	Label("few")
+	ADDQ(Imm(4), n)
+	JEQ(LabelRef("last"))
+	Label("one")
+	VMOVUPS(Mem{Base: at}, Z0)
+	VMOVUPS(Z0, Mem{Base: to})
+	ADDQ(Imm(64), at)
+	ADDQ(Imm(64), to)
+	DECQ(n)
+	JNZ(LabelRef("one"))
+	Label("last")
+	VMOVUPS_Z(Mem{Base: at}, K1, Z0)
+	VMOVUPS(Z0, Mem{Base: to})
+	ADDQ(stride, row)
+	ADDQ(U32(leftPitch), out)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}

@@ -9,10 +9,28 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// unroll is how many steps of k one turn of a tile's loop takes. What a core does
+// besides multiplying costs nothing while it is alone; beside a busy sibling thread,
+// which takes every other turn of the decoder, each instruction counts.
+const unroll = 4
+
+// leftPitch is simd.LeftPitch in bytes.
+const leftPitch = 4 * (256 + 16)
+
 // tile: all sums of the tile stay in registers while k runs. Each step loads one
-// row of the packed panel of B and, row by row, broadcasts one number of A.
-func (f flavour) tile(rows, vectors int) {
-	TEXT(fmt.Sprintf("%sr%dw%d", f.name, rows, vectors), NOSPLIT, "func(t *byte)")
+// row of the packed panel of B and, row by row, one number of A: into a register for
+// both multiplications, or as an operand of each, which is an instruction less but a
+// load more. Two rows of three as operands keep decoder and load ports below their limits.
+//
+// A packed tile reads a panel of packed columns of A, the others rows of A
+// leftPitch apart. Both are fixed steps, so that addresses take one register: an
+// operand whose address takes two is decoded as two instructions.
+func (f flavour) tile(rows, vectors int, packed bool) {
+	name := fmt.Sprintf("%sr%dw%d", f.name, rows, vectors)
+	if packed {
+		name += "packed"
+	}
+	TEXT(name, NOSPLIT, "func(t *byte)")
 	Pragma("noescape")
 	t := RAX
 	Load(Param("t"), t)
@@ -34,28 +52,17 @@ func (f flavour) tile(rows, vectors int) {
 		}
 	}
 
-	// Three rows of A hang on one register: base, base + row, base + 2 rows.
-	bases := []GPPhysical{R8, R9, R10, R11, R12}[:(rows+2)/3]
-	row, step, k, ahead, aheadStep, panel := RSI, RDX, RCX, R13, RBX, RDI
-	field(fieldA, bases[0])
-	field(fieldARow, row)
-	for i := 1; i < len(bases); i++ {
-		LEAQ(Mem{Base: bases[i-1], Index: row, Scale: 2}, bases[i])
-		ADDQ(row, bases[i])
+	panel, k, ahead, aheadStep := RDI, RCX, R13, RBX
+	a, rowStep, kStep := R8, leftPitch, 4
+	if packed {
+		// A packed row is the tile's rows rounded up to whole vectors.
+		rowStep, kStep = 4, (4*f.full+f.bytes-1)/f.bytes*f.bytes
 	}
-	field(fieldAStep, step)
+	field(fieldA, a)
 	field(fieldB, panel)
 	field(fieldK, k)
 	field(fieldAhead, ahead)
 	field(fieldAheadStep, aheadStep)
-	at := func(r int) Mem {
-		m := Mem{Base: bases[r/3]}
-		if r%3 > 0 {
-			m.Index, m.Scale = row, uint8(r%3)
-		}
-		return m
-	}
-
 	for r := range rows {
 		for v := range vectors {
 			if f.bytes == 64 {
@@ -65,26 +72,53 @@ func (f flavour) tile(rows, vectors int) {
 			}
 		}
 	}
-	Label("step")
-	for v := range vectors {
-		VMOVUPS(Mem{Base: panel, Disp: v * f.bytes}, b[v])
-	}
-	for r := range rows {
-		x := broadcast[r%2]
-		VBROADCASTSS(at(r), x)
+	step := func(i int) {
 		for v := range vectors {
-			VFMADD231PS(b[v], x, sum(r, v))
+			VMOVUPS(Mem{Base: panel, Disp: (2*i + v) * f.bytes}, b[v])
+		}
+		for r := range rows {
+			m := Mem{Base: a, Disp: r*rowStep + i*kStep}
+			if f.bytes == 64 && r%3 > 0 {
+				for v := range vectors {
+					VFMADD231PS_BCST(m, b[v], sum(r, v))
+				}
+				continue
+			}
+			x := broadcast[r%2]
+			VBROADCASTSS(m, x)
+			for v := range vectors {
+				VFMADD231PS(b[v], x, sum(r, v))
+			}
 		}
 	}
-	PREFETCHT0(Mem{Base: ahead})
-	ADDQ(aheadStep, ahead)
-	ADDQ(Imm(uint64(2*f.bytes)), panel)
-	for _, p := range bases {
-		ADDQ(step, p)
+	turn := func(name string, steps int, after string) {
+		CMPQ(k, Imm(uint64(steps)))
+		JLT(LabelRef(after))
+		Label(name)
+		for i := range steps {
+			step(i)
+			if i%2 == 0 {
+				m := Mem{Base: ahead}
+				if i > 0 {
+					m.Index, m.Scale = aheadStep, uint8(i)
+				}
+				PREFETCHT1(m)
+			}
+		}
+		if steps == 1 {
+			ADDQ(aheadStep, ahead)
+		} else {
+			LEAQ(Mem{Base: ahead, Index: aheadStep, Scale: uint8(steps)}, ahead)
+		}
+		ADDQ(U32(2*f.bytes*steps), panel)
+		ADDQ(U32(steps*kStep), a)
+		SUBQ(Imm(uint64(steps)), k)
+		CMPQ(k, Imm(uint64(steps)))
+		JGE(LabelRef(name))
+		Label(after)
 	}
-	DECQ(k)
-	JNZ(LabelRef("step"))
-
+	turn("turn", unroll, "rest")
+	turn("single", 1, "sums")
 	f.store(rows, vectors, sum)
 	VZEROUPPER()
 	RET()
