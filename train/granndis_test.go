@@ -2,10 +2,13 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/rng"
 	"starling/tensor"
 	"starling/wire"
 )
@@ -135,7 +139,7 @@ func TestGranndisIsExact(t *testing.T) {
 		d := communities(t, 120, i%2 == 1)
 		o := modelOptions(model)
 		want := mustTrain(t, tensor.NewRef(), d, o)
-		for j, shape := range [][2]int{{4, 2}, {3, 3}, {5, 1}, {6, 2}} {
+		for j, shape := range [][2]int{{4, 2}, {[]int{3, 5, 6}[i%3], []int{3, 1, 2}[i%3]}} {
 			parts := cutServers(t, d, []string{"random", "hash", "chunk", "fennel"}[(i+j)%4], shape[0], shape[1])
 			for k := range graphLayers(o.Model) + 1 {
 				o.Strategy.Preload = fmt.Sprint(k)
@@ -154,6 +158,360 @@ func TestGranndisIsExact(t *testing.T) {
 					t.Errorf("%s: %d bytes of rows between servers", label, run.between())
 				}
 			}
+		}
+	}
+}
+
+// TestGranndisWithoutPreloadingIsHalo, to the last bit.
+func TestGranndisWithoutPreloadingIsHalo(t *testing.T) {
+	d := communities(t, 100, false)
+	o := modelOptions("gat")
+	parts := cutServers(t, d, "random", 4, 2)
+	o.Strategy.Preload = "0"
+	got := trainServers(t, parts, onCPU, o)
+	o.Strategy = DefaultChoice("halo")
+	want := trainServers(t, parts, onCPU, o)
+	for k := range parts {
+		if !slices.Equal(got.results[k].Loss, want.results[k].Loss) || !maps.Equal(got.counted[k], want.counted[k]) {
+			t.Errorf("worker %d: losses %v, bytes %v; halo has %v, %v", k, got.results[k].Loss, got.counted[k], want.results[k].Loss, want.counted[k])
+		}
+	}
+}
+
+// TestGranndisDeep: hops of 28 layers reach everything that can be reached, and float32
+// follows float64.
+func TestGranndisDeep(t *testing.T) {
+	d := communities(t, 60, false)
+	o := options("ressage+")
+	o.Epochs, o.EvalEvery, o.Model.Hidden, o.Model.Dropout = 3, 0, 8, 0.1
+	o.Strategy = DefaultChoice("granndis")
+	want := mustTrain(t, tensor.NewRef(), d, o)
+	parts := cutServers(t, d, "random", 4, 2)
+	for _, k := range []string{"28", "5", "1"} {
+		o.Strategy.Preload = k
+		for _, r := range trainServers(t, parts, onRef, o).results {
+			sameCurve(t, k+" of 28 layers", r.Loss, want.Loss, 1e-9)
+		}
+		for _, r := range trainServers(t, parts, onCPU, o).results {
+			sameCurve(t, k+" of 28 layers, float32", r.Loss, want.Loss, 1e-4)
+		}
+	}
+}
+
+// TestGranndisFloat32 follows one worker's losses for 20 epochs.
+func TestGranndisFloat32(t *testing.T) {
+	d := communities(t, 150, false)
+	o := modelOptions("gcn")
+	o.Epochs, o.EvalEvery = 20, 5
+	want := mustTrain(t, tensor.NewRef(), d, o)
+	parts := cutServers(t, d, "fennel", 4, 2)
+	for _, k := range []string{"1", "3", "auto"} {
+		o.Strategy.Preload = k
+		for _, r := range trainServers(t, parts, onCPU, o).results {
+			sameCurve(t, k+" layers preloaded", r.Loss, want.Loss, 1e-4)
+		}
+	}
+}
+
+// TestGranndisChooses: whatever is chosen is exact, and what was predicted and measured
+// is told.
+func TestGranndisChooses(t *testing.T) {
+	for _, model := range []string{"gcn", "ressage+", "mlp"} {
+		d := communities(t, 80, false)
+		o := modelOptions(model)
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		parts := cutServers(t, d, "random", 4, 2)
+		for _, budget := range []int64{0, 1} {
+			o.Strategy.Budget = budget
+			run := trainServers(t, parts, onRef, o)
+			for _, r := range run.results {
+				sameCurve(t, model, r.Loss, want.Loss, 1e-9)
+			}
+			if model == "mlp" {
+				continue
+			}
+			if last := run.notes[len(run.notes)-1]; !strings.Contains(last, "measured") || !strings.Contains(last, "predicts") {
+				t.Errorf("%s: notes are %q", model, run.notes)
+			}
+			if budget == 1 && run.between() == 0 {
+				t.Errorf("%s: preloaded without memory: %q", model, run.notes)
+			}
+		}
+	}
+}
+
+// oddities are graphs with weights, loops, one-way and repeated edges.
+func oddities(t *testing.T, n int, weighted bool) *graph.Dataset {
+	d := communities(t, n, false)
+	key := rng.New(5)
+	var src, dst []uint32
+	var weights []float32
+	for i := range uint64(4 * n) {
+		src, dst = append(src, uint32(key.Fold(1).IntN(i, n))), append(dst, uint32(key.Fold(2).IntN(i, n)))
+		if i%5 == 0 {
+			dst[i] = src[i]
+		}
+		weights = append(weights, float32(0.5+key.Fold(3).Float64(i)))
+	}
+	if !weighted {
+		weights = nil
+	}
+	g, err := graph.FromEdges(n, src, dst, weights, graph.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Graph, d.Meta.Edges, d.Meta.Symmetric = g, g.Edges(), false
+	return d
+}
+
+// TestGranndisOddGraphs: loops, weights and directions are as in one worker's run.
+func TestGranndisOddGraphs(t *testing.T) {
+	for _, model := range []string{"gcn", "sage", "gat", "gin", "ressage+"} {
+		d := oddities(t, 70, model[0] == 'g')
+		o := modelOptions(model)
+		o.Epochs = 3
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		parts := cutServers(t, d, "random", 4, 2)
+		for _, k := range []string{"1", "2", "4"} {
+			o.Strategy.Preload = k
+			for _, r := range trainServers(t, parts, onRef, o).results {
+				sameCurve(t, model+" with "+k, r.Loss, want.Loss, 1e-9)
+			}
+		}
+		o.Strategy.Sample = "9,999"
+		for _, r := range trainServers(t, parts, onRef, o).results {
+			sameCurve(t, model+" sampling everything", r.Loss, want.Loss, 1e-9)
+		}
+	}
+}
+
+// TestGranndisOddParts: parts without a border, without training vertices, of one vertex,
+// of none, and much larger than the others.
+func TestGranndisOddParts(t *testing.T) {
+	d := communities(t, 64, false)
+	var src, dst []uint32 // two halves without an edge between them
+	for v := range uint32(d.Graph.Nodes()) {
+		for _, u := range d.Graph.Neighbors(v) {
+			if (u < 32) == (v < 32) {
+				src, dst = append(src, u), append(dst, v)
+			}
+		}
+	}
+	halves := communities(t, 64, false)
+	halves.Graph, _ = graph.FromEdges(64, src, dst, nil, graph.BuildOptions{})
+	halves.Meta.Edges = halves.Graph.Edges()
+	for name, c := range map[string]struct {
+		d  *graph.Dataset
+		of func(v uint32) uint32
+	}{
+		"no border":          {halves, func(v uint32) uint32 { return v / 32 * 2 }},
+		"no training vertex": {d, func(v uint32) uint32 { return min(v%4, 1) * (1 + v%3) }},
+		"one vertex":         {d, func(v uint32) uint32 { return min(v, 3) }},
+		"one empty":          {d, func(v uint32) uint32 { return v % 3 }},
+		"uneven":             {d, func(v uint32) uint32 { return uint32(max(0, int(v)-57)) / 2 }},
+	} {
+		for _, model := range []string{"gcn", "sage", "gat"} {
+			o := modelOptions(model)
+			o.Epochs = 3
+			want := mustTrain(t, tensor.NewRef(), c.d, o)
+			of := make([]uint32, 64)
+			for v := range of {
+				of[v] = c.of(uint32(v))
+			}
+			parts := written(t, c.d, filepath.Join(t.TempDir(), "parts"), of, 4, 2)
+			for _, k := range []string{"1", "3"} {
+				o.Strategy.Preload, o.Strategy.Sample = k, ""
+				for _, r := range trainServers(t, parts, onRef, o).results {
+					sameCurve(t, name+", "+model+" with "+k, r.Loss, want.Loss, 1e-9)
+				}
+			}
+			o.Strategy.Sample = "1,2"
+			trainServers(t, parts, onRef, o)
+		}
+	}
+}
+
+// TestGranndisSampling: nothing but sums travels between servers in training, accuracy is
+// that of the whole graph, and with everything sampled losses are exact.
+func TestGranndisSampling(t *testing.T) {
+	for i, model := range nn.Models {
+		d := communities(t, 120, i%2 == 0)
+		parts := cutServers(t, d, "random", 4, 2)
+		o := modelOptions(model)
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		for _, sample := range []string{"0,0", "1,2", "2,1"} {
+			o.Strategy.Sample = sample
+			run := trainServers(t, parts, onRef, o)
+			for _, c := range run.counted {
+				for s, b := range c {
+					if s.Link == wire.BetweenServers && s.Kind == wire.Gradient {
+						t.Errorf("%s sampling %s: %d bytes of %v between servers", model, sample, b, s)
+					}
+				}
+			}
+			for _, r := range run.results {
+				if last := len(r.Loss) - 1; model != "mlp" && r.Loss[last] == want.Loss[last] {
+					t.Errorf("%s sampling %s: left nothing out", model, sample)
+				}
+			}
+		}
+		o.Strategy.Sample = "9,1000"
+		for _, r := range trainServers(t, parts, onRef, o).results {
+			sameCurve(t, model+" sampling everything", r.Loss, want.Loss, 1e-9)
+		}
+		o.Optim.LR, o.Strategy.Sample = 0, "1,1" // the same weights: the same accuracy
+		want = mustTrain(t, tensor.NewRef(), d, o)
+		for _, r := range trainServers(t, parts, onRef, o).results {
+			if o.Model.Norm != "batch" { // whose running means are of sampled rows
+				sameCurve(t, model+" measured", r.Val, want.Val, 1e-9)
+			}
+		}
+	}
+}
+
+// TestSamplingPicks the neighbours with most left, the lower number of equals, and counts
+// an edge that is there twice once.
+func TestSamplingPicks(t *testing.T) {
+	in := &graph.CSR{Indptr: []int64{0, 5, 7, 7}, Indices: []uint32{9, 8, 8, 7, 1, 9, 6}}
+	left := map[uint32]int64{6: 0, 7: 4, 8: 4, 9: 2} // 1 is inside
+	for fanout, want := range [][]uint32{nil, {7, 9}, {6, 7, 8, 9}, {6, 7, 8, 9}} {
+		if got := (&sampling{1, fanout}).of(in, left); !slices.Equal(got, want) {
+			t.Errorf("fanout %d picks %v, want %v", fanout, got, want)
+		}
+	}
+	for _, text := range []string{"", "1", "1,", "a,b", "-1,2", "1,-2", "1,2,3"} {
+		if _, err := newSampling(text); err == nil {
+			t.Errorf("sampling %q passed", text)
+		}
+	}
+}
+
+// TestShareOut: the neediest first, the others when it has its share; none to workers
+// without vertices.
+func TestShareOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		load     []int64
+		vertices []want
+		at       []int
+	}{
+		"the neediest":   {[]int64{10, 10}, []want{{2, []uint32{0, 1}}, {2, []uint32{3, 1}}}, []int{1, 0}},
+		"ties":           {[]int64{10, 10}, []want{{1, []uint32{1, 1}}}, []int{0}},
+		"a full one":     {[]int64{100, 10}, []want{{2, []uint32{5, 0}}}, []int{1}},
+		"one without":    {[]int64{-1, 10}, []want{{2, []uint32{5, 0}}}, []int{1}},
+		"all to one":     {[]int64{0, 0}, []want{{10, []uint32{1, 0}}, {10, []uint32{1, 0}}}, []int{0, 1}},
+		"nothing to do":  {[]int64{3}, nil, []int{}},
+		"a single share": {[]int64{3}, []want{{1 << 40, []uint32{1}}}, []int{0}},
+	} {
+		if got := shareOut(c.vertices, c.load); !slices.Equal(got, c.at) {
+			t.Errorf("%s: %v, want %v", name, got, c.at)
+		}
+	}
+}
+
+// TestGrowthCountsWhatBordersHave: the counts that predictions stand on are those of the
+// borders that are then made.
+func TestGrowthCountsWhatBordersHave(t *testing.T) {
+	const layers = 4
+	for _, shape := range [][2]int{{4, 2}, {6, 3}, {3, 3}} {
+		parts := cutServers(t, communities(t, 100, false), "fennel", shape[0], shape[1])
+		onAll(t, parts, func(l *lookup) error {
+			s, err := newSurroundings(l, nil)
+			if err == nil {
+				err = s.grow(layers)
+			}
+			if err != nil {
+				return err
+			}
+			for k := 1; k <= layers; k++ {
+				c := s.copies(k)
+				borders, err := c.borders(k, func(_ int, v uint32) int { return s.holder(v) })
+				if err != nil {
+					return err
+				}
+				for i, b := range borders {
+					got := s.grown.layer(k, i)
+					want := load{made: int64(b.dst), taken: int64(b.src), edges: c.in.Indptr[b.dst], inside: int64(b.farRows())}
+					if got != want {
+						return fmt.Errorf("layer %d of %d: counted %+v, made %+v", i, k, got, want)
+					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// TestCosts: a hand-computed case. Own 10 vertices with 30 edges; hop 1 has 4 with 8,
+// hop 2 has 2. Inside the server 3 border rows and one more each for hops 1 and 2;
+// 5 between servers.
+func TestCosts(t *testing.T) {
+	g := growth{rows: []int64{10, 4, 2}, edges: []int64{30, 8}, far: []int64{4, 1}, inside: 3, between: 5}
+	c := costs{inside: 0.5, between: 2, fixed: 7, feature: 3, layers: []layerCost{
+		{row: 1, edge: 0.1, traffic: 10, kept: 100}, {row: 2, edge: 0.2, traffic: 20, kept: 100, transformFirst: true}}}
+	for k, want := range []float64{
+		7 + (10 + 3 + 10*(1.5+10)) + (20 + 6 + 20*(1.5+10)), // halo
+		7 + (10 + 3 + 10*2) + (20 + 6 + 20*(1.5+10)),        // hop 1's features
+		7 + (14 + 3.8 + 10*2.5) + (2*14 + 6 + 20*2),         // hop 1 computed, hop 2's features
+	} {
+		if got := c.seconds(&g, k); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%d layers preloaded: %g s, want %g", k, got, want)
+		}
+	}
+	for k, want := range []int64{
+		10*3 + 10*100 + 10*100 + 30*edgeBytes,
+		14*3 + 10*100 + 10*100 + 2*30*edgeBytes,
+		16*3 + 14*100 + 10*100 + (38+30)*edgeBytes,
+	} {
+		if got := c.memory(&g, k); got != want {
+			t.Errorf("%d layers preloaded: %d bytes, want %d", k, got, want)
+		}
+	}
+}
+
+// TestForecast stops where memory ends, or after two layers that do not help.
+func TestForecast(t *testing.T) {
+	never := math.Inf(1)
+	for _, c := range []struct {
+		seconds    []float64
+		fits       int // how many do
+		looked, at int
+	}{
+		{[]float64{5, 4, 3, 2}, 9, 4, 3},
+		{[]float64{5, 6, 4, 3}, 9, 4, 3},
+		{[]float64{5, 6, 7, 1}, 9, 3, 0},
+		{[]float64{5, 4, 3, 2}, 2, 3, 1},
+		{[]float64{5, 4}, 0, 2, 0},
+		{[]float64{5, 5, 5}, 9, 3, 0},
+		{[]float64{5, never, 4}, 9, 3, 2},
+	} {
+		f := &forecast{}
+		for k, s := range c.seconds {
+			if !f.consider(s, k < c.fits) {
+				break
+			}
+		}
+		if len(f.seconds) != c.looked || f.best != c.at {
+			t.Errorf("%v, of which %d fit: looked at %d and chose %d, want %d and %d", c.seconds, c.fits, len(f.seconds), f.best, c.looked, c.at)
+		}
+	}
+}
+
+// TestGranndisNeedsPeersToPlan: on paper there is nobody to ask.
+func TestGranndisNeedsPeersToPlan(t *testing.T) {
+	parts := cutServers(t, communities(t, 40, false), "random", 4, 2)
+	ends := wire.NewGroup(4, wire.DefaultOptions())
+	o := modelOptions("gcn")
+	dev := tensor.NewRef()
+	for preload, want := range map[string]error{"0": nil, "1": ErrUnplanned, "auto": ErrUnplanned} {
+		o.Strategy.Preload = preload
+		model := nn.New(dev, o.Model, 1)
+		if _, err := PlanOnPaper(parts[0], ends[0], dev, model, nn.Classify{}, o); !errors.Is(err, want) {
+			t.Errorf("preload %s: %v", preload, err)
+		}
+	}
+	for _, preload := range []string{"", "x", "-1", "1.5"} {
+		if _, err := preloaded(preload, 3); err == nil {
+			t.Errorf("preload %q passed", preload)
 		}
 	}
 }
