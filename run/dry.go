@@ -91,6 +91,8 @@ func (*dry) Softmax(_, _ tensor.Matrix)                                         
 func (*dry) Argmax([]uint32, tensor.Matrix)                                                      {}
 func (*dry) Adam(_, _, _, _ tensor.Matrix, _ tensor.Adam)                                        {}
 func (*dry) SGD(_, _, _ tensor.Matrix, _ tensor.SGD)                                             {}
+func (*dry) Pack([]byte, tensor.Packed, tensor.Matrix, tensor.Matrix, tensor.Index)              {}
+func (*dry) Unpack(tensor.Matrix, tensor.Packed, []byte)                                         {}
 
 func (*dry) Attend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention) {
 }
