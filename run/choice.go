@@ -59,6 +59,8 @@ func (s *Spec) strategySettings() map[string]any {
 		out["keep"] = c.Keep
 	case "sancus":
 		out["staleness"], out["clip"] = c.Staleness, c.Clip
+	case "skipg":
+		out["skipped"] = c.SkipG
 	case "pipegcn":
 		out["late"], out["smooth"] = c.Late, c.Smooth
 	case "g3":

@@ -61,17 +61,11 @@ type curve struct {
 	Name, Points, Colour string
 }
 
-// beside is a strategy's figure next to its paper's.
-type beside struct {
-	Name, Ours string
-	Paper
-}
-
 // colours are told apart in light and dark, and without red and green.
 var colours = []string{"#4477aa", "#ee7733", "#009988", "#cc3311", "#33bbee", "#ee3377", "#997700", "#999999"}
 
 func (c *Comparison) page() *page {
-	p := &page{Comparison: c}
+	p := &page{Comparison: c, Beside: c.besidePapers()}
 	columns := append(c.speed(), c.kinds()...)
 	p.Heads = []string{"strategy"}
 	for _, col := range columns {
@@ -90,9 +84,6 @@ func (c *Comparison) page() *page {
 		}
 		p.Cells = append(p.Cells, line)
 		slowest, most = max(slowest, float64(r.EpochSeconds)), max(most, float64(r.Bytes.Total))
-		if r.Paper != nil && r.Strategy != c.Baseline {
-			p.Beside = append(p.Beside, beside{r.Strategy, times(r.Speedup), *r.Paper})
-		}
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.Rounds > 0 {

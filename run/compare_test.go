@@ -176,8 +176,12 @@ func TestCompareFails(t *testing.T) {
 	checkText(t, c)
 	checkJSON(t, c)
 	checkPage(t, c)
-	if !strings.Contains(c.String(), "bns:0.1 failed: it broke") || !strings.Contains(c.Papers(), "g3: 2.00x over halo here") {
+	if !strings.Contains(c.String(), "bns:0.1 failed: it broke") || !strings.Contains(c.Papers(), "g3: 2.00x over halo\n") {
 		t.Error(c.String(), c.Papers())
+	}
+	c = newComparison([]*runsOf{good("cagnet", 9, 4, 4), good("sancus", 9, 1, 1), good("sancus:epoch:4", 9, 2, 2), good("halo", 9, 2, 2)})
+	if text := c.Papers(); !strings.Contains(text, "sancus: 2.00x over halo, 4.00x over cagnet") || strings.Count(text, "Peng et al.") != 1 {
+		t.Error(text)
 	}
 	none := newComparison([]*runsOf{{strategy: "halo", err: errors.New("no")}})
 	checkText(t, none)

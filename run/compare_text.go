@@ -134,17 +134,49 @@ func (c *Comparison) table(b *strings.Builder, columns []column) {
 // Papers sets the papers' figures beside ours.
 func (c *Comparison) Papers() string {
 	var b strings.Builder
-	for _, r := range c.Rows {
-		if r.Paper == nil || r.Rounds == 0 || r.Strategy == c.Baseline {
-			continue
-		}
-		fmt.Fprintf(&b, "%s: %s over %s here\n", r.Strategy, times(r.Speedup), c.Baseline)
-		b.WriteString(wrap(fmt.Sprintf("  %s: %s. Differs because %s.", r.Paper.Title, r.Paper.Claim, r.Paper.Why), 118, "  "))
+	for _, p := range c.besidePapers() {
+		b.WriteString(wrap(p.Ours, 118, "  "))
+		b.WriteString(wrap(fmt.Sprintf("  %s: %s. Differs because %s.", p.Title, p.Claim, p.Why), 118, "  "))
 	}
 	if b.Len() == 0 {
 		return ""
 	}
 	return "beside the papers\n" + b.String()
+}
+
+// beside is what a paper says, and what was measured here.
+type beside struct {
+	Ours string
+	Paper
+}
+
+// besidePapers are the papers of the strategies compared, each once.
+func (c *Comparison) besidePapers() (list []beside) {
+	at := map[string]int{}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Paper == nil || r.Rounds == 0 || r.Strategy == c.Baseline {
+			continue
+		}
+		ours := c.ours(r)
+		if j, ok := at[r.Paper.Title]; ok {
+			list[j].Ours += "; " + ours
+			continue
+		}
+		at[r.Paper.Title] = len(list)
+		list = append(list, beside{ours, *r.Paper})
+	}
+	return list
+}
+
+// ours is a row's speed-up over the baseline, and over what its paper compares with.
+func (c *Comparison) ours(r *CompareRow) string {
+	text := fmt.Sprintf("%s: %s over %s", r.Strategy, times(r.Speedup), c.Baseline)
+	if i := slices.IndexFunc(c.Rows, func(o CompareRow) bool { return o.Strategy == r.Paper.over && o.Rounds > 0 }); i >= 0 {
+		o := &c.Rows[i]
+		text += fmt.Sprintf(", %s over %s with %s of its bytes", times(o.EpochSeconds/r.EpochSeconds), o.Strategy, whole(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
+	}
+	return text
 }
 
 // around is half the distance of the quartiles, as a share of the median.

@@ -237,7 +237,7 @@ func (r *Report) label() string {
 	if strings.Contains(r.Strategy, ":") {
 		return r.Strategy
 	}
-	for _, key := range []string{"keep", "staleness", "late", "pipeline", "preload"} {
+	for _, key := range []string{"keep", "staleness", "skipped", "late", "pipeline", "preload"} {
 		if x, ok := r.StrategySettings[key]; ok {
 			name := fmt.Sprintf("%s:%v", r.Strategy, x)
 			if eas, ok := r.StrategySettings["eas"].(string); ok && eas != "" {

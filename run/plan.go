@@ -30,6 +30,8 @@ type Plan struct {
 	Workers                          int
 	Largest                          int64
 	SentOnce, SentEpoch, SentMeasure int64
+	AtMost                           bool // or less: it depends on the numbers computed
+	Unplanned                        bool // it is known only when the workers have met
 }
 
 // Needed is the memory that must fit.
@@ -42,13 +44,25 @@ func (p *Plan) String() string {
 		free = event.Bytes(n)
 	}
 	if p.Workers > 0 {
-		return fmt.Sprintf("# plan:\n#   workers %d, parameters %s\n#   memory %s: matrices %s (largest worker %s), graph %s; available %s\n#   mapped files %s\n#   bytes sent once %s, an epoch %s, a measurement %s\n",
+		return fmt.Sprintf("# plan:\n#   workers %d, parameters %s\n#   memory %s: matrices %s (largest worker %s), graph %s; available %s\n#   mapped files %s\n#   bytes sent %s\n",
 			p.Workers, event.Count(int64(p.Parameters)), event.Bytes(p.Needed()), event.Bytes(p.Matrices), event.Bytes(p.Largest), event.Bytes(p.Graph), free,
-			event.Bytes(p.Mapped), event.Bytes(p.SentOnce), event.Bytes(p.SentEpoch), event.Bytes(p.SentMeasure))
+			event.Bytes(p.Mapped), p.sends())
 	}
 	cache := map[bool]string{true: "kept", false: "not kept"}[p.CacheFirst]
 	return fmt.Sprintf("# plan:\n#   parameters %s\n#   memory %s: matrices %s, graph %s; available %s\n#   mapped files %s\n#   first layer's sums %s\n#   bytes sent 0\n",
 		event.Count(int64(p.Parameters)), event.Bytes(p.Needed()), event.Bytes(p.Matrices), event.Bytes(p.Graph), free, event.Bytes(p.Mapped), cache)
+}
+
+// sends is what the workers will send, as far as is known.
+func (p *Plan) sends() string {
+	if p.Unplanned {
+		return "are planned when the workers have met, and so are copies of others' vertices"
+	}
+	text := fmt.Sprintf("once %s, an epoch %s, a measurement %s", event.Bytes(p.SentOnce), event.Bytes(p.SentEpoch), event.Bytes(p.SentMeasure))
+	if p.AtMost {
+		text += ", or less"
+	}
+	return text
 }
 
 // plan runs an epoch of s on a device that only counts.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"starling/event"
@@ -65,18 +66,38 @@ func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options)
 	all.Parameters, all.Largest = one.Parameters, max(all.Largest, one.Matrices)
 	all.Matrices, all.Graph, all.Mapped = all.Matrices+one.Matrices, all.Graph+one.Graph, all.Mapped+one.Mapped
 	sends, err := s.planOnPaper(part, c.onPaper(part.Meta.Part), opt)
+	if errors.Is(err, train.ErrUnplanned) {
+		all.Unplanned = true
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	all.AtMost = all.AtMost || sends.AtMost
 	for _, b := range []struct {
 		sum  *int64
 		sent map[train.Sent]int64
-	}{{&all.SentOnce, sends.Once}, {&all.SentOnce, sends.OnceMeasured}, {&all.SentEpoch, sends.Epoch(0)}, {&all.SentEpoch, sends.Begin}, {&all.SentMeasure, sends.Measure}} {
+	}{{&all.SentOnce, sends.Prepare}, {&all.SentOnce, sends.Once}, {&all.SentOnce, sends.OnceMeasured}, {&all.SentEpoch, meanEpoch(sends, s.Epochs)}, {&all.SentEpoch, sends.Begin}, {&all.SentMeasure, sends.Measure}} {
 		for _, bytes := range b.sent {
 			*b.sum += bytes
 		}
 	}
 	return nil
+}
+
+// meanEpoch is what an epoch sends where not all send alike, over a dozen of them.
+func meanEpoch(p *train.Plan, epochs int) map[train.Sent]int64 {
+	n := min(epochs, 12)
+	sum := map[train.Sent]int64{}
+	for e := range n {
+		for k, b := range p.Epoch(e) {
+			sum[k] += b
+		}
+	}
+	for k := range sum {
+		sum[k] /= int64(n)
+	}
+	return sum
 }
 
 // planPart runs an epoch of one worker on a device that only counts.
