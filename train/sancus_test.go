@@ -141,6 +141,42 @@ func TestVariationSkipsWhatHardlyChanges(t *testing.T) {
 	}
 }
 
+// TestOldBlocksOfFrozenWeights: while weights stay, and nothing is drawn, an old block
+// and an old gradient are as good as new ones. Adam's moments, which add up gradients
+// of all epochs, then are those of one worker.
+func TestOldBlocksOfFrozenWeights(t *testing.T) {
+	d := communities(t, 120, true)
+	parts := cut(t, d, "hash", 3)
+	for _, model := range []string{"gcn", "gat"} {
+		o := options(model)
+		o.Epochs, o.Optim.LR, o.Model.Dropout, o.Model.AttentionDropout = 8, 0, 0, 0
+		var mu sync.Mutex
+		var state *State
+		o.Save = func(s *State) error {
+			mu.Lock()
+			defer mu.Unlock()
+			state = s
+			return nil
+		}
+		mustTrain(t, tensor.NewRef(), d, o)
+		want := state.Optim
+		for _, choice := range []string{"sancus:epoch:3", "sancus:adaptive:2", "sancus:variation:0.5", "skipg:2"} {
+			var err error
+			if o.Strategy, err = DefaultChoice("").Parse(choice); err != nil {
+				t.Fatal(err)
+			}
+			trainParts(t, parts, ref, o)
+			for i, w := range want {
+				for j, v := range state.Optim[i].Data {
+					if math.Abs(v-w.Data[j]) > 1e-9*math.Abs(w.Data[j])+1e-15 {
+						t.Fatalf("%s, %s: %s is %g at %d, want %g", model, choice, w.Name, v, j, w.Data[j])
+					}
+				}
+			}
+		}
+	}
+}
+
 // sentRows is the bytes of rows that training moved on all workers.
 func sentRows(t *testing.T, parts []*partition.Part, o Options) (n int64) {
 	t.Helper()
@@ -180,8 +216,8 @@ func TestSancusRemembers(t *testing.T) {
 	}
 	wg.Wait()
 	for k, n := range notes {
-		// Rows of 16 and 4 numbers, scores of 2 and 1, in float64.
-		want := fmt.Sprintf("sancus keeps %.1f MiB of remote rows", float64(parts[1-k].Meta.Core*(16+4+2+1)*8)/(1<<20))
+		// Rows of 16 and 4 numbers, scores of 2 and 1, in float64: of the peer, and gradients of its own.
+		want := fmt.Sprintf("sancus keeps %.3g MiB of remote rows and their gradients", float64((parts[0].Meta.Core+parts[1].Meta.Core)*(16+4+2+1)*8)/(1<<20))
 		if len(n) != 1 || n[0] != want {
 			t.Errorf("worker %d said %q, want %q", k, n, want)
 		}

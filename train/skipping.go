@@ -1,0 +1,153 @@
+package train
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"starling/event"
+	"starling/tensor"
+)
+
+// skipping moves the blocks that are due, and keeps them for when they are not.
+type skipping struct {
+	*blocks
+	bound staleness
+	first int           // epoch of the run: nothing is kept before
+	turns map[int]*turn // of each layer, in this epoch
+	kept  map[keep]tensor.Matrix
+	noted bool
+}
+
+// keep names a matrix that outlives a pass.
+type keep struct {
+	layer  int
+	scores bool
+	what   string // far: peers' rows; back: gradients that peers gave back; own: own rows as last sent
+}
+
+func (k keep) String() string {
+	if k.scores {
+		return fmt.Sprintf("sancus.%d.scores.%s", k.layer, k.what)
+	}
+	return fmt.Sprintf("sancus.%d.rows.%s", k.layer, k.what)
+}
+
+// keeper is the matrix of a name, made when first asked for.
+func (m *skipping) keeper(k keep, t tensor.DType, rows, cols int) (kept tensor.Matrix, made bool) {
+	kept, ok := m.kept[k]
+	if !ok {
+		kept = m.dev.New(t, rows, cols)
+		m.kept[k] = kept
+	}
+	return kept, !ok
+}
+
+// eachKept calls f with every matrix that outlives a pass and its name, in a fixed
+// order: with the weights they are all that a run goes on from.
+func (m *skipping) eachKept(f func(name string, kept tensor.Matrix)) {
+	for _, k := range slices.SortedFunc(maps.Keys(m.kept), func(a, b keep) int { return cmp.Compare(a.String(), b.String()) }) {
+		f(k.String(), m.kept[k])
+	}
+}
+
+// begin says what is kept when all of it is there, after the first epoch.
+func (m *skipping) begin(epoch int, training bool) {
+	m.blocks.begin(epoch, training)
+	if len(m.kept) == 0 || m.noted {
+		return
+	}
+	m.noted = true
+	var bytes int64
+	m.eachKept(func(_ string, kept tensor.Matrix) { bytes += kept.Bytes() })
+	m.events.On(event.Note{Text: fmt.Sprintf("sancus keeps %.3g MiB of remote rows and their gradients", float64(bytes)/(1<<20))})
+}
+
+// turn is who sends a layer's block to whom in an epoch.
+type turn struct {
+	comes, goes []bool // by peer
+	words       *words // that say what comes; nil: known without
+}
+
+// turn decides who sends a layer's block to whom; scores go where their rows go.
+func (m *skipping) turn(t transfer, b *border, src tensor.Matrix) *turn {
+	if t.scores {
+		return m.turns[t.layer]
+	}
+	n, me := m.end.Size(), m.end.Rank()
+	d := &turn{comes: make([]bool, n), goes: make([]bool, n)}
+	m.turns[t.layer] = d
+	if m.bound.rule == "variation" {
+		m.tell(t.layer, b, d, m.changed(t.layer, src))
+		return d
+	}
+	for q := range n {
+		d.comes[q], d.goes[q] = m.due(q, me, m.epoch), m.due(me, q, m.epoch)
+	}
+	return d
+}
+
+// due reports whether a worker's block goes to another in an epoch.
+func (m *skipping) due(from, to, epoch int) bool {
+	n := m.end.Size()
+	return m.bound.due(m.first, epoch, (to-from+n)%n)
+}
+
+func (m *skipping) rows(t transfer, b *border, peer, epoch int, training bool) int64 {
+	from, to := m.end.Rank(), peer
+	if t.backward {
+		from, to = to, from
+	}
+	if training && t.layer >= 0 && m.bound.rule != "variation" && !m.due(from, to, epoch) {
+		return 0
+	}
+	return m.blocks.rows(t, b, peer, epoch, training)
+}
+
+func (m *skipping) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+	if !m.training || t.layer < 0 {
+		return m.blocks.fetch(t, b, into, src)
+	}
+	d := m.turn(t, b, src)
+	kept, _ := m.keeper(keep{t.layer, t.scores, "far"}, into.Type(), into.Rows, into.Cols)
+	x := &exchange{m: m.exact, t: t, in: kept, out: src, start: time.Now()}
+	x.arrived = func() { m.dev.Copy(into, kept) }
+	take := func() { m.receiveFrom(x, d.comes, b.farPtr) }
+	if d.words == nil {
+		take()
+	}
+	for _, q := range m.round() {
+		if d.goes[q] {
+			x.send(m.only(q, 0, b.src))
+		}
+	}
+	if d.words != nil {
+		return &announced{x, m, d, take}
+	}
+	return x
+}
+
+func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	d := m.turns[t.layer]
+	kept, _ := m.keeper(keep{t.layer, t.scores, "back"}, rows.Type(), b.send.Len(), rows.Cols)
+	x := &exchange{m: m.exact, t: t, in: kept, out: rows, start: time.Now()}
+	x.arrived = func() { m.addTheirs(b, dst, kept) }
+	m.receiveFrom(x, d.goes, b.sendPtr)
+	for _, q := range m.round() {
+		if d.comes[q] {
+			x.send(m.only(q, int(b.farPtr[q]), int(b.farPtr[q+1])))
+		}
+	}
+	return x
+}
+
+// receiveFrom asks some of the peers for their rows.
+func (m *skipping) receiveFrom(x *exchange, some []bool, ptr []int64) {
+	for _, q := range m.round() {
+		if some[q] {
+			x.receive(m.only(q, int(ptr[q]), int(ptr[q+1])))
+		}
+	}
+}
