@@ -46,6 +46,7 @@ type thinned struct {
 	border
 	epoch      int
 	leave      []uint32 // own rows that are sent
+	from       []uint32 // their places in the whole border
 	far, gone  []uint32 // far rows that come, and those that do not
 	come, miss tensor.Index
 }
@@ -55,13 +56,13 @@ func (d *thinned) draw(m *bns, epoch int) *thinned {
 	if d.epoch == epoch {
 		return d
 	}
-	d.epoch, d.leave, d.far, d.gone = epoch, d.leave[:0], d.far[:0], d.gone[:0]
+	d.epoch, d.leave, d.from, d.far, d.gone = epoch, d.leave[:0], d.from[:0], d.far[:0], d.gone[:0]
 	d.sendPtr, d.farPtr = append(d.sendPtr[:0], 0), append(d.farPtr[:0], 0)
 	p, halo := m.part, m.part.IDs[m.part.Meta.Core:]
 	for q := range m.end.Size() {
-		for _, v := range p.Send[p.SendPtr[q]:p.SendPtr[q+1]] {
-			if m.kept(epoch, q, p.IDs[v]) {
-				d.leave = append(d.leave, v)
+		for k := p.SendPtr[q]; k < p.SendPtr[q+1]; k++ {
+			if v := p.Send[k]; m.kept(epoch, q, p.IDs[v]) {
+				d.leave, d.from = append(d.leave, v), append(d.from, uint32(k))
 			}
 		}
 		for k := p.HaloPtr[q]; k < p.HaloPtr[q+1]; k++ {
@@ -74,6 +75,7 @@ func (d *thinned) draw(m *bns, epoch int) *thinned {
 		d.sendPtr, d.farPtr = append(d.sendPtr, int64(len(d.leave))), append(d.farPtr, int64(len(d.far)))
 	}
 	d.send, d.come, d.miss = m.dev.Indices(d.leave), m.dev.Indices(d.far), m.dev.Indices(d.gone)
+	d.sendSlots, d.farSlots = &slots{m.dev.Indices(d.from), len(p.Send)}, &slots{d.come, len(halo)}
 	return d
 }
 

@@ -23,6 +23,8 @@ type border struct {
 	send    tensor.Index // own rows that peers need, by peer: sendPtr[q] to sendPtr[q+1]
 	sendPtr []int64
 	farPtr  []int64 // far rows, by peer
+
+	sendSlots, farSlots *slots // of a border that is a part of another
 }
 
 // farRows is the number of rows that come from peers.

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -90,6 +91,9 @@ func (c Choice) Parse(text string) (Choice, error) {
 
 // check names the first setting that cannot be.
 func (c *Choice) check() error {
+	if _, ok := wireTypes[c.WireRows]; !ok {
+		return fmt.Errorf("rows travel as bf16 or int8, not as %q", c.WireRows)
+	}
 	switch {
 	case c.Name == "sancus" && !(c.Clip >= 0):
 		return fmt.Errorf("sancus clips gradients to a norm above 0, or with 0 not at all; not to %g", c.Clip)
@@ -100,6 +104,8 @@ func (c *Choice) check() error {
 		return fmt.Errorf("skipg leaves out gradients for a number of epochs from 0, not %d", c.SkipG)
 	case c.Name == "bns" && !(c.Keep > 0 && c.Keep <= 1):
 		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
+	case c.Name == "g3" && !slices.Contains([]string{"none", "inter", "intra", "both"}, c.Pipeline):
+		return fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
 	case c.Name == "pipegcn" && c.Late != 0 && c.Late != 1:
 		return fmt.Errorf("pipegcn's rows are 0 or 1 epochs late, not %d", c.Late)
 	case c.Name == "pipegcn" && !(c.Smooth >= 0 && c.Smooth < 1):

@@ -17,6 +17,7 @@ type exact struct {
 	epoch    int
 	training bool
 	first    error
+	rest     map[transfer]tensor.Matrix // what rounding took, see wire_dtype.go
 }
 
 func (m *exact) begin(epoch int, training bool) { m.epoch, m.training = epoch, training }
@@ -38,7 +39,10 @@ func (m *exact) rows(t transfer, b *border, peer, _ int, _ bool) int64 {
 	return b.sendPtr[peer+1] - b.sendPtr[peer]
 }
 
-func (m *exact) rowBytes(_ transfer, numbers tensor.DType, cols int, _ bool) int64 {
+func (m *exact) rowBytes(t transfer, numbers tensor.DType, cols int, training bool) int64 {
+	if f := m.packed(t, numbers, cols, training); f != tensor.Unpacked {
+		return int64(f.RowBytes(cols))
+	}
 	return int64(numbers.Size() * cols)
 }
 
@@ -69,7 +73,7 @@ func (m *exact) step(s uint32) uint32 {
 }
 
 func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
-	x := &exchange{m: m, t: t, in: into, out: m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols), start: time.Now()}
+	x := &exchange{m: m, t: t, in: into, out: m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols), slots: b.sendSlots, start: time.Now()}
 	x.owned = []tensor.Matrix{x.out}
 	x.receive(b.farPtr)
 	m.dev.GatherRows(x.out, src, b.send)
@@ -78,7 +82,7 @@ func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 }
 
 func (m *exact) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
-	x := &exchange{m: m, t: t, in: m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), out: rows, start: time.Now()}
+	x := &exchange{m: m, t: t, in: m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), out: rows, slots: b.farSlots, start: time.Now()}
 	x.owned = []tensor.Matrix{x.in}
 	x.receive(b.sendPtr)
 	x.send(b.farPtr)
@@ -100,18 +104,21 @@ type exchange struct {
 	m        *exact
 	t        transfer
 	in, out  tensor.Matrix // what is received, what is sent, by peer
+	slots    *slots        // where out's rows find their rests; nil: in order
 	owned    []tensor.Matrix
 	arriving []*wire.Pending
 	leaving  []*wire.Pending
 	arrived  func()
 	start    time.Time
+
+	packedIn, packedOut packing
 }
 
 // receive asks each peer for its rows, at ptr[peer] to ptr[peer+1] of in.
 func (x *exchange) receive(ptr []int64) {
 	for q := range x.m.end.Size() {
 		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
-			x.arriving = append(x.arriving, x.m.end.Recv(q, x.m.key(x.t), x.t.kind, x.m.dev.Bytes(x.in.Slice(lo, hi))))
+			x.arriving = append(x.arriving, x.m.end.Recv(q, x.m.key(x.t), x.t.kind, x.inBytes(lo, hi)))
 		}
 	}
 }
@@ -122,13 +129,14 @@ func (x *exchange) send(ptr []int64) {
 	for i := range n {
 		q := (x.m.end.Rank() + 1 + i) % n
 		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
-			x.leaving = append(x.leaving, x.m.end.Send(q, x.m.key(x.t), x.t.kind, x.m.dev.Bytes(x.out.Slice(lo, hi))))
+			x.leaving = append(x.leaving, x.m.end.Send(q, x.m.key(x.t), x.t.kind, x.outBytes(lo, hi)))
 		}
 	}
 }
 
 func (x *exchange) wait() {
 	x.m.await(x.t, x.start, x.arriving)
+	x.unpack()
 	if x.arrived != nil {
 		x.arrived()
 	}
@@ -142,13 +150,20 @@ func (s *site) awaitAll(name string, start time.Time, arriving []*wire.Pending) 
 	}
 	waiting := time.Now()
 	last := start
+	var first error
 	for _, p := range arriving {
-		if err := p.Wait(s.ctx); err != nil {
-			return err
+		err := p.Wait(s.ctx)
+		switch {
+		case err == nil && p.At().After(last):
+			last = p.At()
+		case err != nil && first == nil:
+			first = err
+			s.end.Fail(err) // the others end too, and no buffer is written to any more
+			p.Wait(s.ctx)
 		}
-		if at := p.At(); at.After(last) {
-			last = at
-		}
+	}
+	if first != nil {
+		return first
 	}
 	s.events.On(event.Span{Name: name, Kind: "transfer", Lane: 1, Start: start, Dur: last.Sub(start)})
 	s.events.On(event.Span{Name: name, Kind: "wait", Start: waiting, Dur: time.Since(waiting)})

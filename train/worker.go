@@ -46,8 +46,11 @@ func (s *site) train(ctx context.Context) (*Result, error) {
 		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.model.Size(),
 		FirstEpoch: f.state.Epoch, Epochs: s.opt.Epochs, Metric: f.task.Name()})
 	r, err := f.run(ctx)
-	if err == nil {
-		err = on.Finish()
+	if err != nil {
+		s.end.Fail(err) // so that nobody waits for us, nor we for what is on its way
+	}
+	if last := on.Finish(); err == nil {
+		err = last
 	}
 	if err != nil {
 		return nil, err

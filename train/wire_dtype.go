@@ -1,0 +1,119 @@
+package train
+
+import "starling/tensor"
+
+// Rows may travel in fewer bytes than they are computed in (--wire-dtype): bfloat16,
+// or 8-bit integers with a scale a row. What rounding takes from a row is kept by
+// its sender and added to the row the next time it leaves (error feedback, Seide et
+// al., "1-Bit Stochastic Gradient Descent", Interspeech 2014, §2), so that over
+// epochs nothing is lost:
+//
+//	sent(t) = round(z(t) + r(t-1));   r(t) = z(t) + r(t-1) - sent(t)
+//
+// for the rows of each layer, forwards and backwards, and for the scores of
+// attention. Measuring passes and features that never change travel as they are,
+// and so does what would not become smaller. The rests are no part of a checkpoint:
+// a run that resumes begins with none.
+
+// wireTypes are what a Choice may name.
+var wireTypes = map[string]tensor.Packed{"": tensor.Unpacked, "bf16": tensor.PackBF16, "int8": tensor.PackInt8}
+
+// packed is the form in which rows of a transfer travel.
+func (m *exact) packed(t transfer, numbers tensor.DType, cols int, training bool) tensor.Packed {
+	f := wireTypes[m.opt.Strategy.WireRows]
+	if f == tensor.Unpacked || !training || t.layer < 0 || f.RowBytes(cols) >= numbers.Size()*cols {
+		return tensor.Unpacked
+	}
+	return f
+}
+
+// restOf is what earlier rows of a transfer have left: zeros at first.
+func (m *exact) restOf(t transfer, rows, cols int) tensor.Matrix {
+	r, ok := m.rest[t]
+	if ok && (r.Rows != rows || r.Cols != cols) {
+		m.dev.Free(r)
+		ok = false
+	}
+	if !ok {
+		r = m.dev.New(m.dev.Type(), rows, cols)
+		if m.rest == nil {
+			m.rest = map[transfer]tensor.Matrix{}
+		}
+		m.rest[t] = r
+	}
+	return r
+}
+
+// slots say which rows of a whole border a thinner one has, so that a row finds its
+// rest again.
+type slots struct {
+	at tensor.Index
+	of int // rows of the whole
+}
+
+// packing is the packed rows of an exchange, one way.
+type packing struct {
+	f      tensor.Packed
+	bytes  []byte
+	ranges [][2]int // of rows
+}
+
+// of are the bytes of rows lo to hi of m.
+func (p *packing) of(lo, hi, cols int) []byte {
+	w := p.f.RowBytes(cols)
+	return p.bytes[lo*w : hi*w]
+}
+
+// open makes room for the packed rows of m, if they are.
+func (x *exchange) open(p *packing, m tensor.Matrix) bool {
+	if p.f = x.m.packed(x.t, m.Type(), m.Cols, x.m.training); p.f == tensor.Unpacked {
+		return false
+	}
+	if p.bytes == nil {
+		n := m.Rows * p.f.RowBytes(m.Cols)
+		room := x.m.dev.Scratch(x.m.dev.Type(), (n+3)/4, 1)
+		p.bytes = x.m.dev.Bytes(room)[:n]
+		x.owned = append(x.owned, room)
+	}
+	return true
+}
+
+// outBytes are rows lo to hi as they leave. Rows that go to several peers are packed
+// once.
+func (x *exchange) outBytes(lo, hi int) []byte {
+	if !x.open(&x.packedOut, x.out) {
+		return x.m.dev.Bytes(x.out.Slice(lo, hi))
+	}
+	bytes := x.packedOut.of(lo, hi, x.out.Cols)
+	for _, r := range x.packedOut.ranges {
+		if r == [2]int{lo, hi} {
+			return bytes
+		}
+	}
+	x.packedOut.ranges = append(x.packedOut.ranges, [2]int{lo, hi})
+	if x.slots != nil {
+		rest := x.m.restOf(x.t, x.slots.of, x.out.Cols)
+		x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest, x.slots.at.Slice(lo, hi))
+	} else {
+		rest := x.m.restOf(x.t, x.out.Rows, x.out.Cols)
+		x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest.Slice(lo, hi), tensor.Index{})
+	}
+	return bytes
+}
+
+// inBytes is where rows lo to hi arrive.
+func (x *exchange) inBytes(lo, hi int) []byte {
+	if !x.open(&x.packedIn, x.in) {
+		return x.m.dev.Bytes(x.in.Slice(lo, hi))
+	}
+	x.packedIn.ranges = append(x.packedIn.ranges, [2]int{lo, hi})
+	return x.packedIn.of(lo, hi, x.in.Cols)
+}
+
+// unpack turns what has arrived into rows.
+func (x *exchange) unpack() {
+	p := &x.packedIn
+	for _, r := range p.ranges {
+		x.m.dev.Unpack(x.in.Slice(r[0], r[1]), p.f, p.of(r[0], r[1], x.in.Cols))
+	}
+}
