@@ -257,3 +257,31 @@ func (c *copies) datasetIDs() []uint32 {
 	}
 	return ids
 }
+
+// recomputing is the strategy of workers with copies: rows that are not computed here
+// are received, all of them in every pass.
+type recomputing struct {
+	*exchanging
+	ids      []uint32
+	features *graph.Features
+	prepare  map[Sent]int64
+}
+
+// strategy fetches the features of copies.
+func (c *copies) strategy(borders []*border) (*recomputing, error) {
+	features, err := c.joined()
+	if err != nil {
+		return nil, err
+	}
+	return &recomputing{exchanging: newExchanging(c.site, &exact{site: c.site}, borders...), ids: c.datasetIDs(), features: features, prepare: c.sent}, nil
+}
+
+// Copies are own vertices and copies.
+func (r *recomputing) Copies() ([]uint32, *graph.Features) { return r.ids, r.features }
+
+// Plan adds what was looked up before the first epoch.
+func (r *recomputing) Plan(model *nn.Model, task nn.Task) *Plan {
+	p := r.exchanging.Plan(model, task)
+	p.Prepare = r.prepare
+	return p
+}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"starling/event"
-	"starling/graph"
 	"starling/nn"
 )
 
@@ -28,10 +27,7 @@ import (
 //
 // Exact for every k; k = 0 is halo.
 type granndis struct {
-	*exchanging
-	ids      []uint32
-	features *graph.Features
-	prepare  map[Sent]int64
+	*recomputing
 	forecast *forecast // nil: k was given
 }
 
@@ -63,10 +59,12 @@ func newGranndis(s *site) (planned, error) {
 			return nil, err
 		}
 		k = g.forecast.best
+		s.events = event.All(s.events, g.forecast)
 	} else if err := around.grow(k); err != nil {
 		return nil, err
 	}
-	return g, g.build(around, k, layers)
+	g.recomputing, err = around.preload(k, layers)
+	return g, err
 }
 
 // graphLayers is the number of message-passing layers.
@@ -102,39 +100,20 @@ func (s *surroundings) grow(k int) error {
 	return nil
 }
 
-// build makes the borders of k preloaded layers and of the others.
-func (g *granndis) build(around *surroundings, k, layers int) error {
-	s := around.site
-	c := around.copies(k)
-	borders, err := c.borders(k, func(_ int, v uint32) int { return around.holder(v) })
+// preload makes the borders of k preloaded layers and of the others.
+func (s *surroundings) preload(k, layers int) (*recomputing, error) {
+	c := s.copies(k)
+	borders, err := c.borders(k, func(_ int, v uint32) int { return s.holder(v) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if k < layers {
 		borders = append(borders, slices.Repeat([]*border{newBorder(s.dev, haloLists(s.part))}, layers-k)...)
 	}
-	if g.features, err = c.joined(); err != nil {
-		return err
-	}
-	g.ids, g.prepare = c.datasetIDs(), c.sent
-	g.exchanging = newExchanging(s, &exact{site: s}, borders...)
 	if s.end.Rank() == 0 {
 		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies", k, layers, s.part.Core(), len(c.ids))})
 	}
-	if g.forecast != nil {
-		s.events = event.All(s.events, g.forecast)
-	}
-	return nil
-}
-
-// Copies are own vertices and preloaded ones.
-func (g *granndis) Copies() ([]uint32, *graph.Features) { return g.ids, g.features }
-
-// Plan adds what was looked up before the first epoch.
-func (g *granndis) Plan(model *nn.Model, task nn.Task) *Plan {
-	p := g.exchanging.Plan(model, task)
-	p.Prepare = g.prepare
-	return p
+	return c.strategy(borders)
 }
 
 // Finish says what the epochs took beside what was predicted.
@@ -144,5 +123,5 @@ func (g *granndis) Finish() error {
 			g.events.On(event.Note{Text: text})
 		}
 	}
-	return g.exchanging.Finish()
+	return g.recomputing.Finish()
 }

@@ -142,11 +142,9 @@ func (s *surroundings) keeps(j int, u uint32) bool {
 
 // sampled trains on what was sampled and measures on everything.
 type sampled struct {
-	*exchanging         // of the pass that goes on
-	training, measuring *exchanging
-	ids                 []uint32
-	features            *graph.Features
-	prepare             map[Sent]int64
+	*exchanging // of the pass that goes on
+	training    *recomputing
+	measuring   *exchanging
 }
 
 func newSampled(s *site, layers int) (planned, error) {
@@ -170,23 +168,20 @@ func newSampled(s *site, layers int) (planned, error) {
 		return nil, err
 	}
 	around.thin()
-	g := &granndis{}
-	if err := g.build(around, layers, layers); err != nil {
+	on, err := around.preload(layers, layers)
+	if err != nil {
 		return nil, err
 	}
 	if s.end.Rank() == 0 {
-		s.events.On(event.Note{Text: fmt.Sprintf("granndis samples at most %d hops and %d neighbours beyond a server: its server has %d vertices of others", pick.hops, pick.fanout, len(around.where))})
+		s.events.On(event.Note{Text: fmt.Sprintf("granndis samples at most %d hops and %d neighbours beyond a server: the first has %d vertices of others", pick.hops, pick.fanout, len(around.where))})
 	}
-	x := &sampled{training: g.exchanging, measuring: newExchanging(s, &exact{site: s}, newBorder(s.dev, haloLists(s.part))),
-		ids: g.ids, features: g.features, prepare: g.prepare}
-	x.exchanging = x.training
-	return x, nil
+	return &sampled{exchanging: on.exchanging, training: on, measuring: newExchanging(s, &exact{site: s}, newBorder(s.dev, haloLists(s.part)))}, nil
 }
 
 func (x *sampled) Begin(epoch int, training bool) {
 	x.exchanging = x.measuring
 	if training {
-		x.exchanging = x.training
+		x.exchanging = x.training.exchanging
 	}
 	x.exchanging.Begin(epoch, training)
 }
@@ -196,7 +191,7 @@ func (x *sampled) Err() error { return errors.Join(x.training.Err(), x.measuring
 func (x *sampled) Finish() error { return errors.Join(x.training.Finish(), x.measuring.Finish()) }
 
 // Copies are own vertices and sampled ones.
-func (x *sampled) Copies() ([]uint32, *graph.Features) { return x.ids, x.features }
+func (x *sampled) Copies() ([]uint32, *graph.Features) { return x.training.Copies() }
 
 // Sum and Constant give measuring passes the own rows of features only.
 func (x *sampled) Sum(layer int, r nn.Reduction, dst, src tensor.Matrix) {
@@ -211,7 +206,7 @@ func (x *sampled) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bo
 // over features is kept for each.
 func (x *sampled) Plan(model *nn.Model, task nn.Task) *Plan {
 	p, m := x.training.Plan(model, task), x.measuring.Plan(model, task)
-	p.Prepare, p.Measure, p.OnceMeasured = x.prepare, m.Measure, m.OnceMeasured
+	p.Measure, p.OnceMeasured = m.Measure, m.OnceMeasured
 	for k, bytes := range m.Once {
 		add(p.OnceMeasured, k, bytes)
 	}
