@@ -174,10 +174,6 @@ func layerStat(op string, stat, x Matrix) {
 	}
 }
 
-// layerBlock is how many bytes of rows LayerNorm takes at a time, so that the
-// second reading of a row comes from the first-level cache.
-const layerBlock = 4 << 10
-
 // LayerNorm normalises rows.
 func (c *CPU) LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After) {
 	const op = "LayerNorm"
@@ -192,18 +188,12 @@ func (c *CPU) LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After
 	}
 	all := after.steps(op, y)
 	all.Scale, all.Bias = gamma.vector(op, "gamma", x.Cols), beta.vector(op, "beta", x.Cols)
-	step := max(1, layerBlock/(x.Cols*x.dtype.Size()))
+	all.Moments, all.Eps, all.StatStride = true, float32(eps), stat.stride*4
 	c.byRows([]Matrix{y, x}, func(lo, hi int) {
-		for i := lo; i < hi; i += step {
-			n := min(i+step, hi) - i
-			s := &stat.row(i)[0]
-			r := simd.RowMoments{X: x.block(i), Rows: n, Cols: x.Cols, Stat: s, StatStride: stat.stride * 4, Eps: float32(eps)}
-			r.Run(c.level)
-			m := all
-			m.Dst, m.Src, m.Rows, m.Cols = y.block(i), x.block(i), n, x.Cols
-			m.Stat, m.StatStride, m.Drop = s, stat.stride*4, all.Drop.Rows(i)
-			m.Run(c.level)
-		}
+		m := all
+		m.Dst, m.Src, m.Rows, m.Cols = y.block(lo), x.block(lo), hi-lo, x.Cols
+		m.Stat, m.Drop = &stat.row(lo)[0], all.Drop.Rows(lo)
+		m.Run(c.level)
 	})
 }
 

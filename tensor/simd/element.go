@@ -56,7 +56,8 @@ func (d *Drop) kept(key uint64, column int) bool {
 //
 //	x = Alpha·x                 if Combine
 //	x = x + Beta·other          if Combine and Other is given
-//	x = (x - mean_i)·rdev_i     if Stat: pairs of mean and 1/deviation, one a row
+//	x = (x - mean_i)·rdev_i     if Stat: pairs of mean and 1/deviation, one a row;
+//	                            if Moments, Src's own are stored there first
 //	x = x - Center_j            if Center
 //	x = x·Scale_j               if Scale
 //	x = x + Bias_j              if Bias
@@ -72,7 +73,8 @@ type Map struct {
 	Center, Scale, Bias *float32
 	Drop                Drop
 	Alpha, Beta         float32
-	Combine             bool
+	Eps                 float32 // added to the variance, see Moments
+	Combine, Moments    bool
 	Act                 uint8
 }
 
@@ -85,6 +87,9 @@ func (m *Map) Run(l Level) {
 
 func mapGeneric(m *Map) {
 	for i := range m.Rows {
+		if m.Moments {
+			m.moments(i)
+		}
 		var key uint64
 		if m.Drop.On {
 			key = m.Drop.key(i)
@@ -101,6 +106,22 @@ func mapGeneric(m *Map) {
 			m.Dst.Set(i, j, x)
 		}
 	}
+}
+
+// moments stores the mean and 1/sqrt(variance+Eps) of a row.
+func (m *Map) moments(i int) {
+	var sum, square float64
+	for j := range m.Cols {
+		sum += float64(m.Src.At(i, j))
+	}
+	mean := sum / float64(m.Cols)
+	for j := range m.Cols {
+		d := float64(m.Src.At(i, j)) - mean
+		square += d * d
+	}
+	s := at(m.Stat, i*(m.StatStride/4))
+	*s = float32(mean)
+	*at(s, 1) = float32(1 / math.Sqrt(square/float64(m.Cols)+float64(m.Eps)))
 }
 
 // before is the number the activation function is given.

@@ -39,12 +39,6 @@ func normGradAVX512(a *NormGrad)
 func normGradAVX2(a *NormGrad)
 
 //go:noescape
-func rowMomentsAVX512(a *RowMoments)
-
-//go:noescape
-func rowMomentsAVX2(a *RowMoments)
-
-//go:noescape
 func layerGradAVX512(a *LayerGrad)
 
 //go:noescape
@@ -143,17 +137,6 @@ func runNormGrad(l Level, a *NormGrad) {
 		normGradAVX2(a)
 	default:
 		normGradGeneric(a)
-	}
-}
-
-func runRowMoments(l Level, a *RowMoments) {
-	switch {
-	case l >= AVX512:
-		rowMomentsAVX512(a)
-	case l == AVX2:
-		rowMomentsAVX2(a)
-	default:
-		rowMomentsGeneric(a)
 	}
 }
 

@@ -144,7 +144,7 @@ DATA elementColumns<>+60(SB)/4, $0x4540215f
 GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·mapAVX512(SB), $16-8
 	MOVQ  a+0(FP), AX
 	MOVQ  80(AX), DX
@@ -162,15 +162,301 @@ TEXT ·mapAVX512(SB), $16-8
 	MOVQ  72(AX), R11
 
 rows1:
+	CMPB         181(AX), $0x00
+	JEQ          skip2
+	VMOVSS       element3f800000<>+0(SB), X2
+	VPXOR        X3, X3, X3
+	VCVTSI2SSQ   DX, X3, X3
+	VDIVSS       X3, X2, X2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	XORQ         CX, CX
+	LEAQ         64(CX), R12
+	CMPQ         R12, DX
+	JGT          cols4
+
+cols3:
+	CMPB       40(AX), $0x00
+	JNE        half5
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	PREFETCHT0 1664(SI)(CX*4)
+	PREFETCHT0 1728(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z7
+	VMOVUPS    64(SI)(CX*4), Z8
+	VMOVUPS    128(SI)(CX*4), Z9
+	VMOVUPS    192(SI)(CX*4), Z10
+	JMP        both6
+
+half5:
+	PREFETCHT0 1536(SI)(CX*2)
+	PREFETCHT0 1600(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  32(SI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	VPMOVZXWD  64(SI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD  96(SI)(CX*2), Z10
+	VPSLLD     $0x10, Z10, Z10
+
+both6:
+	VADDPS Z7, Z3, Z3
+	VADDPS Z8, Z4, Z4
+	VADDPS Z9, Z5, Z5
+	VADDPS Z10, Z6, Z6
+	ADDQ   $0x40, CX
+	LEAQ   64(CX), R12
+	CMPQ   R12, DX
+	JLE    cols3
+
+cols4:
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JGT  cols8
+
+cols7:
+	CMPB       40(AX), $0x00
+	JNE        half9
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z7
+	VMOVUPS    64(SI)(CX*4), Z8
+	JMP        both10
+
+half9:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+	VPMOVZXWD  32(SI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+
+both10:
+	VADDPS Z7, Z3, Z3
+	VADDPS Z8, Z4, Z4
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R12
+	CMPQ   R12, DX
+	JLE    cols7
+
+cols8:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols12
+
+cols11:
+	CMPB       40(AX), $0x00
+	JNE        half13
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z7
+	JMP        both14
+
+half13:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+
+both14:
+	VADDPS Z7, Z3, Z3
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols11
+
+cols12:
+	CMPQ       CX, DX
+	JGE        row15
+	CMPB       40(AX), $0x00
+	JNE        half16
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z7
+	JMP        both17
+
+half16:
+	PREFETCHT0  1536(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z7
+	VPSLLD      $0x10, Z7, Z7
+
+both17:
+	VADDPS Z7, Z3, Z3
+
+row15:
+	VADDPS        Z4, Z3, Z3
+	VADDPS        Z5, Z3, Z3
+	VADDPS        Z6, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y4
+	VEXTRACTF32X4 $0x01, Y4, X3
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0x4e, X3, X4
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0xb1, X3, X4
+	VADDPS        X3, X4, X3
+	VMULSS        X2, X3, X3
+	VMOVSS        X3, (R8)
+	VBROADCASTSS  X3, Z7
+	VBROADCASTSS  element00000000<>+0(SB), Z3
+	VBROADCASTSS  element00000000<>+0(SB), Z4
+	VBROADCASTSS  element00000000<>+0(SB), Z5
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	XORQ          CX, CX
+	LEAQ          64(CX), R12
+	CMPQ          R12, DX
+	JGT           cols19
+
+cols18:
+	CMPB       40(AX), $0x00
+	JNE        half20
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	PREFETCHT0 1664(SI)(CX*4)
+	PREFETCHT0 1728(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z8
+	VMOVUPS    64(SI)(CX*4), Z9
+	VMOVUPS    128(SI)(CX*4), Z10
+	VMOVUPS    192(SI)(CX*4), Z11
+	JMP        both21
+
+half20:
+	PREFETCHT0 1536(SI)(CX*2)
+	PREFETCHT0 1600(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	VPMOVZXWD  32(SI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD  64(SI)(CX*2), Z10
+	VPSLLD     $0x10, Z10, Z10
+	VPMOVZXWD  96(SI)(CX*2), Z11
+	VPSLLD     $0x10, Z11, Z11
+
+both21:
+	VSUBPS Z7, Z8, Z8
+	VMULPS Z8, Z8, Z8
+	VADDPS Z8, Z3, Z3
+	VSUBPS Z7, Z9, Z9
+	VMULPS Z9, Z9, Z9
+	VADDPS Z9, Z4, Z4
+	VSUBPS Z7, Z10, Z10
+	VMULPS Z10, Z10, Z10
+	VADDPS Z10, Z5, Z5
+	VSUBPS Z7, Z11, Z11
+	VMULPS Z11, Z11, Z11
+	VADDPS Z11, Z6, Z6
+	ADDQ   $0x40, CX
+	LEAQ   64(CX), R12
+	CMPQ   R12, DX
+	JLE    cols18
+
+cols19:
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JGT  cols23
+
+cols22:
+	CMPB       40(AX), $0x00
+	JNE        half24
+	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 1600(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z8
+	VMOVUPS    64(SI)(CX*4), Z9
+	JMP        both25
+
+half24:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+	VPMOVZXWD  32(SI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+
+both25:
+	VSUBPS Z7, Z8, Z8
+	VMULPS Z8, Z8, Z8
+	VADDPS Z8, Z3, Z3
+	VSUBPS Z7, Z9, Z9
+	VMULPS Z9, Z9, Z9
+	VADDPS Z9, Z4, Z4
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R12
+	CMPQ   R12, DX
+	JLE    cols22
+
+cols23:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols27
+
+cols26:
+	CMPB       40(AX), $0x00
+	JNE        half28
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z8
+	JMP        both29
+
+half28:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+
+both29:
+	VSUBPS Z7, Z8, Z8
+	VMULPS Z8, Z8, Z8
+	VADDPS Z8, Z3, Z3
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols26
+
+cols27:
+	CMPQ       CX, DX
+	JGE        row30
+	CMPB       40(AX), $0x00
+	JNE        half31
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z8
+	JMP        both32
+
+half31:
+	PREFETCHT0  1536(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z8
+	VPSLLD      $0x10, Z8, Z8
+
+both32:
+	VSUBPS    Z7, Z8, Z8
+	VMOVAPS.Z Z8, K1, Z8
+	VMULPS    Z8, Z8, Z8
+	VADDPS    Z8, Z3, Z3
+
+row30:
+	VADDPS        Z4, Z3, Z3
+	VADDPS        Z5, Z3, Z3
+	VADDPS        Z6, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y4
+	VEXTRACTF32X4 $0x01, Y4, X3
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0x4e, X3, X4
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0xb1, X3, X4
+	VADDPS        X3, X4, X3
+	VMULSS        X2, X3, X3
+	VADDSS        176(AX), X3, X3
+	VSQRTSS       X3, X3, X3
+	VMOVSS        element3f800000<>+0(SB), X2
+	VDIVSS        X3, X2, X2
+	VMOVSS        X2, 4(R8)
+
+skip2:
 	CMPB  160(AX), $0x00
-	JEQ   skip2
+	JEQ   skip33
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id3
+	JZ    id34
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id3:
+id34:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -195,15 +481,15 @@ id3:
 	VPSRLQ       $0x20, X1, X1
 	VPBROADCASTD X1, Z1
 
-skip2:
+skip33:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols5
+	JGT  cols36
 
-cols4:
+cols35:
 	CMPB       40(AX), $0x00
-	JNE        half6
+	JNE        half37
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	PREFETCHT0 1664(SI)(CX*4)
@@ -212,9 +498,9 @@ cols4:
 	VMOVUPS    64(SI)(CX*4), Z3
 	VMOVUPS    128(SI)(CX*4), Z4
 	VMOVUPS    192(SI)(CX*4), Z5
-	JMP        both7
+	JMP        both38
 
-half6:
+half37:
 	PREFETCHT0 1536(SI)(CX*2)
 	PREFETCHT0 1600(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
@@ -226,9 +512,9 @@ half6:
 	VPMOVZXWD  96(SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both7:
-	CMPB         176(AX), $0x00
-	JEQ          skip8
+both38:
+	CMPB         180(AX), $0x00
+	JEQ          skip39
 	VBROADCASTSS 168(AX), Z6
 	VMULPS       Z6, Z2, Z2
 	VMULPS       Z6, Z3, Z3
@@ -236,10 +522,10 @@ both7:
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip9
+	JZ           skip40
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half10
+	JNE          half41
 	PREFETCHT0   1536(DI)(CX*4)
 	PREFETCHT0   1600(DI)(CX*4)
 	PREFETCHT0   1664(DI)(CX*4)
@@ -248,9 +534,9 @@ both7:
 	VMOVUPS      64(DI)(CX*4), Z8
 	VMOVUPS      128(DI)(CX*4), Z9
 	VMOVUPS      192(DI)(CX*4), Z10
-	JMP          both11
+	JMP          both42
 
-half10:
+half41:
 	PREFETCHT0 1536(DI)(CX*2)
 	PREFETCHT0 1600(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
@@ -262,17 +548,17 @@ half10:
 	VPMOVZXWD  96(DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both11:
+both42:
 	VFMADD231PS Z6, Z7, Z2
 	VFMADD231PS Z6, Z8, Z3
 	VFMADD231PS Z6, Z9, Z4
 	VFMADD231PS Z6, Z10, Z5
 
-skip9:
-skip8:
+skip40:
+skip39:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip12
+	JZ           skip43
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z2, Z2
@@ -284,10 +570,10 @@ skip8:
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip12:
+skip43:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip13
+	JZ      skip44
 	VMOVUPS (R12)(CX*4), Z6
 	VSUBPS  Z6, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z6
@@ -297,10 +583,10 @@ skip12:
 	VMOVUPS 192(R12)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip13:
+skip44:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip14
+	JZ      skip45
 	VMOVUPS (R12)(CX*4), Z6
 	VMULPS  Z6, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z6
@@ -310,10 +596,10 @@ skip13:
 	VMOVUPS 192(R12)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip14:
+skip45:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip15
+	JZ      skip46
 	VMOVUPS (R12)(CX*4), Z6
 	VADDPS  Z6, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z6
@@ -323,20 +609,20 @@ skip14:
 	VMOVUPS 192(R12)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip15:
-	CMPB         177(AX), $0x00
-	JEQ          none16
-	CMPB         177(AX), $0x01
-	JNE          act17
+skip46:
+	CMPB         182(AX), $0x00
+	JEQ          none47
+	CMPB         182(AX), $0x01
+	JNE          act48
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z2, Z6, Z2
 	VMAXPS       Z3, Z6, Z3
 	VMAXPS       Z4, Z6, Z4
 	VMAXPS       Z5, Z6, Z5
 
-act17:
-	CMPB         177(AX), $0x03
-	JNE          act18
+act48:
+	CMPB         182(AX), $0x03
+	JNE          act49
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z2, Z8
@@ -352,9 +638,9 @@ act17:
 	VCMPPS       $0x01, Z7, Z5, K2
 	VBLENDMPS    Z8, Z5, K2, Z5
 
-act18:
-	CMPB         177(AX), $0x02
-	JNE          act19
+act49:
+	CMPB         182(AX), $0x02
+	JNE          act50
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMINPS       Z2, Z6, Z7
 	VMINPS       Z3, Z6, Z8
@@ -453,10 +739,10 @@ act18:
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VBLENDMPS    Z5, Z19, K2, Z5
 
-act19:
-none16:
+act50:
+none47:
 	CMPB         160(AX), $0x00
-	JEQ          skip20
+	JEQ          skip51
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -507,21 +793,21 @@ none16:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-skip20:
+skip51:
 	CMPB    16(AX), $0x00
-	JNE     half21
+	JNE     half52
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both22
+	JMP     both53
 
-half21:
+half52:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan23
+	JNE          nan54
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -542,9 +828,9 @@ half21:
 	VPADDD       Z8, Z5, K2, Z3
 	VPERMT2W     Z3, Z9, Z2
 	VMOVDQU32    Z2, 64(BX)(CX*2)
-	JMP          stored24
+	JMP          stored55
 
-nan23:
+nan54:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -581,68 +867,68 @@ nan23:
 	VPMOVDW      Z3, 64(BX)(CX*2)
 	VPMOVDW      Z4, 96(BX)(CX*2)
 
-stored24:
-both22:
+stored55:
+both53:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols4
+	JLE  cols35
 
-cols5:
+cols36:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols26
+	JGT  cols57
 
-cols25:
+cols56:
 	CMPB       40(AX), $0x00
-	JNE        half27
+	JNE        half58
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both28
+	JMP        both59
 
-half27:
+half58:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(SI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both28:
-	CMPB         176(AX), $0x00
-	JEQ          skip29
+both59:
+	CMPB         180(AX), $0x00
+	JEQ          skip60
 	VBROADCASTSS 168(AX), Z4
 	VMULPS       Z4, Z2, Z2
 	VMULPS       Z4, Z3, Z3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip30
+	JZ           skip61
 	VBROADCASTSS 172(AX), Z4
 	CMPB         64(AX), $0x00
-	JNE          half31
+	JNE          half62
 	PREFETCHT0   1536(DI)(CX*4)
 	PREFETCHT0   1600(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z5
 	VMOVUPS      64(DI)(CX*4), Z6
-	JMP          both32
+	JMP          both63
 
-half31:
+half62:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both32:
+both63:
 	VFMADD231PS Z4, Z5, Z2
 	VFMADD231PS Z4, Z6, Z3
 
-skip30:
-skip29:
+skip61:
+skip60:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip33
+	JZ           skip64
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS 4(R8), Z5
 	VSUBPS       Z4, Z2, Z2
@@ -650,45 +936,45 @@ skip29:
 	VSUBPS       Z4, Z3, Z3
 	VMULPS       Z5, Z3, Z3
 
-skip33:
+skip64:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip34
+	JZ      skip65
 	VMOVUPS (R12)(CX*4), Z4
 	VSUBPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VSUBPS  Z4, Z3, Z3
 
-skip34:
+skip65:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip35
+	JZ      skip66
 	VMOVUPS (R12)(CX*4), Z4
 	VMULPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VMULPS  Z4, Z3, Z3
 
-skip35:
+skip66:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip36
+	JZ      skip67
 	VMOVUPS (R12)(CX*4), Z4
 	VADDPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VADDPS  Z4, Z3, Z3
 
-skip36:
-	CMPB         177(AX), $0x00
-	JEQ          none37
-	CMPB         177(AX), $0x01
-	JNE          act38
+skip67:
+	CMPB         182(AX), $0x00
+	JEQ          none68
+	CMPB         182(AX), $0x01
+	JNE          act69
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMAXPS       Z2, Z4, Z2
 	VMAXPS       Z3, Z4, Z3
 
-act38:
-	CMPB         177(AX), $0x03
-	JNE          act39
+act69:
+	CMPB         182(AX), $0x03
+	JNE          act70
 	VBROADCASTSS element3c23d70a<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMULPS       Z4, Z2, Z6
@@ -698,9 +984,9 @@ act38:
 	VCMPPS       $0x01, Z5, Z3, K2
 	VBLENDMPS    Z6, Z3, K2, Z3
 
-act39:
-	CMPB         177(AX), $0x02
-	JNE          act40
+act70:
+	CMPB         182(AX), $0x02
+	JNE          act71
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMINPS       Z2, Z4, Z5
 	VMINPS       Z3, Z4, Z6
@@ -757,10 +1043,10 @@ act39:
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z3, Z11, K2, Z3
 
-act40:
-none37:
+act71:
+none68:
 	CMPB         160(AX), $0x00
-	JEQ          skip41
+	JEQ          skip72
 	VBROADCASTSS element7feb352d<>+0(SB), Z4
 	VBROADCASTSS element846ca68b<>+0(SB), Z5
 	VBROADCASTSS elemente3779b10<>+0(SB), Z6
@@ -789,17 +1075,17 @@ none37:
 	VPCMPUD      $0x05, Z7, Z9, K2
 	VMULPS.Z     Z8, Z3, K2, Z3
 
-skip41:
+skip72:
 	CMPB    16(AX), $0x00
-	JNE     half42
+	JNE     half73
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
-	JMP     both43
+	JMP     both74
 
-half42:
+half73:
 	VCMPPS       $0x03, Z2, Z3, K2
 	KORTESTW     K2, K2
-	JNE          nan44
+	JNE          nan75
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -812,9 +1098,9 @@ half42:
 	VPADDD       Z6, Z3, K2, Z2
 	VPERMT2W     Z2, Z7, Z8
 	VMOVDQU32    Z8, (BX)(CX*2)
-	JMP          stored45
+	JMP          stored76
 
-nan44:
+nan75:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -835,104 +1121,104 @@ nan44:
 	VPMOVDW      Z7, (BX)(CX*2)
 	VPMOVDW      Z2, 32(BX)(CX*2)
 
-stored45:
-both43:
+stored76:
+both74:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols25
+	JLE  cols56
 
-cols26:
+cols57:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols47
+	JGT  cols78
 
-cols46:
+cols77:
 	CMPB       40(AX), $0x00
-	JNE        half48
+	JNE        half79
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both49
+	JMP        both80
 
-half48:
+half79:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both49:
-	CMPB         176(AX), $0x00
-	JEQ          skip50
+both80:
+	CMPB         180(AX), $0x00
+	JEQ          skip81
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip51
+	JZ           skip82
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half52
+	JNE          half83
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z4
-	JMP          both53
+	JMP          both84
 
-half52:
+half83:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both53:
+both84:
 	VFMADD231PS Z3, Z4, Z2
 
-skip51:
-skip50:
+skip82:
+skip81:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip54
+	JZ           skip85
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip54:
+skip85:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip55
+	JZ      skip86
 	VMOVUPS (R12)(CX*4), Z3
 	VSUBPS  Z3, Z2, Z2
 
-skip55:
+skip86:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip56
+	JZ      skip87
 	VMOVUPS (R12)(CX*4), Z3
 	VMULPS  Z3, Z2, Z2
 
-skip56:
+skip87:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip57
+	JZ      skip88
 	VMOVUPS (R12)(CX*4), Z3
 	VADDPS  Z3, Z2, Z2
 
-skip57:
-	CMPB         177(AX), $0x00
-	JEQ          none58
-	CMPB         177(AX), $0x01
-	JNE          act59
+skip88:
+	CMPB         182(AX), $0x00
+	JEQ          none89
+	CMPB         182(AX), $0x01
+	JNE          act90
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act59:
-	CMPB         177(AX), $0x03
-	JNE          act60
+act90:
+	CMPB         182(AX), $0x03
+	JNE          act91
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act60:
-	CMPB         177(AX), $0x02
-	JNE          act61
+act91:
+	CMPB         182(AX), $0x02
+	JNE          act92
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
@@ -968,10 +1254,10 @@ act60:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z7, K2, Z2
 
-act61:
-none58:
+act92:
+none89:
 	CMPB         160(AX), $0x00
-	JEQ          skip62
+	JEQ          skip93
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -989,13 +1275,13 @@ none58:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip62:
+skip93:
 	CMPB    16(AX), $0x00
-	JNE     half63
+	JNE     half94
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both64
+	JMP     both95
 
-half63:
+half94:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1008,100 +1294,100 @@ half63:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both64:
+both95:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols46
+	JLE  cols77
 
-cols47:
+cols78:
 	CMPQ       CX, DX
-	JGE        row67
+	JGE        row98
 	CMPB       40(AX), $0x00
-	JNE        half68
+	JNE        half99
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both69
+	JMP        both100
 
-half68:
+half99:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both69:
-	CMPB         176(AX), $0x00
-	JEQ          skip70
+both100:
+	CMPB         180(AX), $0x00
+	JEQ          skip101
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip71
+	JZ           skip102
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half72
+	JNE          half103
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K1, Z4
-	JMP          both73
+	JMP          both104
 
-half72:
+half103:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both73:
+both104:
 	VFMADD231PS Z3, Z4, Z2
 
-skip71:
-skip70:
+skip102:
+skip101:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip74
+	JZ           skip105
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip74:
+skip105:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip75
+	JZ        skip106
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VSUBPS    Z3, Z2, Z2
 
-skip75:
+skip106:
 	MOVQ      112(AX), R12
 	TESTQ     R12, R12
-	JZ        skip76
+	JZ        skip107
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VMULPS    Z3, Z2, Z2
 
-skip76:
+skip107:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip77
+	JZ        skip108
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VADDPS    Z3, Z2, Z2
 
-skip77:
-	CMPB         177(AX), $0x00
-	JEQ          none78
-	CMPB         177(AX), $0x01
-	JNE          act79
+skip108:
+	CMPB         182(AX), $0x00
+	JEQ          none109
+	CMPB         182(AX), $0x01
+	JNE          act110
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act79:
-	CMPB         177(AX), $0x03
-	JNE          act80
+act110:
+	CMPB         182(AX), $0x03
+	JNE          act111
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act80:
-	CMPB         177(AX), $0x02
-	JNE          act81
+act111:
+	CMPB         182(AX), $0x02
+	JNE          act112
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
@@ -1137,10 +1423,10 @@ act80:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z7, K2, Z2
 
-act81:
-none78:
+act112:
+none109:
 	CMPB         160(AX), $0x00
-	JEQ          skip82
+	JEQ          skip113
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1158,13 +1444,13 @@ none78:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip82:
+skip113:
 	CMPB    16(AX), $0x00
-	JNE     half83
+	JNE     half114
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both84
+	JMP     both115
 
-half83:
+half114:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1177,8 +1463,8 @@ half83:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both84:
-row67:
+both115:
+row98:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
@@ -1188,6 +1474,9 @@ row67:
 	VZEROUPPER
 	RET
 
+DATA element3f800000<>+0(SB)/4, $0x3f800000
+GLOBL element3f800000<>(SB), RODATA|NOPTR, $4
+
 DATA element00000000<>+0(SB)/4, $0x00000000
 GLOBL element00000000<>(SB), RODATA|NOPTR, $4
 
@@ -1196,9 +1485,6 @@ GLOBL element3c23d70a<>(SB), RODATA|NOPTR, $4
 
 DATA elementc2ae0000<>+0(SB)/4, $0xc2ae0000
 GLOBL elementc2ae0000<>(SB), RODATA|NOPTR, $4
-
-DATA element3f800000<>+0(SB)/4, $0x3f800000
-GLOBL element3f800000<>(SB), RODATA|NOPTR, $4
 
 DATA element3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 GLOBL element3fb8aa3b<>(SB), RODATA|NOPTR, $4
@@ -1271,16 +1557,16 @@ TEXT ·actGradAVX512(SB), $16-8
 	MOVL  112(AX), R9
 	MOVQ  72(AX), R10
 
-rows87:
+rows118:
 	CMPB  128(AX), $0x00
-	JEQ   skip88
+	JEQ   skip119
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id89
+	JZ    id120
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id89:
+id120:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -1305,15 +1591,15 @@ id89:
 	VPSRLQ       $0x20, X1, X1
 	VPBROADCASTD X1, Z1
 
-skip88:
+skip119:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols91
+	JGT  cols122
 
-cols90:
+cols121:
 	CMPB       40(AX), $0x00
-	JNE        half92
+	JNE        half123
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	PREFETCHT0 1664(SI)(CX*4)
@@ -1322,9 +1608,9 @@ cols90:
 	VMOVUPS    64(SI)(CX*4), Z3
 	VMOVUPS    128(SI)(CX*4), Z4
 	VMOVUPS    192(SI)(CX*4), Z5
-	JMP        both93
+	JMP        both124
 
-half92:
+half123:
 	PREFETCHT0 1536(SI)(CX*2)
 	PREFETCHT0 1600(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
@@ -1336,11 +1622,11 @@ half92:
 	VPMOVZXWD  96(SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both93:
+both124:
 	CMPB       136(AX), $0x00
-	JEQ        skip94
+	JEQ        skip125
 	CMPB       64(AX), $0x00
-	JNE        half95
+	JNE        half126
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	PREFETCHT0 1664(DI)(CX*4)
@@ -1349,9 +1635,9 @@ both93:
 	VMOVUPS    64(DI)(CX*4), Z7
 	VMOVUPS    128(DI)(CX*4), Z8
 	VMOVUPS    192(DI)(CX*4), Z9
-	JMP        both96
+	JMP        both127
 
-half95:
+half126:
 	PREFETCHT0 1536(DI)(CX*2)
 	PREFETCHT0 1600(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
@@ -1363,10 +1649,10 @@ half95:
 	VPMOVZXWD  96(DI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both96:
+both127:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	CMPB         136(AX), $0x01
-	JNE          act97
+	JNE          act128
 	VCMPPS       $0x1e, Z10, Z6, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z10, Z7, K2
@@ -1376,9 +1662,9 @@ both96:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VMOVAPS.Z    Z5, K2, Z5
 
-act97:
+act128:
 	CMPB         136(AX), $0x03
-	JNE          act98
+	JNE          act129
 	VBROADCASTSS element3c23d70a<>+0(SB), Z11
 	VMULPS       Z11, Z2, Z12
 	VCMPPS       $0x1e, Z10, Z6, K2
@@ -1393,16 +1679,16 @@ act97:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VBLENDMPS    Z5, Z12, K2, Z5
 
-act98:
+act129:
 	CMPB         136(AX), $0x02
-	JNE          act99
+	JNE          act130
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	CMPB         128(AX), $0x00
-	JEQ          skip100
+	JEQ          skip131
 	VBROADCASTSS 124(AX), Z11
 
-skip100:
+skip131:
 	VMINPS      Z6, Z10, Z6
 	VFMADD213PS Z12, Z11, Z6
 	VMULPS      Z6, Z2, Z2
@@ -1416,20 +1702,20 @@ skip100:
 	VFMADD213PS Z12, Z11, Z9
 	VMULPS      Z9, Z5, Z5
 
-act99:
-skip94:
+act130:
+skip125:
 	CMPB         128(AX), $0x00
-	JEQ          skip101
+	JEQ          skip132
 	CMPB         136(AX), $0x01
-	JNE          draws102
+	JNE          draws133
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z2, Z2
 	VMULPS       Z6, Z3, Z3
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn103
+	JMP          drawn134
 
-draws102:
+draws133:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -1480,22 +1766,22 @@ draws102:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-drawn103:
-skip101:
+drawn134:
+skip132:
 	CMPB    16(AX), $0x00
-	JNE     half104
+	JNE     half135
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both105
+	JMP     both136
 
-half104:
+half135:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan106
+	JNE          nan137
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -1516,9 +1802,9 @@ half104:
 	VPADDD       Z8, Z5, K2, Z6
 	VPERMT2W     Z6, Z9, Z10
 	VMOVDQU32    Z10, 64(BX)(CX*2)
-	JMP          stored107
+	JMP          stored138
 
-nan106:
+nan137:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -1555,11 +1841,11 @@ nan106:
 	VPMOVDW      Z11, 64(BX)(CX*2)
 	VPMOVDW      Z12, 96(BX)(CX*2)
 
-stored107:
-both105:
+stored138:
+both136:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip108
+	JZ      skip139
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
@@ -1569,63 +1855,63 @@ both105:
 	VADDPS  192(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 192(R11)(CX*4)
 
-skip108:
+skip139:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols90
+	JLE  cols121
 
-cols91:
+cols122:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols110
+	JGT  cols141
 
-cols109:
+cols140:
 	CMPB       40(AX), $0x00
-	JNE        half111
+	JNE        half142
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both112
+	JMP        both143
 
-half111:
+half142:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(SI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both112:
+both143:
 	CMPB       136(AX), $0x00
-	JEQ        skip113
+	JEQ        skip144
 	CMPB       64(AX), $0x00
-	JNE        half114
+	JNE        half145
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both115
+	JMP        both146
 
-half114:
+half145:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	VPMOVZXWD  32(DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both115:
+both146:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act116
+	JNE          act147
 	VCMPPS       $0x1e, Z6, Z4, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VMOVAPS.Z    Z3, K2, Z3
 
-act116:
+act147:
 	CMPB         136(AX), $0x03
-	JNE          act117
+	JNE          act148
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z2, Z8
 	VCMPPS       $0x1e, Z6, Z4, K2
@@ -1634,16 +1920,16 @@ act116:
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VBLENDMPS    Z3, Z8, K2, Z3
 
-act117:
+act148:
 	CMPB         136(AX), $0x02
-	JNE          act118
+	JNE          act149
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip119
+	JEQ          skip150
 	VBROADCASTSS 124(AX), Z7
 
-skip119:
+skip150:
 	VMINPS      Z4, Z6, Z4
 	VFMADD213PS Z8, Z7, Z4
 	VMULPS      Z4, Z2, Z2
@@ -1651,18 +1937,18 @@ skip119:
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z3, Z3
 
-act118:
-skip113:
+act149:
+skip144:
 	CMPB         128(AX), $0x00
-	JEQ          skip120
+	JEQ          skip151
 	CMPB         136(AX), $0x01
-	JNE          draws121
+	JNE          draws152
 	VBROADCASTSS 120(AX), Z4
 	VMULPS       Z4, Z2, Z2
 	VMULPS       Z4, Z3, Z3
-	JMP          drawn122
+	JMP          drawn153
 
-draws121:
+draws152:
 	VBROADCASTSS element7feb352d<>+0(SB), Z4
 	VBROADCASTSS element846ca68b<>+0(SB), Z5
 	VBROADCASTSS elemente3779b10<>+0(SB), Z6
@@ -1691,18 +1977,18 @@ draws121:
 	VPCMPUD      $0x05, Z7, Z9, K2
 	VMULPS.Z     Z8, Z3, K2, Z3
 
-drawn122:
-skip120:
+drawn153:
+skip151:
 	CMPB    16(AX), $0x00
-	JNE     half123
+	JNE     half154
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
-	JMP     both124
+	JMP     both155
 
-half123:
+half154:
 	VCMPPS       $0x03, Z2, Z3, K2
 	KORTESTW     K2, K2
-	JNE          nan125
+	JNE          nan156
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -1715,9 +2001,9 @@ half123:
 	VPADDD       Z6, Z3, K2, Z4
 	VPERMT2W     Z4, Z7, Z8
 	VMOVDQU32    Z8, (BX)(CX*2)
-	JMP          stored126
+	JMP          stored157
 
-nan125:
+nan156:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -1738,93 +2024,93 @@ nan125:
 	VPMOVDW      Z7, (BX)(CX*2)
 	VPMOVDW      Z8, 32(BX)(CX*2)
 
-stored126:
-both124:
+stored157:
+both155:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip127
+	JZ      skip158
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
 	VMOVUPS Z3, 64(R11)(CX*4)
 
-skip127:
+skip158:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols109
+	JLE  cols140
 
-cols110:
+cols141:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols129
+	JGT  cols160
 
-cols128:
+cols159:
 	CMPB       40(AX), $0x00
-	JNE        half130
+	JNE        half161
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both131
+	JMP        both162
 
-half130:
+half161:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both131:
+both162:
 	CMPB       136(AX), $0x00
-	JEQ        skip132
+	JEQ        skip163
 	CMPB       64(AX), $0x00
-	JNE        half133
+	JNE        half164
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both134
+	JMP        both165
 
-half133:
+half164:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both134:
+both165:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act135
+	JNE          act166
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act135:
+act166:
 	CMPB         136(AX), $0x03
-	JNE          act136
+	JNE          act167
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act136:
+act167:
 	CMPB         136(AX), $0x02
-	JNE          act137
+	JNE          act168
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip138
+	JEQ          skip169
 	VBROADCASTSS 124(AX), Z5
 
-skip138:
+skip169:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act137:
-skip132:
+act168:
+skip163:
 	CMPB         128(AX), $0x00
-	JEQ          skip139
+	JEQ          skip170
 	CMPB         136(AX), $0x01
-	JNE          draws140
+	JNE          draws171
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn141
+	JMP          drawn172
 
-draws140:
+draws171:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1842,14 +2128,14 @@ draws140:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn141:
-skip139:
+drawn172:
+skip170:
 	CMPB    16(AX), $0x00
-	JNE     half142
+	JNE     half173
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both143
+	JMP     both174
 
-half142:
+half173:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1862,87 +2148,87 @@ half142:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both143:
+both174:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip146
+	JZ      skip177
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip146:
+skip177:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols128
+	JLE  cols159
 
-cols129:
+cols160:
 	CMPQ       CX, DX
-	JGE        row147
+	JGE        row178
 	CMPB       40(AX), $0x00
-	JNE        half148
+	JNE        half179
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both149
+	JMP        both180
 
-half148:
+half179:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both149:
+both180:
 	CMPB       136(AX), $0x00
-	JEQ        skip150
+	JEQ        skip181
 	CMPB       64(AX), $0x00
-	JNE        half151
+	JNE        half182
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z3
-	JMP        both152
+	JMP        both183
 
-half151:
+half182:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both152:
+both183:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act153
+	JNE          act184
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act153:
+act184:
 	CMPB         136(AX), $0x03
-	JNE          act154
+	JNE          act185
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act154:
+act185:
 	CMPB         136(AX), $0x02
-	JNE          act155
+	JNE          act186
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip156
+	JEQ          skip187
 	VBROADCASTSS 124(AX), Z5
 
-skip156:
+skip187:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act155:
-skip150:
+act186:
+skip181:
 	CMPB         128(AX), $0x00
-	JEQ          skip157
+	JEQ          skip188
 	CMPB         136(AX), $0x01
-	JNE          draws158
+	JNE          draws189
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn159
+	JMP          drawn190
 
-draws158:
+draws189:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1960,14 +2246,14 @@ draws158:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn159:
-skip157:
+drawn190:
+skip188:
 	CMPB    16(AX), $0x00
-	JNE     half160
+	JNE     half191
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both161
+	JMP     both192
 
-half160:
+half191:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1980,20 +2266,20 @@ half160:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both161:
+both192:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip164
+	JZ      skip195
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip164:
-row147:
+skip195:
+row178:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows87
+	JNZ  rows118
 	VZEROUPPER
 	RET
 
@@ -2015,24 +2301,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows165:
+rows196:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols167
+	JGT  cols198
 
-cols166:
+cols197:
 	CMPB       16(AX), $0x00
-	JNE        half168
+	JNE        half199
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both169
+	JMP        both200
 
-half168:
+half199:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -2047,18 +2333,18 @@ half168:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both169:
+both200:
 	CMPB       40(AX), $0x00
-	JNE        half170
+	JNE        half201
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both171
+	JMP        both202
 
-half170:
+half201:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -2073,7 +2359,7 @@ half170:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both171:
+both202:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -2081,22 +2367,22 @@ both171:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols166
+	JLE         cols197
 
-cols167:
+cols198:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols173
+	JGT  cols204
 
-cols172:
+cols203:
 	CMPB       16(AX), $0x00
-	JNE        half174
+	JNE        half205
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both175
+	JMP        both206
 
-half174:
+half205:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -2105,15 +2391,15 @@ half174:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both175:
+both206:
 	CMPB       40(AX), $0x00
-	JNE        half176
+	JNE        half207
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both177
+	JMP        both208
 
-half176:
+half207:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -2122,88 +2408,88 @@ half176:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both177:
+both208:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols172
+	JLE         cols203
 
-cols173:
+cols204:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols179
+	JGT  cols210
 
-cols178:
+cols209:
 	CMPB       16(AX), $0x00
-	JNE        half180
+	JNE        half211
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both181
+	JMP        both212
 
-half180:
+half211:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both181:
+both212:
 	CMPB       40(AX), $0x00
-	JNE        half182
+	JNE        half213
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both183
+	JMP        both214
 
-half182:
+half213:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both183:
+both214:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols178
+	JLE         cols209
 
-cols179:
+cols210:
 	CMPQ        CX, DX
-	JGE         row184
+	JGE         row215
 	CMPB        16(AX), $0x00
-	JNE         half185
+	JNE         half216
 	PREFETCHT0  1536(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both186
+	JMP         both217
 
-half185:
+half216:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both186:
+both217:
 	CMPB        40(AX), $0x00
-	JNE         half187
+	JNE         half218
 	PREFETCHT0  1536(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both188
+	JMP         both219
 
-half187:
+half218:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both188:
+both219:
 	VFMADD231PD Z4, Z5, Z0
 
-row184:
+row215:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows165
+	JNZ           rows196
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -2236,15 +2522,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	MOVQ         24(AX), SI
 
-rows189:
+rows220:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols191
+	JGT  cols222
 
-cols190:
+cols221:
 	CMPB       16(AX), $0x00
-	JNE        half192
+	JNE        half223
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	PREFETCHT0 1664(BX)(CX*4)
@@ -2253,9 +2539,9 @@ cols190:
 	VMOVUPS    64(BX)(CX*4), Z6
 	VMOVUPS    128(BX)(CX*4), Z7
 	VMOVUPS    192(BX)(CX*4), Z8
-	JMP        both193
+	JMP        both224
 
-half192:
+half223:
 	PREFETCHT0 1536(BX)(CX*2)
 	PREFETCHT0 1600(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
@@ -2267,7 +2553,7 @@ half192:
 	VPMOVZXWD  96(BX)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both193:
+both224:
 	VFMADD231PS Z5, Z0, Z1
 	VFMADD231PS Z6, Z0, Z2
 	VFMADD231PS Z7, Z0, Z3
@@ -2275,82 +2561,82 @@ both193:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols190
+	JLE         cols221
 
-cols191:
+cols222:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols195
+	JGT  cols226
 
-cols194:
+cols225:
 	CMPB       16(AX), $0x00
-	JNE        half196
+	JNE        half227
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z5
 	VMOVUPS    64(BX)(CX*4), Z6
-	JMP        both197
+	JMP        both228
 
-half196:
+half227:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both197:
+both228:
 	VFMADD231PS Z5, Z0, Z1
 	VFMADD231PS Z6, Z0, Z2
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols194
+	JLE         cols225
 
-cols195:
+cols226:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols199
+	JGT  cols230
 
-cols198:
+cols229:
 	CMPB       16(AX), $0x00
-	JNE        half200
+	JNE        half231
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z5
-	JMP        both201
+	JMP        both232
 
-half200:
+half231:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both201:
+both232:
 	VFMADD231PS Z5, Z0, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols198
+	JLE         cols229
 
-cols199:
+cols230:
 	CMPQ       CX, DX
-	JGE        row202
+	JGE        row233
 	CMPB       16(AX), $0x00
-	JNE        half203
+	JNE        half234
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z5
-	JMP        both204
+	JMP        both235
 
-half203:
+half234:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both204:
+both235:
 	VFMADD231PS Z5, Z0, Z1
 
-row202:
+row233:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows189
+	JNZ           rows220
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
@@ -2381,28 +2667,28 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 
-group205:
+group236:
 	CMPQ DI, $0x04
-	JLT  group206
+	JLT  group237
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols208
+	JGT  cols239
 
-cols207:
+cols238:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain209
+	JZ         plain240
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half211
+	JNE        half242
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2416,9 +2702,9 @@ cols207:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both212
+	JMP        both243
 
-half211:
+half242:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2440,10 +2726,10 @@ half211:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both212:
+both243:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half213
+	JNE        half244
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2457,9 +2743,9 @@ both212:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both214
+	JMP        both245
 
-half213:
+half244:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2481,7 +2767,7 @@ half213:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both214:
+both245:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -2498,12 +2784,12 @@ both214:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed210
+	JMP         summed241
 
-plain209:
+plain240:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half215
+	JNE        half246
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2517,9 +2803,9 @@ plain209:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both216
+	JMP        both247
 
-half215:
+half246:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2541,7 +2827,7 @@ half215:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both216:
+both247:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -2551,7 +2837,7 @@ both216:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed210:
+summed241:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -2559,24 +2845,24 @@ summed210:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols207
+	JLE     cols238
 
-cols208:
+cols239:
 	CMPQ        CX, DX
-	JGE         row217
+	JGE         row248
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain218
+	JZ          plain249
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half220
+	JNE         half251
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2590,9 +2876,9 @@ cols208:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both221
+	JMP         both252
 
-half220:
+half251:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2614,10 +2900,10 @@ half220:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both221:
+both252:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half222
+	JNE         half253
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2631,9 +2917,9 @@ both221:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both223
+	JMP         both254
 
-half222:
+half253:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2655,7 +2941,7 @@ half222:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both223:
+both254:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -2672,12 +2958,12 @@ both223:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed219
+	JMP         summed250
 
-plain218:
+plain249:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half224
+	JNE         half255
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2691,9 +2977,9 @@ plain218:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both225
+	JMP         both256
 
-half224:
+half255:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2715,7 +3001,7 @@ half224:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both225:
+both256:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -2725,13 +3011,13 @@ both225:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed219:
+summed250:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row217:
+row248:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -2741,81 +3027,81 @@ row217:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group205
+	JMP  group236
 
-group206:
-group226:
+group237:
+group257:
 	CMPQ DI, $0x01
-	JLT  group227
+	JLT  group258
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols229
+	JGT  cols260
 
-cols228:
+cols259:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain230
+	JZ         plain261
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half232
+	JNE        half263
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both233
+	JMP        both264
 
-half232:
+half263:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both233:
+both264:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half234
+	JNE        half265
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both235
+	JMP        both266
 
-half234:
+half265:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both235:
+both266:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed231
+	JMP         summed262
 
-plain230:
+plain261:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half236
+	JNE        half267
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both237
+	JMP        both268
 
-half236:
+half267:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both237:
+both268:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed231:
+summed262:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -2823,86 +3109,86 @@ summed231:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols228
+	JLE     cols259
 
-cols229:
+cols260:
 	CMPQ        CX, DX
-	JGE         row238
+	JGE         row269
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain239
+	JZ          plain270
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half241
+	JNE         half272
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both242
+	JMP         both273
 
-half241:
+half272:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both242:
+both273:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half243
+	JNE         half274
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both244
+	JMP         both275
 
-half243:
+half274:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both244:
+both275:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed240
+	JMP         summed271
 
-plain239:
+plain270:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half245
+	JNE         half276
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both246
+	JMP         both277
 
-half245:
+half276:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both246:
+both277:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed240:
+summed271:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row238:
+row269:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group226
+	JMP  group257
 
-group227:
+group258:
 	VZEROUPPER
 	RET
 
@@ -2925,45 +3211,45 @@ TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  112(AX), R11
 	MOVQ  72(AX), R12
 
-rows247:
+rows278:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols249
+	JGT  cols280
 
-cols248:
+cols279:
 	CMPB       40(AX), $0x00
-	JNE        half250
+	JNE        half281
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
 	VMOVUPS    64(SI)(CX*4), Z1
-	JMP        both251
+	JMP        both282
 
-half250:
+half281:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 	VPMOVZXWD  32(SI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both251:
+both282:
 	CMPB       64(AX), $0x00
-	JNE        half252
+	JNE        half283
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z2
 	VMOVUPS    64(DI)(CX*4), Z3
-	JMP        both253
+	JMP        both284
 
-half252:
+half283:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both253:
+both284:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z2, Z2
 	VMOVUPS      (R9)(CX*4), Z4
@@ -2979,15 +3265,15 @@ both253:
 	VMOVUPS      64(R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z3, Z1
 	CMPB         16(AX), $0x00
-	JNE          half254
+	JNE          half285
 	VMOVUPS      Z0, (BX)(CX*4)
 	VMOVUPS      Z1, 64(BX)(CX*4)
-	JMP          both255
+	JMP          both286
 
-half254:
+half285:
 	VCMPPS       $0x03, Z0, Z1, K2
 	KORTESTW     K2, K2
-	JNE          nan256
+	JNE          nan287
 	VBROADCASTSS element00010000<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00008000<>+0(SB), Z4
@@ -3000,9 +3286,9 @@ half254:
 	VPADDD       Z4, Z1, K2, Z0
 	VPERMT2W     Z0, Z5, Z6
 	VMOVDQU32    Z6, (BX)(CX*2)
-	JMP          stored257
+	JMP          stored288
 
-nan256:
+nan287:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -3023,43 +3309,43 @@ nan256:
 	VPMOVDW      Z5, (BX)(CX*2)
 	VPMOVDW      Z0, 32(BX)(CX*2)
 
-stored257:
-both255:
+stored288:
+both286:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols248
+	JLE  cols279
 
-cols249:
+cols280:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols259
+	JGT  cols290
 
-cols258:
+cols289:
 	CMPB       40(AX), $0x00
-	JNE        half260
+	JNE        half291
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
-	JMP        both261
+	JMP        both292
 
-half260:
+half291:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 
-both261:
+both292:
 	CMPB       64(AX), $0x00
-	JNE        half262
+	JNE        half293
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z1
-	JMP        both263
+	JMP        both294
 
-half262:
+half293:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both263:
+both294:
 	VMOVUPS      (R8)(CX*4), Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS      (R9)(CX*4), Z2
@@ -3068,11 +3354,11 @@ both263:
 	VMOVUPS      (R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half264
+	JNE          half295
 	VMOVUPS      Z0, (BX)(CX*4)
-	JMP          both265
+	JMP          both296
 
-half264:
+half295:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3085,39 +3371,39 @@ half264:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (BX)(CX*2)
 
-both265:
+both296:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols258
+	JLE  cols289
 
-cols259:
+cols290:
 	CMPQ       CX, DX
-	JGE        row268
+	JGE        row299
 	CMPB       40(AX), $0x00
-	JNE        half269
+	JNE        half300
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z0
-	JMP        both270
+	JMP        both301
 
-half269:
+half300:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both270:
+both301:
 	CMPB       64(AX), $0x00
-	JNE        half271
+	JNE        half302
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z1
-	JMP        both272
+	JMP        both303
 
-half271:
+half302:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both272:
+both303:
 	VMOVUPS.Z    (R8)(CX*4), K1, Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS.Z    (R9)(CX*4), K1, Z2
@@ -3126,11 +3412,11 @@ both272:
 	VMOVUPS.Z    (R11)(CX*4), K1, Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half273
+	JNE          half304
 	VMOVUPS      Z0, K1, (BX)(CX*4)
-	JMP          both274
+	JMP          both305
 
-half273:
+half304:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3143,317 +3429,13 @@ half273:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both274:
-row268:
+both305:
+row299:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows247
-	VZEROUPPER
-	RET
-
-// func rowMomentsAVX512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·rowMomentsAVX512(SB), $16-8
-	MOVQ       a+0(FP), AX
-	MOVQ       32(AX), DX
-	MOVQ       DX, CX
-	ANDQ       $0x0f, CX
-	MOVQ       $0x0000ffff, BX
-	BZHIQ      CX, BX, BX
-	KMOVW      BX, K1
-	MOVQ       (AX), BX
-	MOVQ       40(AX), SI
-	VMOVSS     element3f800000<>+0(SB), X0
-	VPXOR      X1, X1, X1
-	VCVTSI2SSQ DX, X1, X1
-	VDIVSS     X1, X0, X0
-	MOVQ       24(AX), DI
-
-rows277:
-	VBROADCASTSS element00000000<>+0(SB), Z1
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	XORQ         CX, CX
-	LEAQ         64(CX), R8
-	CMPQ         R8, DX
-	JGT          cols279
-
-cols278:
-	CMPB       16(AX), $0x00
-	JNE        half280
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	PREFETCHT0 1664(BX)(CX*4)
-	PREFETCHT0 1728(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z5
-	VMOVUPS    64(BX)(CX*4), Z6
-	VMOVUPS    128(BX)(CX*4), Z7
-	VMOVUPS    192(BX)(CX*4), Z8
-	JMP        both281
-
-half280:
-	PREFETCHT0 1536(BX)(CX*2)
-	PREFETCHT0 1600(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-	VPMOVZXWD  64(BX)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  96(BX)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-
-both281:
-	VADDPS Z5, Z1, Z1
-	VADDPS Z6, Z2, Z2
-	VADDPS Z7, Z3, Z3
-	VADDPS Z8, Z4, Z4
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R8
-	CMPQ   R8, DX
-	JLE    cols278
-
-cols279:
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols283
-
-cols282:
-	CMPB       16(AX), $0x00
-	JNE        half284
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z5
-	VMOVUPS    64(BX)(CX*4), Z6
-	JMP        both285
-
-half284:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-
-both285:
-	VADDPS Z5, Z1, Z1
-	VADDPS Z6, Z2, Z2
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R8
-	CMPQ   R8, DX
-	JLE    cols282
-
-cols283:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols287
-
-cols286:
-	CMPB       16(AX), $0x00
-	JNE        half288
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z5
-	JMP        both289
-
-half288:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both289:
-	VADDPS Z5, Z1, Z1
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols286
-
-cols287:
-	CMPQ       CX, DX
-	JGE        row290
-	CMPB       16(AX), $0x00
-	JNE        half291
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z5
-	JMP        both292
-
-half291:
-	PREFETCHT0  1536(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both292:
-	VADDPS Z5, Z1, Z1
-
-row290:
-	VADDPS        Z2, Z1, Z1
-	VADDPS        Z3, Z1, Z1
-	VADDPS        Z4, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y2
-	VADDPS        Y2, Y1, Y2
-	VEXTRACTF32X4 $0x01, Y2, X1
-	VADDPS        X1, X2, X1
-	VPERMILPS     $0x4e, X1, X2
-	VADDPS        X1, X2, X1
-	VPERMILPS     $0xb1, X1, X2
-	VADDPS        X1, X2, X1
-	VMULSS        X0, X1, X1
-	VMOVSS        X1, (SI)
-	VBROADCASTSS  X1, Z5
-	VBROADCASTSS  element00000000<>+0(SB), Z1
-	VBROADCASTSS  element00000000<>+0(SB), Z2
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element00000000<>+0(SB), Z4
-	XORQ          CX, CX
-	LEAQ          64(CX), R8
-	CMPQ          R8, DX
-	JGT           cols294
-
-cols293:
-	CMPB       16(AX), $0x00
-	JNE        half295
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	PREFETCHT0 1664(BX)(CX*4)
-	PREFETCHT0 1728(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z6
-	VMOVUPS    64(BX)(CX*4), Z7
-	VMOVUPS    128(BX)(CX*4), Z8
-	VMOVUPS    192(BX)(CX*4), Z9
-	JMP        both296
-
-half295:
-	PREFETCHT0 1536(BX)(CX*2)
-	PREFETCHT0 1600(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-	VPMOVZXWD  32(BX)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  64(BX)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	VPMOVZXWD  96(BX)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-
-both296:
-	VSUBPS Z5, Z6, Z6
-	VMULPS Z6, Z6, Z6
-	VADDPS Z6, Z1, Z1
-	VSUBPS Z5, Z7, Z7
-	VMULPS Z7, Z7, Z7
-	VADDPS Z7, Z2, Z2
-	VSUBPS Z5, Z8, Z8
-	VMULPS Z8, Z8, Z8
-	VADDPS Z8, Z3, Z3
-	VSUBPS Z5, Z9, Z9
-	VMULPS Z9, Z9, Z9
-	VADDPS Z9, Z4, Z4
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R8
-	CMPQ   R8, DX
-	JLE    cols293
-
-cols294:
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols298
-
-cols297:
-	CMPB       16(AX), $0x00
-	JNE        half299
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z6
-	VMOVUPS    64(BX)(CX*4), Z7
-	JMP        both300
-
-half299:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-	VPMOVZXWD  32(BX)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-
-both300:
-	VSUBPS Z5, Z6, Z6
-	VMULPS Z6, Z6, Z6
-	VADDPS Z6, Z1, Z1
-	VSUBPS Z5, Z7, Z7
-	VMULPS Z7, Z7, Z7
-	VADDPS Z7, Z2, Z2
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R8
-	CMPQ   R8, DX
-	JLE    cols297
-
-cols298:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols302
-
-cols301:
-	CMPB       16(AX), $0x00
-	JNE        half303
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z6
-	JMP        both304
-
-half303:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-
-both304:
-	VSUBPS Z5, Z6, Z6
-	VMULPS Z6, Z6, Z6
-	VADDPS Z6, Z1, Z1
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols301
-
-cols302:
-	CMPQ       CX, DX
-	JGE        row305
-	CMPB       16(AX), $0x00
-	JNE        half306
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z6
-	JMP        both307
-
-half306:
-	PREFETCHT0  1536(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z6
-	VPSLLD      $0x10, Z6, Z6
-
-both307:
-	VSUBPS    Z5, Z6, Z6
-	VMOVAPS.Z Z6, K1, Z6
-	VMULPS    Z6, Z6, Z6
-	VADDPS    Z6, Z1, Z1
-
-row305:
-	VADDPS        Z2, Z1, Z1
-	VADDPS        Z3, Z1, Z1
-	VADDPS        Z4, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y2
-	VADDPS        Y2, Y1, Y2
-	VEXTRACTF32X4 $0x01, Y2, X1
-	VADDPS        X1, X2, X1
-	VPERMILPS     $0x4e, X1, X2
-	VADDPS        X1, X2, X1
-	VPERMILPS     $0xb1, X1, X2
-	VADDPS        X1, X2, X1
-	VMULSS        X0, X1, X1
-	VADDSS        56(AX), X1, X1
-	VSQRTSS       X1, X1, X1
-	VMOVSS        element3f800000<>+0(SB), X2
-	VDIVSS        X1, X2, X2
-	VMOVSS        X2, 4(SI)
-	ADDQ          48(AX), SI
-	ADDQ          8(AX), BX
-	DECQ          DI
-	JNZ           rows277
+	JNZ  rows278
 	VZEROUPPER
 	RET
 
@@ -6188,15 +6170,221 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVQ    72(AX), R11
 
 rows530:
+	CMPB         181(AX), $0x00
+	JEQ          skip531
+	VMOVSS       element3f800000<>+0(SB), X3
+	VPXOR        X4, X4, X4
+	VCVTSI2SSQ   DX, X4, X4
+	VDIVSS       X4, X3, X3
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	XORQ         CX, CX
+	LEAQ         16(CX), R12
+	CMPQ         R12, DX
+	JGT          cols533
+
+cols532:
+	CMPB       40(AX), $0x00
+	JNE        half534
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	VMOVUPS    32(SI)(CX*4), Y7
+	JMP        both535
+
+half534:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+
+both535:
+	VADDPS Y6, Y4, Y4
+	VADDPS Y7, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols532
+
+cols533:
+	LEAQ 8(CX), R12
+	CMPQ R12, DX
+	JGT  cols537
+
+cols536:
+	CMPB       40(AX), $0x00
+	JNE        half538
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y6
+	JMP        both539
+
+half538:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both539:
+	VADDPS Y6, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R12
+	CMPQ   R12, DX
+	JLE    cols536
+
+cols537:
+	CMPQ       CX, DX
+	JGE        row540
+	CMPB       40(AX), $0x00
+	JNE        half541
+	PREFETCHT0 1536(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), Y0, Y6
+	JMP        both542
+
+half541:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (SI)(CX*2), R13
+
+copy543:
+	MOVW      -2(R13)(R12*2), CX
+	MOVW      CX, -2(SP)(R12*2)
+	DECQ      R12
+	JNZ       copy543
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both542:
+	VADDPS Y6, Y4, Y4
+
+row540:
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X5, X4, X5
+	VMULSS       X3, X5, X5
+	VMOVSS       X5, (R8)
+	VBROADCASTSS X5, Y6
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	XORQ         CX, CX
+	LEAQ         16(CX), R12
+	CMPQ         R12, DX
+	JGT          cols545
+
+cols544:
+	CMPB       40(AX), $0x00
+	JNE        half546
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y7
+	VMOVUPS    32(SI)(CX*4), Y8
+	JMP        both547
+
+half546:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VPMOVZXWD  16(SI)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+
+both547:
+	VSUBPS Y6, Y7, Y7
+	VMULPS Y7, Y7, Y7
+	VADDPS Y7, Y4, Y4
+	VSUBPS Y6, Y8, Y8
+	VMULPS Y8, Y8, Y8
+	VADDPS Y8, Y5, Y5
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols544
+
+cols545:
+	LEAQ 8(CX), R12
+	CMPQ R12, DX
+	JGT  cols549
+
+cols548:
+	CMPB       40(AX), $0x00
+	JNE        half550
+	PREFETCHT0 1536(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Y7
+	JMP        both551
+
+half550:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+
+both551:
+	VSUBPS Y6, Y7, Y7
+	VMULPS Y7, Y7, Y7
+	VADDPS Y7, Y4, Y4
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R12
+	CMPQ   R12, DX
+	JLE    cols548
+
+cols549:
+	CMPQ       CX, DX
+	JGE        row552
+	CMPB       40(AX), $0x00
+	JNE        half553
+	PREFETCHT0 1536(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), Y0, Y7
+	JMP        both554
+
+half553:
+	PREFETCHT0 1536(SI)(CX*2)
+	VPXOR      X7, X7, X7
+	VMOVDQU    X7, (SP)
+	MOVQ       DX, R12
+	SUBQ       CX, R12
+	LEAQ       (SI)(CX*2), R13
+
+copy555:
+	MOVW      -2(R13)(R12*2), CX
+	MOVW      CX, -2(SP)(R12*2)
+	DECQ      R12
+	JNZ       copy555
+	VPMOVZXWD (SP), Y7
+	VPSLLD    $0x10, Y7, Y7
+
+both554:
+	VSUBPS Y6, Y7, Y7
+	VPAND  Y0, Y7, Y7
+	VMULPS Y7, Y7, Y7
+	VADDPS Y7, Y4, Y4
+
+row552:
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0x4e, X5, X4
+	VADDPS       X5, X4, X5
+	VPERMILPS    $0xb1, X5, X4
+	VADDPS       X5, X4, X5
+	VMULSS       X3, X5, X5
+	VADDSS       176(AX), X5, X5
+	VSQRTSS      X5, X5, X5
+	VMOVSS       element3f800000<>+0(SB), X3
+	VDIVSS       X5, X3, X3
+	VMOVSS       X3, 4(R8)
+
+skip531:
 	CMPB  160(AX), $0x00
-	JEQ   skip531
+	JEQ   skip556
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id532
+	JZ    id557
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id532:
+id557:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -6221,60 +6409,60 @@ id532:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip531:
+skip556:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols534
+	JGT  cols559
 
-cols533:
+cols558:
 	CMPB       40(AX), $0x00
-	JNE        half535
+	JNE        half560
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both536
+	JMP        both561
 
-half535:
+half560:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both536:
-	CMPB         176(AX), $0x00
-	JEQ          skip537
+both561:
+	CMPB         180(AX), $0x00
+	JEQ          skip562
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip538
+	JZ           skip563
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half539
+	JNE          half564
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both540
+	JMP          both565
 
-half539:
+half564:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both540:
+both565:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip538:
-skip537:
+skip563:
+skip562:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip541
+	JZ           skip566
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -6282,45 +6470,45 @@ skip537:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip541:
+skip566:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip542
+	JZ      skip567
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip542:
+skip567:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip543
+	JZ      skip568
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip543:
+skip568:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip544
+	JZ      skip569
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip544:
-	CMPB         177(AX), $0x00
-	JEQ          none545
-	CMPB         177(AX), $0x01
-	JNE          act546
+skip569:
+	CMPB         182(AX), $0x00
+	JEQ          none570
+	CMPB         182(AX), $0x01
+	JNE          act571
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act546:
-	CMPB         177(AX), $0x03
-	JNE          act547
+act571:
+	CMPB         182(AX), $0x03
+	JNE          act572
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -6330,9 +6518,9 @@ act546:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act547:
-	CMPB         177(AX), $0x02
-	JNE          act548
+act572:
+	CMPB         182(AX), $0x02
+	JNE          act573
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
@@ -6389,10 +6577,10 @@ act547:
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y12, Y4
 
-act548:
-none545:
+act573:
+none570:
 	CMPB         160(AX), $0x00
-	JEQ          skip549
+	JEQ          skip574
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -6427,14 +6615,14 @@ none545:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip549:
+skip574:
 	CMPB    16(AX), $0x00
-	JNE     half550
+	JNE     half575
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both551
+	JMP     both576
 
-half550:
+half575:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -6461,103 +6649,103 @@ half550:
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both551:
+both576:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols533
+	JLE  cols558
 
-cols534:
+cols559:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols555
+	JGT  cols580
 
-cols554:
+cols579:
 	CMPB       40(AX), $0x00
-	JNE        half556
+	JNE        half581
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both557
+	JMP        both582
 
-half556:
+half581:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both557:
-	CMPB         176(AX), $0x00
-	JEQ          skip558
+both582:
+	CMPB         180(AX), $0x00
+	JEQ          skip583
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip559
+	JZ           skip584
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half560
+	JNE          half585
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both561
+	JMP          both586
 
-half560:
+half585:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both561:
+both586:
 	VFMADD231PS Y4, Y5, Y3
 
-skip559:
-skip558:
+skip584:
+skip583:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip562
+	JZ           skip587
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip562:
+skip587:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip563
+	JZ      skip588
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip563:
+skip588:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip564
+	JZ      skip589
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip564:
+skip589:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip565
+	JZ      skip590
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip565:
-	CMPB         177(AX), $0x00
-	JEQ          none566
-	CMPB         177(AX), $0x01
-	JNE          act567
+skip590:
+	CMPB         182(AX), $0x00
+	JEQ          none591
+	CMPB         182(AX), $0x01
+	JNE          act592
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act567:
-	CMPB         177(AX), $0x03
-	JNE          act568
+act592:
+	CMPB         182(AX), $0x03
+	JNE          act593
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act568:
-	CMPB         177(AX), $0x02
-	JNE          act569
+act593:
+	CMPB         182(AX), $0x02
+	JNE          act594
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -6593,10 +6781,10 @@ act568:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act569:
-none566:
+act594:
+none591:
 	CMPB         160(AX), $0x00
-	JEQ          skip570
+	JEQ          skip595
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6617,13 +6805,13 @@ none566:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip570:
+skip595:
 	CMPB    16(AX), $0x00
-	JNE     half571
+	JNE     half596
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both572
+	JMP     both597
 
-half571:
+half596:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6639,22 +6827,22 @@ half571:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both572:
+both597:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols554
+	JLE  cols579
 
-cols555:
+cols580:
 	CMPQ       CX, DX
-	JGE        row575
+	JGE        row600
 	CMPB       40(AX), $0x00
-	JNE        half576
+	JNE        half601
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both577
+	JMP        both602
 
-half576:
+half601:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -6662,30 +6850,30 @@ half576:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy578:
+copy603:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy578
+	JNZ       copy603
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both577:
-	CMPB         176(AX), $0x00
-	JEQ          skip579
+both602:
+	CMPB         180(AX), $0x00
+	JEQ          skip604
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip580
+	JZ           skip605
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half581
+	JNE          half606
 	PREFETCHT0   1536(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both582
+	JMP          both607
 
-half581:
+half606:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -6693,68 +6881,68 @@ half581:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy583:
+copy608:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy583
+	JNZ       copy608
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both582:
+both607:
 	VFMADD231PS Y4, Y5, Y3
 
-skip580:
-skip579:
+skip605:
+skip604:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip584
+	JZ           skip609
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip584:
+skip609:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip585
+	JZ         skip610
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip585:
+skip610:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip586
+	JZ         skip611
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip586:
+skip611:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip587
+	JZ         skip612
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip587:
-	CMPB         177(AX), $0x00
-	JEQ          none588
-	CMPB         177(AX), $0x01
-	JNE          act589
+skip612:
+	CMPB         182(AX), $0x00
+	JEQ          none613
+	CMPB         182(AX), $0x01
+	JNE          act614
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act589:
-	CMPB         177(AX), $0x03
-	JNE          act590
+act614:
+	CMPB         182(AX), $0x03
+	JNE          act615
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act590:
-	CMPB         177(AX), $0x02
-	JNE          act591
+act615:
+	CMPB         182(AX), $0x02
+	JNE          act616
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -6790,10 +6978,10 @@ act590:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act591:
-none588:
+act616:
+none613:
 	CMPB         160(AX), $0x00
-	JEQ          skip592
+	JEQ          skip617
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6814,13 +7002,13 @@ none588:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip592:
+skip617:
 	CMPB       16(AX), $0x00
-	JNE        half593
+	JNE        half618
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both594
+	JMP        both619
 
-half593:
+half618:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6839,14 +7027,14 @@ half593:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy597:
+copy622:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy597
+	JNZ  copy622
 
-both594:
-row575:
+both619:
+row600:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
@@ -6876,16 +7064,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows598:
+rows623:
 	CMPB  128(AX), $0x00
-	JEQ   skip599
+	JEQ   skip624
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id600
+	JZ    id625
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id600:
+id625:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -6910,56 +7098,56 @@ id600:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip599:
+skip624:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols602
+	JGT  cols627
 
-cols601:
+cols626:
 	CMPB       40(AX), $0x00
-	JNE        half603
+	JNE        half628
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both604
+	JMP        both629
 
-half603:
+half628:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both604:
+both629:
 	CMPB       136(AX), $0x00
-	JEQ        skip605
+	JEQ        skip630
 	CMPB       64(AX), $0x00
-	JNE        half606
+	JNE        half631
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both607
+	JMP        both632
 
-half606:
+half631:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both607:
+both632:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act608
+	JNE          act633
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act608:
+act633:
 	CMPB         136(AX), $0x03
-	JNE          act609
+	JNE          act634
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -6968,16 +7156,16 @@ act608:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act609:
+act634:
 	CMPB         136(AX), $0x02
-	JNE          act610
+	JNE          act635
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip611
+	JEQ          skip636
 	VBROADCASTSS 124(AX), Y8
 
-skip611:
+skip636:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -6985,18 +7173,18 @@ skip611:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act610:
-skip605:
+act635:
+skip630:
 	CMPB         128(AX), $0x00
-	JEQ          skip612
+	JEQ          skip637
 	CMPB         136(AX), $0x01
-	JNE          draws613
+	JNE          draws638
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn614
+	JMP          drawn639
 
-draws613:
+draws638:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -7031,15 +7219,15 @@ draws613:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn614:
-skip612:
+drawn639:
+skip637:
 	CMPB    16(AX), $0x00
-	JNE     half615
+	JNE     half640
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both616
+	JMP     both641
 
-half615:
+half640:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -7066,92 +7254,92 @@ half615:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both616:
+both641:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip619
+	JZ      skip644
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip619:
+skip644:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols601
+	JLE  cols626
 
-cols602:
+cols627:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols621
+	JGT  cols646
 
-cols620:
+cols645:
 	CMPB       40(AX), $0x00
-	JNE        half622
+	JNE        half647
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both623
+	JMP        both648
 
-half622:
+half647:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both623:
+both648:
 	CMPB       136(AX), $0x00
-	JEQ        skip624
+	JEQ        skip649
 	CMPB       64(AX), $0x00
-	JNE        half625
+	JNE        half650
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both626
+	JMP        both651
 
-half625:
+half650:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both626:
+both651:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act627
+	JNE          act652
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act627:
+act652:
 	CMPB         136(AX), $0x03
-	JNE          act628
+	JNE          act653
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act628:
+act653:
 	CMPB         136(AX), $0x02
-	JNE          act629
+	JNE          act654
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip630
+	JEQ          skip655
 	VBROADCASTSS 124(AX), Y6
 
-skip630:
+skip655:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act629:
-skip624:
+act654:
+skip649:
 	CMPB         128(AX), $0x00
-	JEQ          skip631
+	JEQ          skip656
 	CMPB         136(AX), $0x01
-	JNE          draws632
+	JNE          draws657
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn633
+	JMP          drawn658
 
-draws632:
+draws657:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7172,14 +7360,14 @@ draws632:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn633:
-skip631:
+drawn658:
+skip656:
 	CMPB    16(AX), $0x00
-	JNE     half634
+	JNE     half659
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both635
+	JMP     both660
 
-half634:
+half659:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7195,29 +7383,29 @@ half634:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both635:
+both660:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip638
+	JZ      skip663
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip638:
+skip663:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols620
+	JLE  cols645
 
-cols621:
+cols646:
 	CMPQ       CX, DX
-	JGE        row639
+	JGE        row664
 	CMPB       40(AX), $0x00
-	JNE        half640
+	JNE        half665
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both641
+	JMP        both666
 
-half640:
+half665:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -7225,24 +7413,24 @@ half640:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy642:
+copy667:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy642
+	JNZ       copy667
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both641:
+both666:
 	CMPB       136(AX), $0x00
-	JEQ        skip643
+	JEQ        skip668
 	CMPB       64(AX), $0x00
-	JNE        half644
+	JNE        half669
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both645
+	JMP        both670
 
-half644:
+half669:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -7250,54 +7438,54 @@ half644:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy646:
+copy671:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy646
+	JNZ       copy671
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both645:
+both670:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act647
+	JNE          act672
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act647:
+act672:
 	CMPB         136(AX), $0x03
-	JNE          act648
+	JNE          act673
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act648:
+act673:
 	CMPB         136(AX), $0x02
-	JNE          act649
+	JNE          act674
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip650
+	JEQ          skip675
 	VBROADCASTSS 124(AX), Y6
 
-skip650:
+skip675:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act649:
-skip643:
+act674:
+skip668:
 	CMPB         128(AX), $0x00
-	JEQ          skip651
+	JEQ          skip676
 	CMPB         136(AX), $0x01
-	JNE          draws652
+	JNE          draws677
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn653
+	JMP          drawn678
 
-draws652:
+draws677:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7318,14 +7506,14 @@ draws652:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn653:
-skip651:
+drawn678:
+skip676:
 	CMPB       16(AX), $0x00
-	JNE        half654
+	JNE        half679
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both655
+	JMP        both680
 
-half654:
+half679:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7344,26 +7532,26 @@ half654:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy658:
+copy683:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy658
+	JNZ  copy683
 
-both655:
+both680:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip659
+	JZ      skip684
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip659:
-row639:
+skip684:
+row664:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows598
+	JNZ  rows623
 	VZEROUPPER
 	RET
 
@@ -7385,23 +7573,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows660:
+rows685:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols662
+	JGT  cols687
 
-cols661:
+cols686:
 	CMPB       16(AX), $0x00
-	JNE        half663
+	JNE        half688
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both664
+	JMP        both689
 
-half663:
+half688:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -7416,17 +7604,17 @@ half663:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both664:
+both689:
 	CMPB       40(AX), $0x00
-	JNE        half665
+	JNE        half690
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both666
+	JMP        both691
 
-half665:
+half690:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -7441,7 +7629,7 @@ half665:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both666:
+both691:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -7449,22 +7637,22 @@ both666:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols661
+	JLE         cols686
 
-cols662:
+cols687:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols668
+	JGT  cols693
 
-cols667:
+cols692:
 	CMPB       16(AX), $0x00
-	JNE        half669
+	JNE        half694
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both670
+	JMP        both695
 
-half669:
+half694:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -7473,15 +7661,15 @@ half669:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both670:
+both695:
 	CMPB       40(AX), $0x00
-	JNE        half671
+	JNE        half696
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both672
+	JMP        both697
 
-half671:
+half696:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -7490,63 +7678,63 @@ half671:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both672:
+both697:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols667
+	JLE         cols692
 
-cols668:
+cols693:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols674
+	JGT  cols699
 
-cols673:
+cols698:
 	CMPB       16(AX), $0x00
-	JNE        half675
+	JNE        half700
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both676
+	JMP        both701
 
-half675:
+half700:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both676:
+both701:
 	CMPB       40(AX), $0x00
-	JNE        half677
+	JNE        half702
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both678
+	JMP        both703
 
-half677:
+half702:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both678:
+both703:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols673
+	JLE         cols698
 
-cols674:
+cols699:
 	CMPQ       CX, DX
-	JGE        row679
+	JGE        row704
 	CMPB       16(AX), $0x00
-	JNE        half680
+	JNE        half705
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both681
+	JMP        both706
 
-half680:
+half705:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -7554,24 +7742,24 @@ half680:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy682:
+copy707:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy682
+	JNZ       copy707
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both681:
+both706:
 	CMPB       40(AX), $0x00
-	JNE        half683
+	JNE        half708
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both684
+	JMP        both709
 
-half683:
+half708:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7579,23 +7767,23 @@ half683:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy685:
+copy710:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy685
+	JNZ       copy710
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both684:
+both709:
 	VFMADD231PD Y5, Y6, Y1
 
-row679:
+row704:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows660
+	JNZ          rows685
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -7626,69 +7814,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows686:
+rows711:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols688
+	JGT  cols713
 
-cols687:
+cols712:
 	CMPB       16(AX), $0x00
-	JNE        half689
+	JNE        half714
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both690
+	JMP        both715
 
-half689:
+half714:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both690:
+both715:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols687
+	JLE         cols712
 
-cols688:
+cols713:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols692
+	JGT  cols717
 
-cols691:
+cols716:
 	CMPB       16(AX), $0x00
-	JNE        half693
+	JNE        half718
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both694
+	JMP        both719
 
-half693:
+half718:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both694:
+both719:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols691
+	JLE         cols716
 
-cols692:
+cols717:
 	CMPQ       CX, DX
-	JGE        row695
+	JGE        row720
 	CMPB       16(AX), $0x00
-	JNE        half696
+	JNE        half721
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both697
+	JMP        both722
 
-half696:
+half721:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7696,21 +7884,21 @@ half696:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy698:
+copy723:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy698
+	JNZ       copy723
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both697:
+both722:
 	VFMADD231PS Y6, Y1, Y2
 
-row695:
+row720:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows686
+	JNZ          rows711
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -7739,28 +7927,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group699:
+group724:
 	CMPQ DI, $0x04
-	JLT  group700
+	JLT  group725
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols702
+	JGT  cols727
 
-cols701:
+cols726:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain703
+	JZ         plain728
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half705
+	JNE        half730
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7773,9 +7961,9 @@ cols701:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both706
+	JMP        both731
 
-half705:
+half730:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7797,10 +7985,10 @@ half705:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both706:
+both731:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half707
+	JNE        half732
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7813,9 +8001,9 @@ both706:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both708
+	JMP        both733
 
-half707:
+half732:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7837,7 +8025,7 @@ half707:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both708:
+both733:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -7854,12 +8042,12 @@ both708:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed704
+	JMP         summed729
 
-plain703:
+plain728:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half709
+	JNE        half734
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7872,9 +8060,9 @@ plain703:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both710
+	JMP        both735
 
-half709:
+half734:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7896,7 +8084,7 @@ half709:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both710:
+both735:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -7906,7 +8094,7 @@ both710:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed704:
+summed729:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -7914,24 +8102,24 @@ summed704:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols701
+	JLE     cols726
 
-cols702:
+cols727:
 	CMPQ       CX, DX
-	JGE        row711
+	JGE        row736
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain712
+	JZ         plain737
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half714
+	JNE        half739
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7948,9 +8136,9 @@ cols702:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both715
+	JMP        both740
 
-half714:
+half739:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7961,11 +8149,11 @@ half714:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy716:
+copy741:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy716
+	JNZ       copy741
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -7976,11 +8164,11 @@ copy716:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy717:
+copy742:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy717
+	JNZ       copy742
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -7991,11 +8179,11 @@ copy717:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy718:
+copy743:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy718
+	JNZ       copy743
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -8006,20 +8194,20 @@ copy718:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy719:
+copy744:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy719
+	JNZ       copy744
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both715:
+both740:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half720
+	JNE        half745
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8036,9 +8224,9 @@ both715:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both721
+	JMP        both746
 
-half720:
+half745:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8049,11 +8237,11 @@ half720:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy722:
+copy747:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy722
+	JNZ       copy747
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -8064,11 +8252,11 @@ copy722:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy723:
+copy748:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy723
+	JNZ       copy748
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -8079,11 +8267,11 @@ copy723:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy724:
+copy749:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy724
+	JNZ       copy749
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -8094,17 +8282,17 @@ copy724:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy725:
+copy750:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy725
+	JNZ       copy750
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both721:
+both746:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -8121,12 +8309,12 @@ both721:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed713
+	JMP         summed738
 
-plain712:
+plain737:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half726
+	JNE        half751
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8143,9 +8331,9 @@ plain712:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both727
+	JMP        both752
 
-half726:
+half751:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8156,11 +8344,11 @@ half726:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy728:
+copy753:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy728
+	JNZ       copy753
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -8171,11 +8359,11 @@ copy728:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy729:
+copy754:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy729
+	JNZ       copy754
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -8186,11 +8374,11 @@ copy729:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy730:
+copy755:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy730
+	JNZ       copy755
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -8201,17 +8389,17 @@ copy730:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy731:
+copy756:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy731
+	JNZ       copy756
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both727:
+both752:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -8221,13 +8409,13 @@ both727:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed713:
+summed738:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row711:
+row736:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -8237,81 +8425,81 @@ row711:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group699
+	JMP  group724
 
-group700:
-group732:
+group725:
+group757:
 	CMPQ DI, $0x01
-	JLT  group733
+	JLT  group758
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols735
+	JGT  cols760
 
-cols734:
+cols759:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain736
+	JZ         plain761
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half738
+	JNE        half763
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both739
+	JMP        both764
 
-half738:
+half763:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both739:
+both764:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half740
+	JNE        half765
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both741
+	JMP        both766
 
-half740:
+half765:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both741:
+both766:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed737
+	JMP         summed762
 
-plain736:
+plain761:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half742
+	JNE        half767
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both743
+	JMP        both768
 
-half742:
+half767:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both743:
+both768:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed737:
+summed762:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -8319,30 +8507,30 @@ summed737:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols734
+	JLE     cols759
 
-cols735:
+cols760:
 	CMPQ       CX, DX
-	JGE        row744
+	JGE        row769
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain745
+	JZ         plain770
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half747
+	JNE        half772
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both748
+	JMP        both773
 
-half747:
+half772:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -8350,25 +8538,25 @@ half747:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy749:
+copy774:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy749
+	JNZ       copy774
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both748:
+both773:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half750
+	JNE        half775
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both751
+	JMP        both776
 
-half750:
+half775:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8376,32 +8564,32 @@ half750:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy752:
+copy777:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy752
+	JNZ       copy777
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both751:
+both776:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed746
+	JMP         summed771
 
-plain745:
+plain770:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half753
+	JNE        half778
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both754
+	JMP        both779
 
-half753:
+half778:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -8409,32 +8597,32 @@ half753:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy755:
+copy780:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy755
+	JNZ       copy780
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both754:
+both779:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed746:
+summed771:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row744:
+row769:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group732
+	JMP  group757
 
-group733:
+group758:
 	VZEROUPPER
 	RET
 
@@ -8457,43 +8645,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows756:
+rows781:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols758
+	JGT  cols783
 
-cols757:
+cols782:
 	CMPB       40(AX), $0x00
-	JNE        half759
+	JNE        half784
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both760
+	JMP        both785
 
-half759:
+half784:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both760:
+both785:
 	CMPB       64(AX), $0x00
-	JNE        half761
+	JNE        half786
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both762
+	JMP        both787
 
-half761:
+half786:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both762:
+both787:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -8509,12 +8697,12 @@ both762:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half763
+	JNE          half788
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both764
+	JMP          both789
 
-half763:
+half788:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -8541,42 +8729,42 @@ half763:
 	VPACKUSDW    X2, X1, X2
 	VMOVDQU      X2, 16(BX)(CX*2)
 
-both764:
+both789:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols757
+	JLE  cols782
 
-cols758:
+cols783:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols768
+	JGT  cols793
 
-cols767:
+cols792:
 	CMPB       40(AX), $0x00
-	JNE        half769
+	JNE        half794
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both770
+	JMP        both795
 
-half769:
+half794:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both770:
+both795:
 	CMPB       64(AX), $0x00
-	JNE        half771
+	JNE        half796
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both772
+	JMP        both797
 
-half771:
+half796:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both772:
+both797:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -8585,11 +8773,11 @@ both772:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half773
+	JNE          half798
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both774
+	JMP          both799
 
-half773:
+half798:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8605,22 +8793,22 @@ half773:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both774:
+both799:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols767
+	JLE  cols792
 
-cols768:
+cols793:
 	CMPQ       CX, DX
-	JGE        row777
+	JGE        row802
 	CMPB       40(AX), $0x00
-	JNE        half778
+	JNE        half803
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both779
+	JMP        both804
 
-half778:
+half803:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -8628,22 +8816,22 @@ half778:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy780:
+copy805:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy780
+	JNZ       copy805
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both779:
+both804:
 	CMPB       64(AX), $0x00
-	JNE        half781
+	JNE        half806
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both782
+	JMP        both807
 
-half781:
+half806:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -8651,15 +8839,15 @@ half781:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy783:
+copy808:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy783
+	JNZ       copy808
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both782:
+both807:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -8668,11 +8856,11 @@ both782:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half784
+	JNE          half809
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both785
+	JMP          both810
 
-half784:
+half809:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8691,243 +8879,19 @@ half784:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy788:
+copy813:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy788
+	JNZ  copy813
 
-both785:
-row777:
+both810:
+row802:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows756
-	VZEROUPPER
-	RET
-
-// func rowMomentsAVX2(a *byte)
-// Requires: AVX, AVX2, MMX+
-TEXT ·rowMomentsAVX2(SB), $16-8
-	MOVQ       a+0(FP), AX
-	MOVQ       32(AX), DX
-	MOVQ       DX, CX
-	ANDQ       $0x07, CX
-	NEGQ       CX
-	LEAQ       elementTail<>+0(SB), BX
-	VMOVDQU    32(BX)(CX*4), Y0
-	MOVQ       (AX), BX
-	MOVQ       40(AX), SI
-	VMOVSS     element3f800000<>+0(SB), X1
-	VPXOR      X2, X2, X2
-	VCVTSI2SSQ DX, X2, X2
-	VDIVSS     X2, X1, X1
-	MOVQ       24(AX), DI
-
-rows789:
-	VBROADCASTSS element00000000<>+0(SB), Y2
-	VBROADCASTSS element00000000<>+0(SB), Y3
-	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols791
-
-cols790:
-	CMPB       16(AX), $0x00
-	JNE        half792
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y4
-	VMOVUPS    32(BX)(CX*4), Y5
-	JMP        both793
-
-half792:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VPMOVZXWD  16(BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-
-both793:
-	VADDPS Y4, Y2, Y2
-	VADDPS Y5, Y3, Y3
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols790
-
-cols791:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols795
-
-cols794:
-	CMPB       16(AX), $0x00
-	JNE        half796
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y4
-	JMP        both797
-
-half796:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-
-both797:
-	VADDPS Y4, Y2, Y2
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols794
-
-cols795:
-	CMPQ       CX, DX
-	JGE        row798
-	CMPB       16(AX), $0x00
-	JNE        half799
-	PREFETCHT0 1536(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both800
-
-half799:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R9
-
-copy801:
-	MOVW      -2(R9)(R8*2), CX
-	MOVW      CX, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy801
-	VPMOVZXWD (SP), Y4
-	VPSLLD    $0x10, Y4, Y4
-
-both800:
-	VADDPS Y4, Y2, Y2
-
-row798:
-	VADDPS       Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X3
-	VPERMILPS    $0x4e, X3, X2
-	VADDPS       X3, X2, X3
-	VPERMILPS    $0xb1, X3, X2
-	VADDPS       X3, X2, X3
-	VMULSS       X1, X3, X3
-	VMOVSS       X3, (SI)
-	VBROADCASTSS X3, Y4
-	VBROADCASTSS element00000000<>+0(SB), Y2
-	VBROADCASTSS element00000000<>+0(SB), Y3
-	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols803
-
-cols802:
-	CMPB       16(AX), $0x00
-	JNE        half804
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y5
-	VMOVUPS    32(BX)(CX*4), Y6
-	JMP        both805
-
-half804:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VPMOVZXWD  16(BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-
-both805:
-	VSUBPS Y4, Y5, Y5
-	VMULPS Y5, Y5, Y5
-	VADDPS Y5, Y2, Y2
-	VSUBPS Y4, Y6, Y6
-	VMULPS Y6, Y6, Y6
-	VADDPS Y6, Y3, Y3
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols802
-
-cols803:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols807
-
-cols806:
-	CMPB       16(AX), $0x00
-	JNE        half808
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both809
-
-half808:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-
-both809:
-	VSUBPS Y4, Y5, Y5
-	VMULPS Y5, Y5, Y5
-	VADDPS Y5, Y2, Y2
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols806
-
-cols807:
-	CMPQ       CX, DX
-	JGE        row810
-	CMPB       16(AX), $0x00
-	JNE        half811
-	PREFETCHT0 1536(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both812
-
-half811:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R9
-
-copy813:
-	MOVW      -2(R9)(R8*2), CX
-	MOVW      CX, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy813
-	VPMOVZXWD (SP), Y5
-	VPSLLD    $0x10, Y5, Y5
-
-both812:
-	VSUBPS Y4, Y5, Y5
-	VPAND  Y0, Y5, Y5
-	VMULPS Y5, Y5, Y5
-	VADDPS Y5, Y2, Y2
-
-row810:
-	VADDPS       Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X3
-	VADDPS       X3, X2, X3
-	VPERMILPS    $0x4e, X3, X2
-	VADDPS       X3, X2, X3
-	VPERMILPS    $0xb1, X3, X2
-	VADDPS       X3, X2, X3
-	VMULSS       X1, X3, X3
-	VADDSS       56(AX), X3, X3
-	VSQRTSS      X3, X3, X3
-	VMOVSS       element3f800000<>+0(SB), X2
-	VDIVSS       X3, X2, X2
-	VMOVSS       X2, 4(SI)
-	ADDQ         48(AX), SI
-	ADDQ         8(AX), BX
-	DECQ         DI
-	JNZ          rows789
+	JNZ  rows781
 	VZEROUPPER
 	RET
 

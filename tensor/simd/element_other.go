@@ -8,7 +8,6 @@ func runDot(_ Level, d *Dot)               { dotGeneric(d) }
 func runFinite(_ Level, f *Finite)         { finiteGeneric(f) }
 func runColumnSums(_ Level, s *ColumnSums) { columnSumsGeneric(s) }
 func runNormGrad(_ Level, g *NormGrad)     { normGradGeneric(g) }
-func runRowMoments(_ Level, m *RowMoments) { rowMomentsGeneric(m) }
 func runLayerGrad(_ Level, g *LayerGrad)   { layerGradGeneric(g) }
 func runSoftmax(_ Level, s *Softmax)       { softmaxGeneric(s) }
 func runArgmax(_ Level, a *Argmax)         { argmaxGeneric(a) }

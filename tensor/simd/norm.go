@@ -1,7 +1,5 @@
 package simd
 
-import "math"
-
 // ColumnSums adds to two float64 sums a column. Without Mean they are of x and x²
 // (X alone is read); with it they are of dy and dy·xhat, where
 // xhat = (x - Mean_j)·Rdev_j. All four vectors have room for Cols rounded up to 8.
@@ -56,39 +54,6 @@ func normGradGeneric(g *NormGrad) {
 			x -= (g.X.At(i, j) - *at(g.Mean, j)) * *at(g.C, j)
 			g.Dx.Set(i, j, x)
 		}
-	}
-}
-
-// RowMoments stores the mean and 1/sqrt(variance+Eps) of each row.
-type RowMoments struct {
-	X          Block
-	Rows, Cols int
-	Stat       *float32
-	StatStride int // bytes
-	Eps        float32
-}
-
-// Run computes the block's rows.
-func (m *RowMoments) Run(l Level) {
-	if m.Rows > 0 && m.Cols > 0 {
-		runRowMoments(l, m)
-	}
-}
-
-func rowMomentsGeneric(m *RowMoments) {
-	for i := range m.Rows {
-		var sum, square float64
-		for j := range m.Cols {
-			sum += float64(m.X.At(i, j))
-		}
-		mean := sum / float64(m.Cols)
-		for j := range m.Cols {
-			d := float64(m.X.At(i, j)) - mean
-			square += d * d
-		}
-		s := at(m.Stat, i*(m.StatStride/4))
-		*s = float32(mean)
-		*at(s, 1) = float32(1 / math.Sqrt(square/float64(m.Cols)+float64(m.Eps)))
 	}
 }
 

@@ -107,6 +107,7 @@ func mapKernel(zmm bool) {
 	stat := k.load("Stat")
 	d := k.newDrops()
 	k.rows(map[string]reg.GPVirtual{"Dst": dst, "Src": src, "Other": other}, func() {
+		k.ifField("Moments", func() { k.moments(src, stat) })
 		k.ifField("Drop.On", d.row)
 		k.columns(func(n int, rest bool) {
 			x := k.read("Src", src, n, rest)

@@ -21,7 +21,6 @@ func main() {
 		finiteKernel(zmm)
 		columnSumsKernel(zmm)
 		normGradKernel(zmm)
-		rowMomentsKernel(zmm)
 		layerGradKernel(zmm)
 		softmaxKernel(zmm)
 		argmaxKernel(zmm)

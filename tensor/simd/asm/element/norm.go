@@ -250,10 +250,9 @@ func (k *kernel) perColumn() vec {
 	return one
 }
 
-func rowMomentsKernel(zmm bool) {
-	k := begin(zmm, "rowMoments", "RowMoments")
-	k.prepareTail()
-	x, stat := k.load("X.Data"), k.load("Stat")
+// moments stores mean and 1/deviation of a row of Src. The row is read twice, the
+// second time from the nearest cache.
+func (k *kernel) moments(row, stat reg.GPVirtual) {
 	share := k.perColumn()
 	sums := k.regs(k.wide)
 	total := func(term func(v vec, rest bool)) vec {
@@ -261,7 +260,7 @@ func rowMomentsKernel(zmm bool) {
 			VBROADCASTSS(bits(0), s)
 		}
 		k.columns(func(n int, rest bool) {
-			for i, v := range k.read("X", x, n, rest) {
+			for i, v := range k.read("Src", row, n, rest) {
 				term(v, rest)
 				VADDPS(v, sums[i], sums[i])
 			}
@@ -273,26 +272,22 @@ func rowMomentsKernel(zmm bool) {
 		VMULSS(share, t, t)
 		return t
 	}
-	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
-		mean := total(func(vec, bool) {})
-		VMOVSS(mean, Mem{Base: stat})
-		center := k.spread(mean)
-		variance := total(func(v vec, rest bool) {
-			VSUBPS(center, v, v)
-			if rest {
-				k.keep(k.tail(), v)
-			}
-			VMULPS(v, v, v)
-		})
-		VADDSS(k.field("Eps"), variance, variance)
-		VSQRTSS(variance, variance, variance)
-		one := XMM()
-		VMOVSS(num(1), one)
-		VDIVSS(variance, one, one)
-		VMOVSS(one, Mem{Base: stat, Disp: 4})
-		ADDQ(k.field("StatStride"), stat)
+	mean := total(func(vec, bool) {})
+	VMOVSS(mean, Mem{Base: stat})
+	center := k.spread(mean)
+	variance := total(func(v vec, rest bool) {
+		VSUBPS(center, v, v)
+		if rest {
+			k.keep(k.tail(), v)
+		}
+		VMULPS(v, v, v)
 	})
-	k.end()
+	VADDSS(k.field("Eps"), variance, variance)
+	VSQRTSS(variance, variance, variance)
+	one := XMM()
+	VMOVSS(num(1), one)
+	VDIVSS(variance, one, one)
+	VMOVSS(one, Mem{Base: stat, Disp: 4})
 }
 
 func layerGradKernel(zmm bool) {
