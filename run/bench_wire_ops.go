@@ -87,14 +87,18 @@ const inFlight = 4
 
 func newWireBench(ctx context.Context, end wire.Endpoint, t *wireTask) *wireBench {
 	most := slices.Max(t.Sizes)
-	b := &wireBench{ctx: ctx, task: t, comm: collective.New(end), end: end, from: make([]byte, most), to: make([]byte, inFlight*most)}
-	b.numbers = make([]float32, most/4)
-	for _, buf := range [][]byte{b.from, b.to, collective.Bytes(b.numbers)} {
-		for i := 0; i < len(buf); i += 1 << 10 {
-			buf[i] = 0 // so that the pages exist
-		}
-	}
+	b := &wireBench{ctx: ctx, task: t, comm: collective.New(end), end: end, numbers: ones(most / 4)}
+	b.from, b.to = collective.Bytes(ones(most/4)), collective.Bytes(ones(inFlight*most/4))
 	return b
+}
+
+// ones are not zeros, which processors write over zeros without writing.
+func ones(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = 1
+	}
+	return x
 }
 
 // wireOp makes count calls of an operation, and says how many bytes a rank must

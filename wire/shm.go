@@ -17,19 +17,26 @@ const ringSize = 1 << 20
 // Whoever waits for a message looks for it himself for a while, on his own
 // goroutine, which is what makes a round trip take less than waking anybody would.
 // When nobody looks, the rings say so, and the peers ring the bell; a goroutine that
-// listens for it does the work then.
+// listens for it does the work then. But who has found what he looked for will soon
+// look again, and a bell for every message would cost more than the message: so the
+// listener is told to watch, and only when nobody has looked for a while do the
+// rings say so.
 type hub struct {
 	node  *node
 	peers []*memPeer
 	bell  bell
 	spins atomic.Int64 // how long a waiter looks, in nanoseconds
+	// crowded: there are more workers here than processors.
+	crowded bool
 
-	looking atomic.Bool
-	looks   atomic.Int64
-	closed  atomic.Bool
-	lazy    atomic.Bool // the timer runs
-	timer   *time.Timer // for offers that nobody has asked for
-	ended   sync.WaitGroup
+	looking  atomic.Bool
+	looks    atomic.Int64
+	watching atomic.Bool // the listener will see to it that somebody looks
+	awake    atomic.Bool // the rings say that somebody looks
+	closed   atomic.Bool
+	lazy     atomic.Bool // the timer runs
+	timer    *time.Timer // for offers that nobody has asked for
+	ended    sync.WaitGroup
 }
 
 // memPeer carries messages to one peer through shared memory. A connection stays
@@ -82,13 +89,18 @@ func (h *hub) add(control *tcpPeer, m *memory) *memPeer {
 // computes or because processes outnumber processors, it only keeps others from
 // what is waited for; and is given up, but for a try now and then.
 const (
-	mostSpins = int64(30 * time.Microsecond)
+	mostSpins = int64(200 * time.Microsecond)
 	tryEvery  = 32
+	// listenerSpins is the most for the listener, for whom nobody waits.
+	listenerSpins = int64(20 * time.Microsecond)
+	// watchTime is how long nobody looks before the listener does.
+	watchTime = 200 * time.Microsecond
 )
 
 func (h *hub) start() {
 	h.spins.Store(mostSpins)
-	h.node.poll = func(p *Pending) bool { return h.look(p.isDone) }
+	h.crowded = len(h.peers)+1 > runtime.NumCPU()
+	h.node.poll = func(p *Pending) bool { return h.look(p.isDone, mostSpins) }
 	h.node.box.room = func() {
 		for _, p := range h.peers {
 			p.stalled.Store(false)
@@ -129,34 +141,52 @@ func (h *hub) close() {
 // listen does the work when nobody else does.
 func (h *hub) listen() {
 	for !h.closed.Load() {
-		h.look(h.closed.Load)
+		h.look(h.closed.Load, listenerSpins)
 		h.bell.wait()
+		if h.watching.Load() {
+			h.watch()
+		}
+	}
+}
+
+// watch returns when nobody has looked for a while.
+func (h *hub) watch() {
+	defer h.watching.Store(false)
+	for !h.closed.Load() {
+		seen := h.looks.Load()
+		if h.bell.waitFor(watchTime) {
+			h.look(h.closed.Load, listenerSpins)
+		} else if h.looks.Load() == seen && !h.looking.Load() {
+			return
+		}
 	}
 }
 
 // look moves what there is to move, until done or until nothing has come for some
 // time. One looks at a time: two would only take each other's processors.
-func (h *hub) look(done func() bool) bool {
+func (h *hub) look(done func() bool, most int64) (found bool) {
 	if !h.looking.CompareAndSwap(false, true) {
 		return done()
 	}
-	defer h.leave()
-	h.sleep(0)
-	begin, spins := time.Now(), h.spins.Load()
+	defer func() { h.leave(found) }()
+	if !h.awake.Load() {
+		h.say(true)
+	}
+	begin, spins := time.Now(), min(h.spins.Load(), most)
 	if h.looks.Add(1)%tryEvery == 0 {
-		spins = mostSpins
+		spins = most
 	}
 	for i := 1; !done(); i++ {
 		switch {
 		case h.work():
 			h.spins.Store(min(max(h.spins.Load(), 4*int64(time.Since(begin))), mostSpins))
 			begin = time.Now()
-		case i%16 == 0:
+		case i%16 == 0 || h.crowded:
 			if int64(time.Since(begin)) > spins {
 				h.spins.Store(h.spins.Load() * 3 / 4)
 				return done()
 			}
-			if i > 64 {
+			if i > 64 || h.crowded {
 				yield() // the peer may be waiting for this very processor
 			}
 			if i%256 == 0 { // seldom: this wakes idle threads, which take the peer's processor
@@ -167,18 +197,32 @@ func (h *hub) look(done func() bool) bool {
 	return true
 }
 
-// leave says that nobody looks any more, and looks once more: something may have
-// come before that was said. If so there may be more, for whoever listens.
-func (h *hub) leave() {
+// leave ends looking. Who has found what he looked for leaves a watch behind.
+// Otherwise the rings say that nobody looks, and he looks once more: something may
+// have come before that was said. If so there may be more, for whoever listens.
+func (h *hub) leave(found bool) {
+	if found {
+		h.looking.Store(false)
+		if h.watching.CompareAndSwap(false, true) {
+			h.bell.ring()
+		}
+		return
+	}
+	h.say(false)
 	h.looking.Store(false)
-	h.sleep(1)
 	if h.work() {
 		h.bell.ring()
 	}
 }
 
-// sleep tells the peers whether to ring.
-func (h *hub) sleep(asleep uint32) {
+// say tells the peers whether anybody looks; if not they ring.
+// REQUIRES: looking is true, by whoever calls this.
+func (h *hub) say(awake bool) {
+	h.awake.Store(awake)
+	asleep := uint32(1)
+	if awake {
+		asleep = 0
+	}
 	for _, p := range h.peers {
 		p.reading.Lock()
 		if p.in != nil {

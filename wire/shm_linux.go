@@ -55,6 +55,15 @@ func (b *bell) wait() {
 	b.file.Read(count[:])
 }
 
+// waitFor is wait for some time; it says whether the bell has rung.
+func (b *bell) waitFor(d time.Duration) bool {
+	b.file.SetReadDeadline(time.Now().Add(d))
+	defer b.file.SetReadDeadline(time.Time{})
+	var count [8]byte
+	_, err := b.file.Read(count[:])
+	return err == nil
+}
+
 func (b *bell) close() {
 	b.file.Close()
 	b.ringer.close()

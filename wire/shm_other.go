@@ -5,6 +5,7 @@ package wire
 import (
 	"errors"
 	"net"
+	"time"
 )
 
 // Elsewhere than on Linux, ranks of one host use TCP.
@@ -24,13 +25,15 @@ type (
 
 func newBell() (bell, error) { return bell{}, errNoMemory }
 
-func (b *bell) wait()    {}
-func (b *bell) close()   {}
-func (r *ringer) ring()  {}
-func (r *ringer) close() {}
-func (m *memory) close() {}
-func yield()             {}
-func unmap(mem []byte)   {}
+func (b *bell) wait() {}
+
+func (b *bell) waitFor(time.Duration) bool { return false }
+func (b *bell) close()                     {}
+func (r *ringer) ring()                    {}
+func (r *ringer) close()                   {}
+func (m *memory) close()                   {}
+func yield()                               {}
+func unmap(mem []byte)                     {}
 
 func readFrom(pid int, at uint64, into []byte) error { return errNoMemory }
 
