@@ -21,6 +21,8 @@ type meter struct {
 		sync.Mutex
 		sum            metered
 		waits, travels []stretch // of the epochs below, in any order
+		held           []stretch // the waits for transfers, which have the same name
+		names          map[string]bool
 		begun          time.Time // of the epoch under way
 		epochs         []stretch // not added up yet
 		before         map[train.Sent]int64
@@ -33,14 +35,14 @@ type metered struct {
 	Epochs   int       `json:"epochs"`
 	Trained  float64   `json:"trained"`
 	Waited   float64   `json:"waited"`   // for other workers
-	Transfer float64   `json:"transfer"` // something was on its way here
+	Transfer float64   `json:"transfer"` // rows were on their way here
 	Exposed  float64   `json:"exposed"`  // and it was waited for
 	Sent     []Traffic `json:"sent"`     // counted, in training passes
 }
 
 func newMeter(l *wire.Ledger) *meter {
 	m := &meter{ledger: l}
-	m.mu.before, m.mu.sent = train.Counted(l), map[train.Sent]int64{}
+	m.mu.before, m.mu.sent, m.mu.names = train.Counted(l), map[train.Sent]int64{}, map[string]bool{}
 	return m
 }
 
@@ -76,8 +78,12 @@ func (m *meter) span(e event.Span) {
 	switch e.Kind {
 	case "wait":
 		m.mu.waits = append(m.mu.waits, s)
+		if m.mu.names[e.Name] {
+			m.mu.held = append(m.mu.held, s)
+		}
 	case "transfer":
 		m.mu.travels = append(m.mu.travels, s)
+		m.mu.names[e.Name] = true
 	}
 }
 
@@ -94,18 +100,22 @@ func (m *meter) count(training bool) {
 }
 
 // addUp adds the oldest epoch to the sums. Transfers that overlap count once: what is
-// asked is how long something was on its way.
+// asked is how long rows were on their way.
 // REQUIRES: mu held.
 func (m *meter) addUp() {
 	epoch := m.mu.epochs[0]
 	m.mu.epochs = m.mu.epochs[1:]
-	m.mu.waits, m.mu.travels = merge(m.mu.waits), merge(m.mu.travels)
-	waits, travels := within(m.mu.waits, epoch), within(m.mu.travels, epoch)
+	over := func(s stretch) bool { return !s.to.After(epoch.to) }
+	take := func(list *[]stretch) []stretch {
+		*list = merge(*list)
+		now := within(*list, epoch)
+		*list = slices.DeleteFunc(*list, over)
+		return now
+	}
+	waits, held, travels := take(&m.mu.waits), take(&m.mu.held), take(&m.mu.travels)
 	m.mu.sum.Waited += length(waits)
 	m.mu.sum.Transfer += length(travels)
-	m.mu.sum.Exposed += overlap(waits, travels)
-	over := func(s stretch) bool { return !s.to.After(epoch.to) }
-	m.mu.waits, m.mu.travels = slices.DeleteFunc(m.mu.waits, over), slices.DeleteFunc(m.mu.travels, over)
+	m.mu.sum.Exposed += overlap(held, travels)
 }
 
 // total is the sums when the run is over.

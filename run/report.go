@@ -91,8 +91,8 @@ type Report struct {
 	Restarts           []Restart      `json:"restarts,omitempty"`
 	StrategySettings   map[string]any `json:"strategy_settings,omitempty"`
 	WaitShare          Number         `json:"wait_share,omitempty"`       // of the epochs' time, waiting for other workers
-	TransferSeconds    Number         `json:"transfer_seconds,omitempty"` // of an epoch, something was on its way to a worker
-	HiddenShare        Number         `json:"hidden_share"`               // of that, the worker computed meanwhile
+	TransferSeconds    Number         `json:"transfer_seconds,omitempty"` // of an epoch, rows were on their way to a worker
+	HiddenShare        Number         `json:"hidden_share"`               // of that, the worker did not wait for them
 	WorkerPeakRSSBytes []int64        `json:"worker_peak_rss_bytes,omitempty"`
 }
 
