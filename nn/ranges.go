@@ -89,6 +89,33 @@ func (r *Ranges) add(mod Module, i int) {
 // Phases is the number of phases, one more than there are joints.
 func (r *Ranges) Phases() int { return len(r.joints) + 1 }
 
+// Joint is what rows have in common between two phases.
+type Joint uint8
+
+const (
+	Summed   Joint = iota // a layer's sums: see Sums
+	Attended              // a layer's attention: see Attends
+	Together              // a batch norm: see Whole
+)
+
+// Joint says what joint i is.
+func (r *Ranges) Joint(i int) Joint {
+	switch r.steps[r.joints[i]].(type) {
+	case *sumConv:
+		return Summed
+	case *gat:
+		return Attended
+	}
+	return Together
+}
+
+// GoesBack reports whether the way back through a joint needs its neighbours' rows:
+// that of the first layer may not.
+func (r *Ranges) GoesBack(joint int) bool {
+	c, ok := r.steps[r.joints[joint]].(*sumConv)
+	return !ok || r.joints[joint] > 0 || !c.keepsSum()
+}
+
 // bounds are the steps a phase lies between: it has the second half of step from and
 // the first half of step to, where these exist.
 func (r *Ranges) bounds(phase int) (from, to int) {
@@ -142,35 +169,34 @@ func (r *Ranges) Logits() tensor.Matrix {
 	return r.y[len(r.steps)-1]
 }
 
-// Sums are those of a joint, if it has any. Src is there when the phase before the
-// joint has begun.
-func (r *Ranges) Sums(joint int) (Sums, bool) {
-	c, ok := r.steps[r.joints[joint]].(*sumConv)
-	if !ok {
-		return Sums{}, false
-	}
+// Sums are those of a Summed joint. Rows of Src are there when they are through the
+// phase before.
+func (r *Ranges) Sums(joint int) Sums {
 	r.begin(r.joints[joint])
-	return c.sums(), true
+	return r.steps[r.joints[joint]].(*sumConv).sums()
 }
 
-// SumGrads are the gradients of Sums; ok is false where nobody wants them.
-func (r *Ranges) SumGrads(joint int) (s Sums, ok bool) {
+// SumGrads are the gradients of Sums, where the joint GoesBack.
+func (r *Ranges) SumGrads(joint int) Sums {
 	r.beginGrad(r.joints[joint])
-	return r.steps[r.joints[joint]].(*sumConv).sumGrads()
+	s, _ := r.steps[r.joints[joint]].(*sumConv).sumGrads()
+	return s
 }
 
-// Attends is the attention of a joint, if it has any.
-func (r *Ranges) Attends(joint int) (Attends, bool) {
-	l, ok := r.steps[r.joints[joint]].(*gat)
-	if !ok {
-		return Attends{}, false
-	}
+// Attends is the attention of an Attended joint, and AttendGrads the same on the way back.
+func (r *Ranges) Attends(joint int) Attends {
 	r.begin(r.joints[joint])
-	return Attends{l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(r.p), l.dz, l.dleft, l.dright, l.g}, true
+	l := r.steps[r.joints[joint]].(*gat)
+	return Attends{l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(r.p), l.dz, l.dleft, l.dright, l.g}
 }
 
-// Whole does the part of a joint that is neither sums nor attention, and WholeGrad
-// goes back through it; all rows have gone through the phase before.
+func (r *Ranges) AttendGrads(joint int) Attends {
+	r.beginGrad(r.joints[joint])
+	return r.Attends(joint)
+}
+
+// Whole does a Together joint, and WholeGrad goes back through any; all rows have
+// gone through the phase before.
 func (r *Ranges) Whole(joint int)     { r.steps[r.joints[joint]].(common).gather(r.p) }
 func (r *Ranges) WholeGrad(joint int) { r.steps[r.joints[joint]].(common).gatherGrad(r.p) }
 

@@ -74,11 +74,14 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 		if phase == r.Phases()-1 {
 			break
 		}
-		if s, ok := r.Sums(phase); ok {
+		switch r.Joint(phase) {
+		case Summed:
+			s := r.Sums(phase)
 			eachRange(func(lo, hi int) { agg.SumRows(s.Reduce, s.Dst, s.Src, lo, hi, false) })
-		} else if a, ok := r.Attends(phase); ok {
+		case Attended:
+			a := r.Attends(phase)
 			eachRange(func(lo, hi int) { agg.AttendRows(a.Dst, a.Stat, a.Z, a.Left, a.Right, a.Op, lo, hi) })
-		} else {
+		case Together:
 			r.Whole(phase)
 		}
 	}
@@ -87,9 +90,10 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 	for phase := r.Phases() - 1; phase >= 0; phase-- {
 		if phase < r.Phases()-1 {
 			eachRange(func(lo, hi int) { r.Root(phase, lo, hi) })
-			if _, ok := r.Sums(phase); !ok {
+			if r.Joint(phase) != Summed {
 				r.WholeGrad(phase)
-			} else if s, ok := r.SumGrads(phase); ok {
+			} else if r.GoesBack(phase) {
+				s := r.SumGrads(phase)
 				eachRange(func(lo, hi int) { agg.SumGradRows(s.Reduce, s.Src, s.Dst, lo, hi) })
 			}
 		}

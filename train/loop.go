@@ -185,7 +185,7 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 	p := f.pass(f.trainOn, true, epoch)
 	f.model.ZeroGrad(f.dev)
 	end := f.spans("step")("forward")
-	logits := f.model.Forward(p, f.x)
+	logits := f.forward(p)
 	end()
 	// The loss's gradient takes the place of the logits, which nobody needs after.
 	loss := []float64{f.task.Loss(f.dev, logits, logits, f.splits[0], 1/float64(f.training))}
@@ -199,7 +199,7 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 		p.Ready = nil
 	}
 	end = f.spans("step")("backward")
-	f.model.Backward(p, logits)
+	f.backward(p, logits)
 	if clips {
 		clip.clip(f.model.Params)
 		grads.Ready(f.model.Params)
@@ -219,6 +219,22 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 	}
 	f.optim.Step(lr)
 	return loss[0], nil
+}
+
+// forward and backward go through the model, unless the strategy does.
+func (f *loop) forward(p *nn.Pass) tensor.Matrix {
+	if d, ok := f.trainOn.(driving); ok {
+		return d.Forward(f.model, p, f.x)
+	}
+	return f.model.Forward(p, f.x)
+}
+
+func (f *loop) backward(p *nn.Pass, dlogits tensor.Matrix) {
+	if d, ok := f.trainOn.(driving); ok {
+		d.Backward(f.model, p, dlogits)
+		return
+	}
+	f.model.Backward(p, dlogits)
 }
 
 // measure computes the metric on the three splits and keeps the best weights.

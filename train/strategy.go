@@ -41,6 +41,13 @@ type copying interface {
 	Copies() (ids []uint32, features *graph.Features)
 }
 
+// driving is a strategy that takes training passes through the model itself, in an
+// order of its own.
+type driving interface {
+	Forward(m *nn.Model, p *nn.Pass, x nn.Input) tensor.Matrix
+	Backward(m *nn.Model, p *nn.Pass, dlogits tensor.Matrix)
+}
+
 // site is what a worker's strategy stands on.
 type site struct {
 	ctx    context.Context
@@ -55,13 +62,15 @@ type site struct {
 
 // strategies make the strategy of a worker, by name.
 var strategies = map[string]func(s *site) (planned, error){
-	"cagnet":   newCAGNET,
-	"bns":      newBNS,
-	"halo":     newHalo,
-	"pipegcn":  newPipeGCN,
-	"granndis": newGranndis,
-	"sancus":   newSancus,
-	"skipg":    newSkipG,
+	"cagnet":      newCAGNET,
+	"bns":         newBNS,
+	"g3":          newG3,
+	"halo":        newHalo,
+	"pipegcn":     newPipeGCN,
+	"granndis":    newGranndis,
+	"sancus":      newSancus,
+	"skipg":       newSkipG,
+	"neutronstar": newNeutronStar,
 }
 
 // Strategies are the names a Choice may have.

@@ -1,0 +1,179 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"starling/event"
+	"starling/nn"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// g3 is exact full-graph training as a pipeline (Wan et al., "Scalable and Efficient
+// Full-Graph GNN Training for Large Graphs", SIGMOD 2023). A worker's rows are cut
+// into bins, those that peers need first. With z the rows a layer sends and b a bin,
+//
+//	y_b = A_near,b·z_own + A_far,b·z_far        z_own [own, w], z_far [far, w], y_b [bin, w]
+//
+// A bin goes through the dense part of a layer, and its rows leave at once for the
+// peers that need them, while the next bins are computed (the intra-layer pipeline).
+// A bin whose far rows are there goes on through the next layer, whatever others wait
+// for (the inter-layer pipeline). Backwards the gradients of far rows are computed
+// first and go home bin by bin; rows whose own gradients have come go on. Gradients
+// of weights fill the time that is left, bins in ascending order: every bit is the
+// same whatever came first.
+//
+// What is sent is what halo sends, in more messages: one a peer, layer and bin.
+// Batch norm is a barrier. Attention waits for all far rows of a bin; its way back is
+// computed whole, and all its gradients leave then.
+type g3 struct {
+	*exchanging // measuring passes, and constant features
+	moves       *exact
+	bins        *bins
+	// early: rows leave when their bin is done, not when all are (intra); eager: bins
+	// start the next layer before all rows are there (inter).
+	early, eager bool
+
+	run      *nn.Ranges
+	flows    []*flow // of the joints, in the direction of the pass
+	expected []*wire.Pending
+	landing  chan landed
+	failing  chan struct{} // closed: nobody waits for what lands
+}
+
+func newG3(s *site) (planned, error) {
+	c := s.opt.Strategy
+	if !slices.Contains([]string{"", "none", "inter", "intra", "both"}, c.Pipeline) {
+		return nil, fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
+	}
+	e := &exact{site: s}
+	g := &g3{exchanging: newExchanging(s, e, newBorder(s.dev, haloLists(s.part))), moves: e, landing: make(chan landed), failing: make(chan struct{})}
+	g.early, g.eager = c.Pipeline != "none" && c.Pipeline != "inter", c.Pipeline != "none" && c.Pipeline != "intra"
+	m := &s.opt.Model
+	bytes := s.dev.RowType(s.opt.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
+	g.bins = newBins(s.part, func(rows int) []int { return cutBins(rows, binRows(rows, bytes, c.Budget)) })
+	return g, nil
+}
+
+// Forward is a training pass; measuring passes are halo's.
+func (g *g3) Forward(m *nn.Model, p *nn.Pass, x nn.Input) tensor.Matrix {
+	g.run = m.Ranges(p, x)
+	g.flows = make([]*flow, g.run.Phases())
+	g.drive(g.forward(p))
+	return g.run.Logits()
+}
+
+// Backward goes back through the pass that Forward made.
+func (g *g3) Backward(_ *nn.Model, p *nn.Pass, dlogits tensor.Matrix) {
+	g.flows = make([]*flow, g.run.Phases())
+	g.run.BeginGrad(dlogits)
+	g.drive(g.backward(p))
+	g.run = nil
+}
+
+// drive runs a schedule: the most urgent task that is ready or, where there is none,
+// it waits for rows.
+func (g *g3) drive(s *schedule) {
+	g.expected = g.expected[:0]
+	for s.left > 0 {
+		select {
+		case l := <-g.landing:
+			g.land(s, l)
+			continue
+		default:
+		}
+		if !s.step() {
+			g.await(s)
+		}
+	}
+}
+
+func (g *g3) land(s *schedule, l landed) {
+	l.flow.land(l)
+	s.finish(l.flow.arrivals[l.i])
+	if l.err != nil {
+		g.giveUp(s, l.err)
+	}
+}
+
+// giveUp goes on with rows that mean nothing, as all strategies do after a failure.
+func (g *g3) giveUp(s *schedule, err error) {
+	if g.moves.err() == nil {
+		close(g.failing)
+	}
+	g.moves.fail(err)
+	s.giveUp()
+}
+
+// await waits for the next chunk. After a while it asks for one of them by name: that
+// wait ends, at the latest, with an error that says who is missing.
+func (g *g3) await(s *schedule) {
+	start := time.Now()
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	var l landed
+	select {
+	case l = <-g.landing:
+	case <-patience.C:
+		for _, p := range g.expected {
+			if err := p.Wait(g.ctx); err != nil {
+				g.giveUp(s, err)
+				return
+			}
+		}
+		l = <-g.landing
+	}
+	g.events.On(event.Span{Name: l.flow.t.String(), Kind: "wait", Start: start, Dur: time.Since(start)})
+	g.land(s, l)
+}
+
+// The kinds of tasks, the most urgent first: what lets others go on, then what makes
+// rows that leave, then the rest.
+const (
+	urgentEnd = iota
+	urgentSend
+	urgentRows
+	urgentSum
+	urgentRoot
+	urgentLearn
+)
+
+// urgency orders tasks by kind, then by place in the pass, then by bin.
+func urgency(kind, place, bin int) int64 { return int64(kind)<<48 | int64(place)<<24 | int64(bin) }
+
+// eachBin makes a task a bin.
+func (g *g3) eachBin(f func(b, lo, hi int) int) []int {
+	out := make([]int, g.bins.count())
+	for b := range out {
+		out[b] = f(b, g.bins.at[b], g.bins.at[b+1])
+	}
+	return out
+}
+
+// arrivals are those of a flow's chunks.
+func arrivals(s *schedule, chunks int) []int {
+	out := make([]int, chunks)
+	for i := range out {
+		out[i] = s.arrival()
+	}
+	return out
+}
+
+// pick are the tasks at some places of a list.
+func pick(tasks []int, at []int) []int {
+	out := make([]int, len(at))
+	for i, j := range at {
+		out[i] = tasks[j]
+	}
+	return out
+}
+
+// unlessEager are the tasks that the next layer waits for where it may not start early.
+func (g *g3) unlessEager(tasks []int) []int {
+	if g.eager {
+		return nil
+	}
+	return tasks
+}

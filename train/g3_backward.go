@@ -1,0 +1,157 @@
+package train
+
+import (
+	"fmt"
+
+	"starling/nn"
+)
+
+// backward plans the way back. With b the gradients of a phase's rows, f those of far
+// rows, n the near sums of gradients, ↓ the chunks that come, and l gradients of
+// weights, bin i of phase s is
+//
+//	b_s+1 → f_s → sent      b_s+1 → n_s,i      n_s,i, ↓_s,i → b_s,i → l_s,i
+func (g *g3) backward(p *nn.Pass) *schedule {
+	s, last := &schedule{}, g.run.Phases()-1
+	var after *passage // the joint that a phase comes back from
+	var ended []int
+	for phase := last; phase >= 0; phase-- {
+		var next *passage
+		if phase > 0 {
+			next = &passage{joint: phase - 1, kind: g.run.Joint(phase - 1)}
+		}
+		rows := g.backwardRows(s, p, phase, after, next)
+		learn := g.learn(s, p, phase, rows)
+		done := [][]int{rows, learn, ended}
+		if after != nil {
+			done = append(done, after.fars)
+		}
+		ended = []int{s.add(urgency(urgentEnd, last-phase, 0), func() {
+			g.close(phase)
+			g.run.EndBackward(phase)
+		}, done...)}
+		if next != nil {
+			next.rows = rows
+			g.backwardJoint(s, p, next, learn)
+		}
+		after = next
+	}
+	return s
+}
+
+// backwardRows takes the gradients of bins back through a phase.
+func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passage) []int {
+	leave := next != nil && next.kind != nn.Together && g.run.GoesBack(next.joint)
+	if leave {
+		next.coming = arrivals(s, len(g.bins.sends))
+	}
+	return g.eachBin(func(b, lo, hi int) int {
+		var waits [][]int
+		if after != nil {
+			waits = g.backwardWaits(after, b)
+		}
+		return s.add(urgency(urgentRows, g.run.Phases()-phase, b), func() {
+			if leave && g.flows[next.joint] == nil {
+				g.flows[next.joint] = g.backwardFlow(next.joint, next.coming)
+			}
+			end := p.Span(fmt.Sprintf("phase %d, bin %d", phase, b))
+			if f := g.flows[phase]; f != nil {
+				f.addTheirs(b)
+			}
+			g.run.Backward(phase, lo, hi)
+			end()
+		}, waits...)
+	})
+}
+
+// backwardWaits is what the gradients of a bin wait for.
+func (g *g3) backwardWaits(j *passage, b int) [][]int {
+	switch {
+	case j.kind == nn.Together:
+		return [][]int{j.sums}
+	case len(j.sums) == 0: // the first layer, of which only the weights are wanted
+		return [][]int{{j.rows[b]}, {j.roots[b]}}
+	case j.kind == nn.Attended:
+		return [][]int{j.sums, pick(j.coming, g.bins.sendsOf[b]), {j.roots[b]}, g.unlessEager(j.coming)}
+	}
+	return [][]int{{j.sums[b]}, pick(j.coming, g.bins.sendsOf[b]), {j.roots[b]}}
+}
+
+// backwardJoint goes back through a joint: far rows first, whose gradients leave.
+func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
+	place := g.run.Phases() - j.joint
+	if j.kind == nn.Together {
+		j.sums = []int{s.add(urgency(urgentSum, place, 0), func() { g.run.WholeGrad(j.joint) }, j.rows)}
+		return
+	}
+	j.roots = g.eachBin(func(b, lo, hi int) int {
+		return s.add(urgency(urgentRoot, place, b), func() { g.run.Root(j.joint, lo, hi) }, []int{j.rows[b]})
+	})
+	switch {
+	case !g.run.GoesBack(j.joint):
+	case j.kind == nn.Attended:
+		id := s.add(urgency(urgentSend, place, 0), func() { g.attendGrad(p, j.joint) }, j.rows, g.unlessEager(learn))
+		j.sums, j.fars = []int{id}, []int{id}
+	default:
+		g.farGrads(s, p, j, place, learn)
+		j.sums = g.eachBin(func(b, lo, hi int) int {
+			return s.add(urgency(urgentSum, place, b), func() {
+				end := p.Span(fmt.Sprintf("near sums %d, bin %d", j.joint, b))
+				sums := g.run.SumGrads(j.joint)
+				g.border(0).near.SumGradRows(sums.Reduce, sums.Src, sums.Dst, lo, hi)
+				end()
+			}, pick(j.rows, g.bins.back[b]), g.unlessEager(j.coming))
+		})
+	}
+}
+
+// farGrads computes the gradients of far rows, a chunk at a time, and sends them home.
+func (g *g3) farGrads(s *schedule, p *nn.Pass, j *passage, place int, learn []int) {
+	for i, c := range g.bins.fars {
+		j.fars = append(j.fars, s.add(urgency(urgentSend, place, c.bin), func() {
+			end := p.Span(fmt.Sprintf("far sums %d, bin %d of rank %d", j.joint, c.bin, c.peer))
+			sums, f := g.run.SumGrads(j.joint), g.flows[j.joint]
+			g.border(0).far.SumGradRows(sums.Reduce, f.parts[0].out, sums.Dst, c.lo, c.hi)
+			end()
+			if g.early {
+				f.send([]int{i})
+			}
+		}, pick(j.rows, g.bins.users[i]), g.unlessEager(learn)))
+	}
+	if !g.early {
+		j.fars = append(j.fars, s.add(urgency(urgentSend, place, 0), func() { g.flows[j.joint].send(all(len(g.bins.fars))) }, j.rows, j.fars))
+	}
+}
+
+// attendGrad is the way back through attention, for all rows.
+func (g *g3) attendGrad(p *nn.Pass, joint int) {
+	end := p.Span(fmt.Sprintf("attention %d", joint))
+	a, b := g.run.AttendGrads(joint), g.border(0)
+	a.Op.SrcIDs = b.ids
+	b.both.AttendGrad(a.DZ, a.DLeft, a.DRight, a.Z, a.Left, a.Right, a.Stat, a.Dst, a.DDst, a.Op)
+	end()
+	g.flows[joint].send(all(len(g.bins.fars)))
+}
+
+// learn adds up the gradients of a phase's weights, bins in ascending order.
+func (g *g3) learn(s *schedule, p *nn.Pass, phase int, rows []int) []int {
+	var before []int
+	return g.eachBin(func(b, lo, hi int) int {
+		id := s.add(urgency(urgentLearn, g.run.Phases()-phase, b), func() {
+			end := p.Span(fmt.Sprintf("weights of phase %d, bin %d", phase, b))
+			g.run.Learn(phase, lo, hi)
+			end()
+		}, []int{rows[b]}, before)
+		before = []int{id}
+		return id
+	})
+}
+
+// all are the numbers below n.
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}

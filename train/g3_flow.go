@@ -1,0 +1,181 @@
+package train
+
+import (
+	"slices"
+	"time"
+
+	"starling/coflow"
+	"starling/event"
+	"starling/nn"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// flow is the exchange of one joint's rows in one direction, a message a chunk.
+type flow struct {
+	g        *g3
+	t        transfer
+	parts    []flowPart // the rows, and attention's scores
+	sent     []chunk    // what leaves, what comes
+	coming   []chunk
+	arrivals []int // tasks of coming
+	leaving  []*wire.Pending
+	owned    []tensor.Matrix
+
+	left        int // chunks on their way to us
+	first, last time.Time
+}
+
+// flowPart are rows that travel beside others: in has a row for every coming one, out
+// for every one that leaves.
+type flowPart struct {
+	t       transfer
+	in, out tensor.Matrix
+	own     tensor.Matrix // forwards: rows that out is packed from; backwards: those that in is added to
+}
+
+// landed is a chunk that has come.
+type landed struct {
+	flow *flow
+	i    int
+	at   time.Time
+	err  error
+}
+
+// forwardFlow brings the far rows of sums or of attention.
+func (g *g3) forwardFlow(joint int, arrivals []int) *flow {
+	b := g.border(0)
+	f := &flow{g: g, t: transfer{kind: wire.Activation}, sent: g.bins.sends, coming: g.bins.fars, arrivals: arrivals}
+	if g.run.Joint(joint) == nn.Summed {
+		s := g.run.Sums(joint)
+		f.t.layer = s.Layer
+		f.add(f.scratch(s.Src, b.farRows()), f.scratch(s.Src, b.send.Len()), s.Src)
+	} else {
+		a := g.run.Attends(joint)
+		f.t.layer, f.t.attends = a.Layer, true
+		for _, m := range []tensor.Matrix{a.Z, a.Left} {
+			f.add(m.Slice(b.src, m.Rows), f.scratch(m, b.send.Len()), m.Slice(0, b.src))
+		}
+	}
+	f.receive()
+	return f
+}
+
+// backwardFlow takes the gradients of far rows home, and brings those of own rows.
+func (g *g3) backwardFlow(joint int, arrivals []int) *flow {
+	b := g.border(0)
+	f := &flow{g: g, t: transfer{backward: true, kind: wire.Gradient}, sent: g.bins.fars, coming: g.bins.sends, arrivals: arrivals}
+	if g.run.Joint(joint) == nn.Summed {
+		s := g.run.SumGrads(joint)
+		f.t.layer = s.Layer
+		f.add(f.scratch(s.Src, b.send.Len()), f.scratch(s.Src, b.farRows()), s.Src)
+	} else {
+		a := g.run.AttendGrads(joint)
+		f.t.layer, f.t.attends = a.Layer, true
+		for _, m := range []tensor.Matrix{a.DZ, a.DLeft} {
+			f.add(f.scratch(m, b.send.Len()), m.Slice(b.src, m.Rows), m.Slice(0, b.src))
+		}
+	}
+	f.receive()
+	return f
+}
+
+func (f *flow) add(in, out, own tensor.Matrix) {
+	t := f.t
+	t.scores = len(f.parts) > 0
+	f.parts = append(f.parts, flowPart{t, in, out, own})
+}
+
+// scratch is room for rows like those of m.
+func (f *flow) scratch(m tensor.Matrix, rows int) tensor.Matrix {
+	s := f.g.dev.Scratch(m.Type(), rows, m.Cols)
+	f.owned = append(f.owned, s)
+	return s
+}
+
+// key is that of a bin's message; exchanges of whole layers have the steps below.
+func (f *flow) key(t transfer, bin int) wire.Key {
+	step := uint32(4 + 2*bin)
+	if t.scores {
+		step++
+	}
+	return wire.Key{Step: step, Coflow: coflow.ID{Epoch: uint32(f.g.epoch), Type: coflow.Rows, Layer: int16(t.layer), Backward: t.backward}}
+}
+
+// receive asks for all chunks.
+func (f *flow) receive() {
+	f.first = time.Now()
+	f.last = f.first
+	f.left = len(f.coming)
+	for i, c := range f.coming {
+		pending := make([]*wire.Pending, len(f.parts))
+		for k, p := range f.parts {
+			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.bin), p.t.kind, f.g.dev.Bytes(p.in.Slice(c.lo, c.hi)))
+		}
+		f.g.expected = append(f.g.expected, pending...)
+		go func() {
+			l := landed{flow: f, i: i}
+			for _, p := range pending {
+				<-p.Done()
+				l.at = p.At()
+				if l.err == nil {
+					l.err = p.Err()
+				}
+			}
+			select {
+			case f.g.landing <- l:
+			case <-f.g.failing:
+			}
+		}()
+	}
+}
+
+// send lets chunks leave, those for the next rank first, so that not all send to rank 0.
+func (f *flow) send(chunks []int) {
+	rank := f.g.end.Rank()
+	first := slices.IndexFunc(chunks, func(i int) bool { return f.sent[i].peer > rank })
+	for k := range chunks {
+		c := f.sent[chunks[(max(first, 0)+k)%len(chunks)]]
+		for _, p := range f.parts {
+			rows := p.out.Slice(c.lo, c.hi)
+			if !p.t.backward {
+				f.g.dev.GatherRows(rows, p.own, f.g.border(0).send.Slice(c.lo, c.hi))
+			}
+			f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c.bin), p.t.kind, f.g.dev.Bytes(rows)))
+		}
+	}
+}
+
+// addTheirs adds the gradients that peers computed for the rows of an own bin, in rank
+// order.
+func (f *flow) addTheirs(bin int) {
+	for _, i := range f.g.bins.sendsOf[bin] {
+		c := f.coming[i]
+		for _, p := range f.parts {
+			f.g.dev.ScatterAdd(p.own, p.in.Slice(c.lo, c.hi), f.g.border(0).send.Slice(c.lo, c.hi))
+		}
+	}
+}
+
+// land notes that a chunk has come, and tells the timeline when it was the last.
+func (f *flow) land(l landed) {
+	if l.at.After(f.last) {
+		f.last = l.at
+	}
+	if f.left--; f.left == 0 {
+		// Neighbouring layers may be on their way at the same time.
+		f.g.events.On(event.Span{Name: f.t.String(), Kind: "transfer", Lane: 1 + max(f.t.layer, 0)%2, Start: f.first, Dur: f.last.Sub(f.first)})
+	}
+}
+
+// close waits until all has left, and frees.
+func (f *flow) close() {
+	for _, p := range f.leaving {
+		if err := p.Wait(f.g.ctx); err != nil {
+			f.g.moves.fail(err)
+		}
+	}
+	for _, m := range f.owned {
+		f.g.dev.Free(m)
+	}
+}

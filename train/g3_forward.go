@@ -1,0 +1,131 @@
+package train
+
+import (
+	"fmt"
+
+	"starling/nn"
+)
+
+// forward plans the way through all phases. With r the rows of a phase, n the near sums
+// of the joint after it, and ↓ the chunks that come for it, bin b of phase s+1 is
+//
+//	r_s → n_s,b      n_s,b, ↓_s,b → r_s+1,b → sent
+func (g *g3) forward(p *nn.Pass) *schedule {
+	s, last := &schedule{}, g.run.Phases()-1
+	var before *passage
+	for phase := range last + 1 {
+		var next *passage
+		if phase < last {
+			next = &passage{joint: phase, kind: g.run.Joint(phase)}
+		}
+		rows := g.forwardRows(s, p, phase, before, next)
+		s.add(urgency(urgentEnd, phase, 0), func() {
+			g.run.EndForward(phase)
+			if phase > 0 {
+				g.close(phase - 1)
+			}
+		}, rows)
+		if next != nil {
+			next.rows = rows
+			g.forwardJoint(s, p, next)
+		}
+		before = next
+	}
+	return s
+}
+
+// passage is a joint in a plan: the tasks of the rows on its near side, of its sums,
+// and the chunks that come.
+type passage struct {
+	joint              int
+	kind               nn.Joint
+	rows, sums, coming []int
+	fars               []int // backwards: the sums of far rows
+	roots              []int
+}
+
+// forwardRows takes the bins through a phase, and lets their rows leave.
+func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passage) []int {
+	leave := next != nil && next.kind != nn.Together
+	if leave {
+		next.coming = arrivals(s, len(g.bins.fars))
+	}
+	rows := g.eachBin(func(b, lo, hi int) int {
+		var waits [][]int
+		if before != nil {
+			waits = g.forwardWaits(before, b)
+		}
+		return s.add(urgency(urgentRows, phase, b), func() {
+			if leave && g.flows[phase] == nil {
+				g.flows[phase] = g.forwardFlow(phase, next.coming)
+			}
+			end := p.Span(fmt.Sprintf("phase %d, bin %d", phase, b))
+			if before != nil {
+				g.complete(before, b, lo, hi)
+			}
+			g.run.Forward(phase, lo, hi)
+			end()
+			if leave && g.early {
+				g.flows[phase].send(g.bins.sendsOf[b])
+			}
+		}, waits...)
+	})
+	if leave && !g.early {
+		s.add(urgency(urgentSend, phase, 0), func() {
+			for _, chunks := range g.bins.sendsOf {
+				g.flows[phase].send(chunks)
+			}
+		}, rows)
+	}
+	return rows
+}
+
+// forwardWaits is what a bin waits for after a joint.
+func (g *g3) forwardWaits(j *passage, b int) [][]int {
+	switch j.kind {
+	case nn.Summed:
+		return [][]int{{j.sums[b]}, pick(j.coming, g.bins.farsOf[b])}
+	case nn.Attended:
+		return [][]int{pick(j.rows, g.bins.near[b]), pick(j.coming, g.bins.farsOf[b]), g.unlessEager(j.coming)}
+	}
+	return [][]int{j.sums}
+}
+
+// complete does what of a joint needs far rows, for a bin.
+func (g *g3) complete(j *passage, b, lo, hi int) {
+	n := g.border(0)
+	switch {
+	case j.kind == nn.Summed && len(g.bins.farsOf[b]) > 0:
+		sums := g.run.Sums(j.joint)
+		n.far.SumRows(sums.Reduce, sums.Dst, g.flows[j.joint].parts[0].in, lo, hi, true)
+	case j.kind == nn.Attended:
+		a := g.run.Attends(j.joint)
+		a.Op.SrcIDs = n.ids
+		n.both.AttendRows(a.Dst, a.Stat, a.Z, a.Left, a.Right, a.Op, lo, hi)
+	}
+}
+
+// forwardJoint does what of a joint needs no far rows.
+func (g *g3) forwardJoint(s *schedule, p *nn.Pass, j *passage) {
+	switch j.kind {
+	case nn.Summed:
+		j.sums = g.eachBin(func(b, lo, hi int) int {
+			return s.add(urgency(urgentSum, j.joint, b), func() {
+				end := p.Span(fmt.Sprintf("near sums %d, bin %d", j.joint, b))
+				sums := g.run.Sums(j.joint)
+				g.border(0).near.SumRows(sums.Reduce, sums.Dst, sums.Src, lo, hi, false)
+				end()
+			}, pick(j.rows, g.bins.near[b]), g.unlessEager(j.coming))
+		})
+	case nn.Together:
+		j.sums = []int{s.add(urgency(urgentSum, j.joint, 0), func() { g.run.Whole(j.joint) }, j.rows)}
+	}
+}
+
+// close frees the flow of a joint, if it has one.
+func (g *g3) close(joint int) {
+	if f := g.flows[joint]; f != nil {
+		f.close()
+		g.flows[joint] = nil
+	}
+}
