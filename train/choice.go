@@ -106,6 +106,13 @@ func (c *Choice) check() error {
 		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
 	case c.Name == "g3" && !slices.Contains([]string{"none", "inter", "intra", "both"}, c.Pipeline):
 		return fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
+	case c.Name == "granndis":
+		if c.Sample != "" {
+			_, err := newSampling(c.Sample)
+			return err
+		}
+		_, err := preloaded(c.Preload, 1)
+		return err
 	case c.Name == "pipegcn" && c.Late != 0 && c.Late != 1:
 		return fmt.Errorf("pipegcn's rows are 0 or 1 epochs late, not %d", c.Late)
 	case c.Name == "pipegcn" && !(c.Smooth >= 0 && c.Smooth < 1):

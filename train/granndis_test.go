@@ -515,3 +515,36 @@ func TestGranndisNeedsPeersToPlan(t *testing.T) {
 		}
 	}
 }
+
+// TestGranndisStopsTogether: wherever one worker breaks, while looking up or in an
+// epoch, all end and know why.
+func TestGranndisStopsTogether(t *testing.T) {
+	parts := cutServers(t, communities(t, 100, false), "random", 4, 2)
+	for _, sample := range []string{"", "1,5"} {
+		for _, at := range []int{1, 10, 40, 150} {
+			o := modelOptions("gcn")
+			o.Epochs, o.Strategy.Sample = 50, sample
+			ends := wire.NewGroup(4, wire.DefaultOptions())
+			errs := make([]error, 4)
+			var wg sync.WaitGroup
+			for k := range parts {
+				var end wire.Endpoint = ends[k]
+				if k == 1 {
+					end = &failing{end, at}
+				}
+				wg.Go(func() {
+					dev := tensor.NewRef()
+					defer dev.Close()
+					_, errs[k] = Worker(context.Background(), dev, parts[k], end, NewGroup(context.Background(), end, dev), o, nil)
+				})
+			}
+			wg.Wait()
+			for k, err := range errs {
+				if err == nil || !strings.Contains(err.Error(), errUnplugged.Error()) {
+					t.Errorf("broken at message %d: worker %d ended with %v", at, k, err)
+				}
+				ends[k].Close()
+			}
+		}
+	}
+}

@@ -187,3 +187,6 @@ func TestNeutronStarIsComplete(t *testing.T) {
 		}
 	}
 }
+
+func TestNeutronStarOnOddParts(t *testing.T)    { exactOnOddParts(t, DefaultChoice("neutronstar")) }
+func TestNeutronStarStopsTogether(t *testing.T) { allStop(t, DefaultChoice("neutronstar")) }

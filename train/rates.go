@@ -56,9 +56,8 @@ func (l *lookup) costs(model *nn.Model, row, edge []float64, inside, between flo
 	}
 	in := l.opt.Model.In
 	for i, t := range model.Traffic(sparse, l.opt.CacheFirst, true) {
-		bytes := func(w nn.Width) int64 { return int64(w.Rows)*size + int64(w.Scores)*number }
 		out := l.opt.Model.Hidden
-		at := layerCost{row: row[i], edge: edge[i], traffic: bytes(t.Forward) + bytes(t.Backward)}
+		at := layerCost{row: row[i], edge: edge[i], traffic: l.rowTraffic(t)}
 		at.transformFirst = t.Forward.Scores > 0 || t.Forward.Rows > 0 && t.Forward.Rows != in
 		at.kept = 3 * int64(out) * size // a layer's output, its norm's, and messages or sums
 		c.layers = append(c.layers, at)
@@ -72,6 +71,23 @@ func (l *lookup) costs(model *nn.Model, row, edge []float64, inside, between flo
 		}
 	}
 	return c
+}
+
+// rowTraffic is the bytes that a border row of a layer takes in an epoch, both ways.
+func (l *lookup) rowTraffic(t nn.Traffic) (bytes int64) {
+	m := &exact{site: l.site}
+	for _, w := range []struct {
+		nn.Width
+		transfer
+	}{{t.Forward, transfer{layer: t.Layer, kind: wire.Activation}}, {t.Backward, transfer{layer: t.Layer, backward: true, kind: wire.Gradient}}} {
+		if w.Rows > 0 {
+			bytes += m.rowBytes(w.transfer, l.dev.RowType(l.opt.Rows), w.Rows, true)
+		}
+		if w.scores = true; w.Scores > 0 {
+			bytes += m.rowBytes(w.transfer, l.dev.Type(), w.Scores, true)
+		}
+	}
+	return bytes
 }
 
 // timed is how many rows the small step has at most: enough not to fit the caches of
