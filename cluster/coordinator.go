@@ -23,10 +23,12 @@ type Config struct {
 	Workers, Servers int
 	// Job tells this job from others; Version is the build that all must have.
 	Job, Version string
-	// Token is the secret that workers must know. Without one the address must be
-	// loopback, or Insecure set.
+	// Token is the secret that workers must know. Without one, and without an
+	// Identity, the address must be loopback, or Insecure set.
 	Token    []byte
 	Insecure bool
+	// Identity, if set, is shown to workers, who must have one of the same authority.
+	Identity *Identity
 	// Timeout bounds the wait for all to come; Grace how long workers may take to
 	// leave when the job has ended, before they are made to.
 	Timeout, Grace time.Duration
@@ -80,7 +82,7 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = time.Minute
 	}
-	if !Loopback(cfg.Addr) && len(cfg.Token) == 0 && !cfg.Insecure {
+	if !Loopback(cfg.Addr) && len(cfg.Token) == 0 && cfg.Identity == nil && !cfg.Insecure {
 		return nil, fmt.Errorf("cluster: %s can be reached by others and there is no token", cfg.Addr)
 	}
 	l, err := net.Listen("tcp", cfg.Addr)
@@ -242,7 +244,7 @@ func (c *Coordinator) accept() {
 		}
 		select {
 		case c.places <- struct{}{}:
-			c.wg.Go(func() { c.meet(conn) })
+			c.wg.Go(func() { c.meet(c.cfg.Identity.Server(conn)) })
 		default:
 			c.turnedAway(conn, "too many at once")
 			conn.Close()

@@ -26,10 +26,13 @@ type Invitation struct {
 	// Listen is where other workers will dial, host:port. Empty: any port of the
 	// address that reaches the coordinator.
 	Listen string
-	// Token is the job's secret. Without one the listener must be on loopback, or
-	// Insecure set.
+	// Token is the job's secret. Without one, and without an Identity, the listener
+	// must be on loopback, or Insecure set.
 	Token    []byte
 	Insecure bool
+	// Identity, if set, is shown to the coordinator, which must have one of the same
+	// authority.
+	Identity *Identity
 	// Timeout bounds how long the coordinator is tried, Silence how long it may say
 	// nothing before it is taken for dead.
 	Timeout, Silence time.Duration
@@ -73,7 +76,7 @@ func Join(ctx context.Context, in Invitation) (*Member, error) {
 	if in.Timeout <= 0 {
 		in.Timeout = time.Minute
 	}
-	conn, err := dial(ctx, in.Coordinator, in.Timeout)
+	conn, err := dial(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +95,17 @@ func Join(ctx context.Context, in Invitation) (*Member, error) {
 }
 
 // dial tries until somebody answers.
-func dial(ctx context.Context, addr string, within time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
+func dial(ctx context.Context, in Invitation) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 	defer cancel()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		conn, err := in.Identity.Dial(ctx, in.Coordinator)
 		if err == nil {
 			return conn, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("no coordinator at %s after %v: %w", addr, within, err)
+			return nil, fmt.Errorf("no coordinator at %s after %v: %w", in.Coordinator, in.Timeout, err)
 		case <-time.After(wait):
 		}
 	}
@@ -174,7 +177,7 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 		return nil, "", err
 	}
 	a := l.Addr().(*net.TCPAddr)
-	if !a.IP.IsLoopback() && len(in.Token) == 0 && !in.Insecure {
+	if !a.IP.IsLoopback() && len(in.Token) == 0 && in.Identity == nil && !in.Insecure {
 		l.Close()
 		return nil, "", fmt.Errorf("cluster: %v can be reached by others and there is no token", a)
 	}
@@ -316,7 +319,7 @@ func (m *Member) last(word message) error {
 		<-m.ended
 	}
 	// Closing with bytes unread would destroy the last word on its way.
-	if half, ok := m.control.conn.(*net.TCPConn); ok {
+	if half, ok := m.control.conn.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()
 	}
 	select {

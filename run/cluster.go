@@ -29,6 +29,7 @@ type clusterRun struct {
 	plans *Plan // nil: the workers are elsewhere
 	from  *train.State
 	token []byte
+	id    *cluster.Identity
 
 	restarts []Restart
 }
@@ -39,6 +40,9 @@ func prepareCluster(ctx context.Context, s Spec, events event.Listener) (c *clus
 		return nil, err
 	}
 	c = &clusterRun{spec: s}
+	if c.id, err = identity(s.TLS); err != nil {
+		return nil, err
+	}
 	if c.token, err = s.token(); err != nil {
 		return nil, err
 	}
@@ -85,8 +89,9 @@ func (s *Spec) token() ([]byte, error) {
 		return ReadToken(s.TokenFile)
 	case !s.NoLaunch:
 		return []byte(cluster.NewSecret()), nil
+	case s.TLS != "":
 	case s.Listen != "" && !cluster.Loopback(s.Listen) && !s.Insecure:
-		return nil, mistake("--listen", s.Listen+", which others can reach", "a --token-file", "or let in whoever comes with --insecure")
+		return nil, mistake("--listen", s.Listen+", which others can reach", "--tls or a --token-file", "or let in whoever comes with --insecure")
 	}
 	return nil, nil
 }

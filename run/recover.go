@@ -162,7 +162,7 @@ func (r *recovery) run(ctx context.Context) ([]*share, error) {
 		return nil, err
 	}
 	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job, Version: Version(), Token: r.token,
-		Insecure: s.Insecure, Timeout: s.timeout(), Silence: s.heartbeat(), Task: task, Blob: blob, Again: s.OnFailure != "stop", State: r.kept.take, Events: r.hears(),
+		Identity: r.id, Insecure: s.Insecure, Timeout: s.timeout(), Silence: s.heartbeat(), Task: task, Blob: blob, Again: s.OnFailure != "stop", State: r.kept.take, Events: r.hears(),
 		Refused: func(from, reason string) { r.events.On(event.Note{Text: fmt.Sprintf("refused %s: %s", from, reason)}) }})
 	if err != nil {
 		return nil, mistake("--listen", err.Error(), "an address of this host", "")
@@ -296,7 +296,7 @@ func (r *recovery) command(rank int) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self, "worker", "--join", r.co.Addr(), "--rank", fmt.Sprint(rank), "--job", r.job, "--timeout", fmt.Sprint(r.spec.Timeout),
-		"--heartbeat", fmt.Sprint(r.spec.Heartbeat), "--quiet")
+		"--heartbeat", fmt.Sprint(r.spec.Heartbeat), "--quiet", "--tls", r.spec.TLS)
 	cmd.Env = append(os.Environ(), TokenVariable+"="+string(r.token))
 	return cmd, nil
 }

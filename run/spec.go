@@ -73,6 +73,7 @@ type Spec struct {
 	Listen      string `json:"listen" yaml:"listen" help:"address where workers meet; none: a port of 127.0.0.1" resume:"free"`
 	NoLaunch    bool   `json:"no_launch" yaml:"no_launch" help:"start no workers, wait for those started with starling worker" resume:"free"`
 	TokenFile   string `json:"token_file" yaml:"token_file" help:"file with the secret that all workers share; needed beyond 127.0.0.1" resume:"free"`
+	TLS         string `json:"tls" yaml:"tls" help:"folder with this host's certificate, as starling certs makes it: all workers must have one of the same authority" resume:"free"`
 	Insecure    bool   `json:"insecure" yaml:"insecure" help:"listen beyond 127.0.0.1 without a secret: whoever reaches the port can join" resume:"free"`
 	OnFailure   string `json:"on_failure" yaml:"on_failure" help:"when a worker is lost: restart it, or wait for one to be started by hand, and go on from the newest checkpoint; or stop" resume:"free"`
 	Heartbeat   int    `json:"heartbeat" yaml:"heartbeat" help:"seconds of silence after which a worker is taken for dead" resume:"free"`

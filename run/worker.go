@@ -20,9 +20,12 @@ type WorkerSpec struct {
 	Rank              int
 	PartDir           string
 	Token             []byte
+	TLS               string
 	Insecure          bool
 	Timeout           int // seconds
 	Heartbeat         int // seconds
+
+	id *cluster.Identity
 }
 
 // Worker joins a run and trains as one of its workers, again when another worker was
@@ -67,11 +70,15 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 	if w.Join == "" {
 		return nil, mistake("--join", "nothing", "the address that starling train shows", "")
 	}
-	if len(w.Token) == 0 && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
-		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "a --token-file", "or trust whoever answers with --insecure")
+	var err error
+	if w.id, err = identity(w.TLS); err != nil {
+		return nil, err
+	}
+	if len(w.Token) == 0 && w.id == nil && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
+		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "--tls or a --token-file", "or trust whoever answers with --insecure")
 	}
 	m, err := cluster.Join(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
-		Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second, Silence: time.Duration(w.Heartbeat) * time.Second})
+		Identity: w.id, Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second, Silence: time.Duration(w.Heartbeat) * time.Second})
 	var refused *cluster.Refused
 	switch {
 	case errors.As(err, &refused):
@@ -154,7 +161,7 @@ func keepWith(m *cluster.Member) func(*train.State) error {
 func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, t *task) (wire.Endpoint, error) {
 	opt := wire.DefaultOptions()
 	opt.Timeout = t.Spec.timeout()
-	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: m.Listener, Token: w.Token, Insecure: w.Insecure,
+	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener), Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil,
 		NoSharedMemory: t.Spec.Transport == "tcp"}
 	for _, p := range m.Peers {
 		cfg.Addrs, cfg.HostIDs, cfg.ServerOf = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host), append(cfg.ServerOf, p.Server)

@@ -124,3 +124,18 @@ func TestRandomFaults(t *testing.T) {
 	}
 	nothingLeft(t)
 }
+
+// Workers that show certificates of the same authority train as others do.
+func TestWorkersOverTLS(t *testing.T) {
+	dir := small(t)
+	works(t, dir, "certs", "--hosts", "alpha")
+	want := losses(t, undisturbed(t, dir, "--workers", "2"))
+	got := losses(t, undisturbed(t, dir, "--workers", "2", "--transport", "tcp", "--tls", "certs/alpha"))
+	for e := range want {
+		if got[e] != want[e] {
+			t.Fatalf("loss %v in epoch %d, without certificates %v", got[e], e, want[e])
+		}
+	}
+	refuses(t, dir, []string{"--tls", "starling certs"}, trainArgs("--workers", "2", "--tls", "nowhere")...)
+	refuses(t, dir, []string{"--hosts", "slashes"}, "certs", "--hosts", "a/b")
+}

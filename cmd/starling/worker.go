@@ -50,6 +50,7 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 	f.StringVar(&w.Listen, "listen", "", "address for the other workers; none: a port of the address that reaches the run")
 	f.StringVar(&w.PartDir, "part-dir", "", "folder of this worker's part; none: in the run's partition")
 	f.StringVar(&tokenFile, "token-file", "", "file with the secret that all workers share; needed beyond 127.0.0.1")
+	f.StringVar(&w.TLS, "tls", "", "folder with this host's certificate, as starling certs makes it")
 	f.BoolVar(&w.Insecure, "insecure", false, "go without a secret")
 	f.StringVar(&w.Job, "job", "", "join only the job of this id")
 	f.IntVar(&w.Timeout, "timeout", 60, "seconds to look for the run")

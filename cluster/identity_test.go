@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func identityOf(t *testing.T, dir string) *Identity {
+	t.Helper()
+	id, err := LoadIdentity(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestMutualTLS: those of one authority meet; all others are refused and named, and
+// the job does not notice.
+func TestMutualTLS(t *testing.T) {
+	dir, other := filepath.Join(t.TempDir(), "certs"), filepath.Join(t.TempDir(), "certs")
+	if _, err := MakeCerts(dir, []string{"a", "b"}, time.Hour, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := MakeCerts(dir, []string{"old"}, -time.Minute, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := MakeCerts(other, []string{"x"}, time.Hour, false); err != nil {
+		t.Fatal(err)
+	}
+	g := gather(t, context.Background(), Config{Workers: 2, Identity: identityOf(t, filepath.Join(dir, "a"))})
+	old := &Identity{&tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true}}
+	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "old", certificateFile), filepath.Join(dir, "old", keyFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.config.Certificates = []tls.Certificate{pair}
+	for name, id := range map[string]*Identity{
+		"no TLS":            nil,
+		"no certificate":    {&tls.Config{InsecureSkipVerify: true}},
+		"expired":           old,
+		"another authority": {&tls.Config{InsecureSkipVerify: true, Certificates: identityOf(t, filepath.Join(other, "x")).config.Certificates}},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		if m, err := Join(ctx, Invitation{Coordinator: g.Addr(), Rank: 0, Version: "v1", Identity: id, Timeout: time.Second}); err == nil {
+			m.Listener.Close()
+			t.Errorf("%s was let in", name)
+		}
+		cancel()
+	}
+	var wg sync.WaitGroup
+	for r, host := range []string{"a", "b"} {
+		wg.Go(func() {
+			m, err := Join(context.Background(), Invitation{Coordinator: g.Addr(), Rank: r, Version: "v1", Identity: identityOf(t, filepath.Join(dir, host))})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			m.Listener.Close()
+			if err := m.Done(json.RawMessage("1"), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if <-g.over; g.err != nil {
+		t.Error(g.err)
+	}
+	told := strings.Join(g.refused, "\n")
+	for _, want := range []string{"expired", "authority", "certificate"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("nobody was told of %q: %s", want, told)
+		}
+	}
+}
+
+// TestIdentityFiles: what is wrong with a folder is said.
+func TestIdentityFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "certs")
+	made, err := MakeCerts(dir, []string{"a"}, time.Hour, false)
+	if err != nil || len(made) != 1 {
+		t.Fatal(made, err)
+	}
+	if again, err := MakeCerts(dir, []string{"a"}, time.Hour, false); err != nil || len(again) != 0 {
+		t.Error(again, err)
+	}
+	for _, f := range []string{"ca-key.pem", "a/key.pem", "a/cert.pem"} {
+		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Error(f, err)
+		}
+	}
+	MakeCerts(dir, []string{"old"}, -time.Minute, false)
+	for _, c := range []struct{ dir, want string }{{t.TempDir(), "starling certs"}, {filepath.Join(dir, "old"), "expired on"}} {
+		if _, err := LoadIdentity(c.dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Error(err)
+		}
+	}
+	os.WriteFile(filepath.Join(dir, "a", "ca.pem"), []byte("hello"), 0o600)
+	if _, err := LoadIdentity(filepath.Join(dir, "a")); err == nil || !strings.Contains(err.Error(), "no certificate") {
+		t.Error(err)
+	}
+}
