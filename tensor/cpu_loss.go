@@ -18,7 +18,6 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 		panic(fmt.Sprintf("tensor: CrossEntropy: %d labels for %d rows", labels.Len(), logits.Rows))
 	}
 	list := ascending(op, rows, logits.Rows)
-	checkLabels(labels.v, list, logits.Cols)
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0, 0
 	}
@@ -29,6 +28,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	defer c.Free(room)
 	c.forRows(logits.Rows, size, func(lo, hi, k, thread int) {
 		mine := within(list, lo, hi)
+		checkLabels(labels.v, mine, logits.Cols)
 		s := c.softmaxPart(room.row(thread), size, dlogits, logits)
 		s.Rows, s.Scale, s.Labels = len(mine), float32(scale), &labels.v[0]
 		if len(mine) > 0 {
@@ -68,19 +68,28 @@ func ascending(op string, rows Index, n int) []uint32 {
 			list[i] = uint32(i)
 		}
 	}
-	if !slices.IsSorted(list) {
+	if !strictlyAscending(list) {
 		list = slices.Clone(list)
 		slices.Sort(list)
-	}
-	for i, r := range list {
-		if i > 0 && r == list[i-1] {
-			panic(fmt.Sprintf("tensor: %s: row %d is given twice", op, r))
+		for i, r := range list[1:] {
+			if r == list[i] {
+				panic(fmt.Sprintf("tensor: %s: row %d is given twice", op, r))
+			}
 		}
 	}
 	if k := len(list); k > 0 && int(list[k-1]) >= n {
 		panic(fmt.Sprintf("tensor: %s: row %d of a matrix of %d", op, list[k-1], n))
 	}
 	return list
+}
+
+func strictlyAscending(list []uint32) bool {
+	for i := 1; i < len(list); i++ {
+		if list[i-1] >= list[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func checkLabels(labels, list []uint32, classes int) {

@@ -2666,29 +2666,438 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  (AX), BX
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
+	CMPB  16(AX), $0x00
+	JEQ   wide236
+	MOVQ  64(AX), CX
+	TESTQ CX, CX
+	JZ    skip237
+	CMPB  40(AX), $0x00
+	JEQ   wide236
 
-group236:
+skip237:
+	MOVQ  56(AX), R8
+	MOVQ  R8, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, R9
+	BZHIQ CX, R9, R9
+	KMOVW R9, K2
+
+group238:
+	CMPQ DI, $0x08
+	JLT  group239
+	XORQ CX, CX
+	LEAQ 16(CX), R9
+	CMPQ R9, R8
+	JGT  cols241
+
+cols240:
+	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           plain242
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y3
+	VINSERTF64X4 $0x01, Y3, Z2, Z3
+	MOVQ         72(AX), R9
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y4
+	VINSERTF64X4 $0x01, Y4, Z2, Z4
+	MOVQ         32(AX), R9
+	LEAQ         (SI)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         SI, R9
+	VPMOVZXWD    (R9)(CX*2), Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z6
+	VPSLLD       $0x10, Z6, Z6
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z10
+	VPSLLD       $0x10, Z10, Z10
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z12
+	VPSLLD       $0x10, Z12, Z12
+	ADDQ         32(AX), R9
+	MOVQ         8(AX), R9
+	LEAQ         (BX)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         BX, R9
+	VPMOVZXWD    (R9)(CX*2), Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z14
+	VPSLLD       $0x10, Z14, Z14
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z16
+	VPSLLD       $0x10, Z16, Z16
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z18
+	VPSLLD       $0x10, Z18, Z18
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z20
+	VPSLLD       $0x10, Z20, Z20
+	ADDQ         8(AX), R9
+	VSUBPS       Z3, Z13, Z13
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z5, Z0, Z0
+	VFMADD231PS  Z5, Z13, Z1
+	VSUBPS       Z3, Z14, Z14
+	VMULPS       Z4, Z14, Z14
+	VADDPS       Z6, Z0, Z0
+	VFMADD231PS  Z6, Z14, Z1
+	VSUBPS       Z3, Z15, Z15
+	VMULPS       Z4, Z15, Z15
+	VADDPS       Z7, Z0, Z0
+	VFMADD231PS  Z7, Z15, Z1
+	VSUBPS       Z3, Z16, Z16
+	VMULPS       Z4, Z16, Z16
+	VADDPS       Z8, Z0, Z0
+	VFMADD231PS  Z8, Z16, Z1
+	VSUBPS       Z3, Z17, Z17
+	VMULPS       Z4, Z17, Z17
+	VADDPS       Z9, Z0, Z0
+	VFMADD231PS  Z9, Z17, Z1
+	VSUBPS       Z3, Z18, Z18
+	VMULPS       Z4, Z18, Z18
+	VADDPS       Z10, Z0, Z0
+	VFMADD231PS  Z10, Z18, Z1
+	VSUBPS       Z3, Z19, Z19
+	VMULPS       Z4, Z19, Z19
+	VADDPS       Z11, Z0, Z0
+	VFMADD231PS  Z11, Z19, Z1
+	VSUBPS       Z3, Z20, Z20
+	VMULPS       Z4, Z20, Z20
+	VADDPS       Z12, Z0, Z0
+	VFMADD231PS  Z12, Z20, Z1
+	JMP          summed243
+
+plain242:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*8), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	PREFETCHT0  128(R9)(CX*8)
+	PREFETCHT0  192(R9)(CX*8)
+	MOVQ        BX, R9
+	VPMOVZXWD   (R9)(CX*2), Z3
+	VPSLLD      $0x10, Z3, Z3
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z5
+	VPSLLD      $0x10, Z5, Z5
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z6
+	VPSLLD      $0x10, Z6, Z6
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z9
+	VPSLLD      $0x10, Z9, Z9
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	ADDQ        8(AX), R9
+	VADDPS      Z3, Z0, Z0
+	VFMADD231PS Z3, Z3, Z1
+	VADDPS      Z4, Z0, Z0
+	VFMADD231PS Z4, Z4, Z1
+	VADDPS      Z5, Z0, Z0
+	VFMADD231PS Z5, Z5, Z1
+	VADDPS      Z6, Z0, Z0
+	VFMADD231PS Z6, Z6, Z1
+	VADDPS      Z7, Z0, Z0
+	VFMADD231PS Z7, Z7, Z1
+	VADDPS      Z8, Z0, Z0
+	VFMADD231PS Z8, Z8, Z1
+	VADDPS      Z9, Z0, Z0
+	VFMADD231PS Z9, Z9, Z1
+	VADDPS      Z10, Z0, Z0
+	VFMADD231PS Z10, Z10, Z1
+
+summed243:
+	MOVQ          80(AX), R9
+	VCVTPS2PD     Y0, Z3
+	VADDPD        (R9)(CX*8), Z3, Z3
+	VMOVUPD       Z3, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+	MOVQ          88(AX), R9
+	VCVTPS2PD     Y1, Z0
+	VADDPD        (R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+	ADDQ          $0x10, CX
+	LEAQ          16(CX), R9
+	CMPQ          R9, R8
+	JLE           cols240
+
+cols241:
+	CMPQ         CX, R8
+	JGE          row244
+	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           plain245
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y3
+	VINSERTF64X4 $0x01, Y3, Z2, Z3
+	MOVQ         72(AX), R9
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y4
+	VINSERTF64X4 $0x01, Y4, Z2, Z4
+	MOVQ         32(AX), R9
+	LEAQ         (SI)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         SI, R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z6
+	VPSLLD       $0x10, Z6, Z6
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z10
+	VPSLLD       $0x10, Z10, Z10
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z12
+	VPSLLD       $0x10, Z12, Z12
+	ADDQ         32(AX), R9
+	MOVQ         8(AX), R9
+	LEAQ         (BX)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         BX, R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z14
+	VPSLLD       $0x10, Z14, Z14
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z16
+	VPSLLD       $0x10, Z16, Z16
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z18
+	VPSLLD       $0x10, Z18, Z18
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z20
+	VPSLLD       $0x10, Z20, Z20
+	ADDQ         8(AX), R9
+	VSUBPS       Z3, Z13, Z13
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z5, Z0, Z0
+	VFMADD231PS  Z5, Z13, Z1
+	VSUBPS       Z3, Z14, Z14
+	VMULPS       Z4, Z14, Z14
+	VADDPS       Z6, Z0, Z0
+	VFMADD231PS  Z6, Z14, Z1
+	VSUBPS       Z3, Z15, Z15
+	VMULPS       Z4, Z15, Z15
+	VADDPS       Z7, Z0, Z0
+	VFMADD231PS  Z7, Z15, Z1
+	VSUBPS       Z3, Z16, Z16
+	VMULPS       Z4, Z16, Z16
+	VADDPS       Z8, Z0, Z0
+	VFMADD231PS  Z8, Z16, Z1
+	VSUBPS       Z3, Z17, Z17
+	VMULPS       Z4, Z17, Z17
+	VADDPS       Z9, Z0, Z0
+	VFMADD231PS  Z9, Z17, Z1
+	VSUBPS       Z3, Z18, Z18
+	VMULPS       Z4, Z18, Z18
+	VADDPS       Z10, Z0, Z0
+	VFMADD231PS  Z10, Z18, Z1
+	VSUBPS       Z3, Z19, Z19
+	VMULPS       Z4, Z19, Z19
+	VADDPS       Z11, Z0, Z0
+	VFMADD231PS  Z11, Z19, Z1
+	VSUBPS       Z3, Z20, Z20
+	VMULPS       Z4, Z20, Z20
+	VADDPS       Z12, Z0, Z0
+	VFMADD231PS  Z12, Z20, Z1
+	JMP          summed246
+
+plain245:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*8), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	PREFETCHT0  128(R9)(CX*8)
+	PREFETCHT0  192(R9)(CX*8)
+	MOVQ        BX, R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z6
+	VPSLLD      $0x10, Z6, Z6
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z9
+	VPSLLD      $0x10, Z9, Z9
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z10
+	VPSLLD      $0x10, Z10, Z10
+	ADDQ        8(AX), R9
+	VADDPS      Z3, Z0, Z0
+	VFMADD231PS Z3, Z3, Z1
+	VADDPS      Z4, Z0, Z0
+	VFMADD231PS Z4, Z4, Z1
+	VADDPS      Z5, Z0, Z0
+	VFMADD231PS Z5, Z5, Z1
+	VADDPS      Z6, Z0, Z0
+	VFMADD231PS Z6, Z6, Z1
+	VADDPS      Z7, Z0, Z0
+	VFMADD231PS Z7, Z7, Z1
+	VADDPS      Z8, Z0, Z0
+	VFMADD231PS Z8, Z8, Z1
+	VADDPS      Z9, Z0, Z0
+	VFMADD231PS Z9, Z9, Z1
+	VADDPS      Z10, Z0, Z0
+	VFMADD231PS Z10, Z10, Z1
+
+summed246:
+	MOVQ          80(AX), R9
+	VCVTPS2PD     Y0, Z3
+	VADDPD        (R9)(CX*8), Z3, Z3
+	VMOVUPD       Z3, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+	MOVQ          88(AX), R9
+	VCVTPS2PD     Y1, Z0
+	VADDPD        (R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+
+row244:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x08, DI
+	JMP  group238
+
+group239:
+wide236:
+group247:
 	CMPQ DI, $0x04
-	JLT  group237
+	JLT  group248
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols239
+	JGT  cols250
 
-cols238:
+cols249:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain240
+	JZ         plain251
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half242
+	JNE        half253
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2702,9 +3111,9 @@ cols238:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both243
+	JMP        both254
 
-half242:
+half253:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2726,10 +3135,10 @@ half242:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both243:
+both254:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half244
+	JNE        half255
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2743,9 +3152,9 @@ both243:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both245
+	JMP        both256
 
-half244:
+half255:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2767,7 +3176,7 @@ half244:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both245:
+both256:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -2784,12 +3193,12 @@ both245:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed241
+	JMP         summed252
 
-plain240:
+plain251:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half246
+	JNE        half257
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -2803,9 +3212,9 @@ plain240:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both247
+	JMP        both258
 
-half246:
+half257:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -2827,7 +3236,7 @@ half246:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both247:
+both258:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -2837,7 +3246,7 @@ both247:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed241:
+summed252:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -2845,24 +3254,24 @@ summed241:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols238
+	JLE     cols249
 
-cols239:
+cols250:
 	CMPQ        CX, DX
-	JGE         row248
+	JGE         row259
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain249
+	JZ          plain260
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half251
+	JNE         half262
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2876,9 +3285,9 @@ cols239:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both252
+	JMP         both263
 
-half251:
+half262:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2900,10 +3309,10 @@ half251:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both252:
+both263:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half253
+	JNE         half264
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2917,9 +3326,9 @@ both252:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both254
+	JMP         both265
 
-half253:
+half264:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -2941,7 +3350,7 @@ half253:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both254:
+both265:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -2958,12 +3367,12 @@ both254:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed250
+	JMP         summed261
 
-plain249:
+plain260:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half255
+	JNE         half266
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2977,9 +3386,9 @@ plain249:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both256
+	JMP         both267
 
-half255:
+half266:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -3001,7 +3410,7 @@ half255:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both256:
+both267:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -3011,13 +3420,13 @@ both256:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed250:
+summed261:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row248:
+row259:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -3027,81 +3436,81 @@ row248:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group236
+	JMP  group247
 
-group237:
-group257:
+group248:
+group268:
 	CMPQ DI, $0x01
-	JLT  group258
+	JLT  group269
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols260
+	JGT  cols271
 
-cols259:
+cols270:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain261
+	JZ         plain272
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half263
+	JNE        half274
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both264
+	JMP        both275
 
-half263:
+half274:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both264:
+both275:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half265
+	JNE        half276
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both266
+	JMP        both277
 
-half265:
+half276:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both266:
+both277:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed262
+	JMP         summed273
 
-plain261:
+plain272:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half267
+	JNE        half278
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both268
+	JMP        both279
 
-half267:
+half278:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both268:
+both279:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed262:
+summed273:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -3109,86 +3518,86 @@ summed262:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols259
+	JLE     cols270
 
-cols260:
+cols271:
 	CMPQ        CX, DX
-	JGE         row269
+	JGE         row280
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain270
+	JZ          plain281
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half272
+	JNE         half283
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both273
+	JMP         both284
 
-half272:
+half283:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both273:
+both284:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half274
+	JNE         half285
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both275
+	JMP         both286
 
-half274:
+half285:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both275:
+both286:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed271
+	JMP         summed282
 
-plain270:
+plain281:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half276
+	JNE         half287
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both277
+	JMP         both288
 
-half276:
+half287:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both277:
+both288:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed271:
+summed282:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row269:
+row280:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group257
+	JMP  group268
 
-group258:
+group269:
 	VZEROUPPER
 	RET
 
@@ -3211,45 +3620,45 @@ TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  112(AX), R11
 	MOVQ  72(AX), R12
 
-rows278:
+rows289:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols280
+	JGT  cols291
 
-cols279:
+cols290:
 	CMPB       40(AX), $0x00
-	JNE        half281
+	JNE        half292
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
 	VMOVUPS    64(SI)(CX*4), Z1
-	JMP        both282
+	JMP        both293
 
-half281:
+half292:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 	VPMOVZXWD  32(SI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both282:
+both293:
 	CMPB       64(AX), $0x00
-	JNE        half283
+	JNE        half294
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z2
 	VMOVUPS    64(DI)(CX*4), Z3
-	JMP        both284
+	JMP        both295
 
-half283:
+half294:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both284:
+both295:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z2, Z2
 	VMOVUPS      (R9)(CX*4), Z4
@@ -3265,15 +3674,15 @@ both284:
 	VMOVUPS      64(R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z3, Z1
 	CMPB         16(AX), $0x00
-	JNE          half285
+	JNE          half296
 	VMOVUPS      Z0, (BX)(CX*4)
 	VMOVUPS      Z1, 64(BX)(CX*4)
-	JMP          both286
+	JMP          both297
 
-half285:
+half296:
 	VCMPPS       $0x03, Z0, Z1, K2
 	KORTESTW     K2, K2
-	JNE          nan287
+	JNE          nan298
 	VBROADCASTSS element00010000<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00008000<>+0(SB), Z4
@@ -3286,9 +3695,9 @@ half285:
 	VPADDD       Z4, Z1, K2, Z0
 	VPERMT2W     Z0, Z5, Z6
 	VMOVDQU32    Z6, (BX)(CX*2)
-	JMP          stored288
+	JMP          stored299
 
-nan287:
+nan298:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -3309,43 +3718,43 @@ nan287:
 	VPMOVDW      Z5, (BX)(CX*2)
 	VPMOVDW      Z0, 32(BX)(CX*2)
 
-stored288:
-both286:
+stored299:
+both297:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols279
+	JLE  cols290
 
-cols280:
+cols291:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols290
+	JGT  cols301
 
-cols289:
+cols300:
 	CMPB       40(AX), $0x00
-	JNE        half291
+	JNE        half302
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
-	JMP        both292
+	JMP        both303
 
-half291:
+half302:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 
-both292:
+both303:
 	CMPB       64(AX), $0x00
-	JNE        half293
+	JNE        half304
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z1
-	JMP        both294
+	JMP        both305
 
-half293:
+half304:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both294:
+both305:
 	VMOVUPS      (R8)(CX*4), Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS      (R9)(CX*4), Z2
@@ -3354,11 +3763,11 @@ both294:
 	VMOVUPS      (R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half295
+	JNE          half306
 	VMOVUPS      Z0, (BX)(CX*4)
-	JMP          both296
+	JMP          both307
 
-half295:
+half306:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3371,39 +3780,39 @@ half295:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (BX)(CX*2)
 
-both296:
+both307:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols289
+	JLE  cols300
 
-cols290:
+cols301:
 	CMPQ       CX, DX
-	JGE        row299
+	JGE        row310
 	CMPB       40(AX), $0x00
-	JNE        half300
+	JNE        half311
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z0
-	JMP        both301
+	JMP        both312
 
-half300:
+half311:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both301:
+both312:
 	CMPB       64(AX), $0x00
-	JNE        half302
+	JNE        half313
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z1
-	JMP        both303
+	JMP        both314
 
-half302:
+half313:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both303:
+both314:
 	VMOVUPS.Z    (R8)(CX*4), K1, Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS.Z    (R9)(CX*4), K1, Z2
@@ -3412,11 +3821,11 @@ both303:
 	VMOVUPS.Z    (R11)(CX*4), K1, Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half304
+	JNE          half315
 	VMOVUPS      Z0, K1, (BX)(CX*4)
-	JMP          both305
+	JMP          both316
 
-half304:
+half315:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3429,13 +3838,13 @@ half304:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both305:
-row299:
+both316:
+row310:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows278
+	JNZ  rows289
 	VZEROUPPER
 	RET
 
@@ -3461,7 +3870,7 @@ TEXT ·layerGradAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       72(AX), R11
 
-rows308:
+rows319:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS (R8), Z3
@@ -3469,41 +3878,41 @@ rows308:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols310
+	JGT          cols321
 
-cols309:
+cols320:
 	CMPB       40(AX), $0x00
-	JNE        half311
+	JNE        half322
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both312
+	JMP        both323
 
-half311:
+half322:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both312:
+both323:
 	CMPB       64(AX), $0x00
-	JNE        half313
+	JNE        half324
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both314
+	JMP        both325
 
-half313:
+half324:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	VPMOVZXWD  32(DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both314:
+both325:
 	VSUBPS      Z3, Z7, Z7
 	VMULPS      Z4, Z7, Z7
 	VMOVUPS     (R10)(CX*4), Z9
@@ -3531,38 +3940,38 @@ both314:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols309
+	JLE         cols320
 
-cols310:
+cols321:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols316
+	JGT  cols327
 
-cols315:
+cols326:
 	CMPB       40(AX), $0x00
-	JNE        half317
+	JNE        half328
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both318
+	JMP        both329
 
-half317:
+half328:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both318:
+both329:
 	CMPB       64(AX), $0x00
-	JNE        half319
+	JNE        half330
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both320
+	JMP        both331
 
-half319:
+half330:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both320:
+both331:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -3578,35 +3987,35 @@ both320:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols315
+	JLE         cols326
 
-cols316:
+cols327:
 	CMPQ       CX, DX
-	JGE        row321
+	JGE        row332
 	CMPB       40(AX), $0x00
-	JNE        half322
+	JNE        half333
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both323
+	JMP        both334
 
-half322:
+half333:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both323:
+both334:
 	CMPB       64(AX), $0x00
-	JNE        half324
+	JNE        half335
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both325
+	JMP        both336
 
-half324:
+half335:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both325:
+both336:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -3620,7 +4029,7 @@ both325:
 	VADDPS      Z5, Z1, Z1
 	VFMADD231PS Z5, Z6, Z2
 
-row321:
+row332:
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPS        Y5, Y1, Y5
 	VEXTRACTF32X4 $0x01, Y5, X1
@@ -3644,41 +4053,41 @@ row321:
 	XORQ          CX, CX
 	LEAQ          32(CX), R12
 	CMPQ          R12, DX
-	JGT           cols327
+	JGT           cols338
 
-cols326:
+cols337:
 	CMPB       40(AX), $0x00
-	JNE        half328
+	JNE        half339
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both329
+	JMP        both340
 
-half328:
+half339:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both329:
+both340:
 	CMPB       64(AX), $0x00
-	JNE        half330
+	JNE        half341
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both331
+	JMP        both342
 
-half330:
+half341:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	VPMOVZXWD  32(DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both331:
+both342:
 	VSUBPS       Z3, Z7, Z7
 	VMULPS       Z4, Z7, Z7
 	VMOVUPS      (R9)(CX*4), Z9
@@ -3694,15 +4103,15 @@ both331:
 	VFNMADD231PS Z2, Z8, Z6
 	VMULPS       Z4, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half332
+	JNE          half343
 	VMOVUPS      Z5, (BX)(CX*4)
 	VMOVUPS      Z6, 64(BX)(CX*4)
-	JMP          both333
+	JMP          both344
 
-half332:
+half343:
 	VCMPPS       $0x03, Z5, Z6, K2
 	KORTESTW     K2, K2
-	JNE          nan334
+	JNE          nan345
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -3715,9 +4124,9 @@ half332:
 	VPADDD       Z9, Z6, K2, Z5
 	VPERMT2W     Z5, Z10, Z11
 	VMOVDQU32    Z11, (BX)(CX*2)
-	JMP          stored335
+	JMP          stored346
 
-nan334:
+nan345:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -3738,43 +4147,43 @@ nan334:
 	VPMOVDW      Z10, (BX)(CX*2)
 	VPMOVDW      Z5, 32(BX)(CX*2)
 
-stored335:
-both333:
+stored346:
+both344:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols326
+	JLE  cols337
 
-cols327:
+cols338:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols337
+	JGT  cols348
 
-cols336:
+cols347:
 	CMPB       40(AX), $0x00
-	JNE        half338
+	JNE        half349
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both339
+	JMP        both350
 
-half338:
+half349:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both339:
+both350:
 	CMPB       64(AX), $0x00
-	JNE        half340
+	JNE        half351
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both341
+	JMP        both352
 
-half340:
+half351:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both341:
+both352:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS      (R9)(CX*4), Z7
@@ -3783,11 +4192,11 @@ both341:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half342
+	JNE          half353
 	VMOVUPS      Z5, (BX)(CX*4)
-	JMP          both343
+	JMP          both354
 
-half342:
+half353:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -3800,39 +4209,39 @@ half342:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, (BX)(CX*2)
 
-both343:
+both354:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols336
+	JLE  cols347
 
-cols337:
+cols348:
 	CMPQ       CX, DX
-	JGE        row346
+	JGE        row357
 	CMPB       40(AX), $0x00
-	JNE        half347
+	JNE        half358
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both348
+	JMP        both359
 
-half347:
+half358:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both348:
+both359:
 	CMPB       64(AX), $0x00
-	JNE        half349
+	JNE        half360
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both350
+	JMP        both361
 
-half349:
+half360:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both350:
+both361:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS.Z    (R9)(CX*4), K1, Z3
@@ -3841,11 +4250,11 @@ both350:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half351
+	JNE          half362
 	VMOVUPS      Z5, K1, (BX)(CX*4)
-	JMP          both352
+	JMP          both363
 
-half351:
+half362:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3858,14 +4267,14 @@ half351:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both352:
-row346:
+both363:
+row357:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows308
+	JNZ  rows319
 	VZEROUPPER
 	RET
 
@@ -3891,45 +4300,69 @@ TEXT ·softmaxAVX512(SB), $16-8
 	VBROADCASTSS element3e2aaaab<>+0(SB), Z9
 	VBROADCASTSS element3f000000<>+0(SB), Z10
 	CMPQ         DX, $0x10
-	JGT          wider356
+	JGT          wider367
 	XORQ         BX, BX
+	XORQ         CX, CX
+	XORQ         R10, R10
 
-rows357:
+far368:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far368
+
+rows369:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have358
+	JZ    have370
 	MOVL  (CX)(BX*4), SI
 
-have358:
+have370:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  $-1, R8
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next371
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted372
+	MOVL  (R9)(CX*4), R8
+
+unlisted372:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next371:
+	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip359
-	MOVL  (CX)(SI*4), R8
+	JZ    skip373
+	MOVL  (CX)(SI*4), R9
 
-skip359:
+skip373:
 	XORQ       CX, CX
-	MOVQ       DX, R9
-	SUBQ       $0x00, R9
-	MOVQ       $0x0000ffff, R10
-	BZHIQ      R9, R10, R10
-	KMOVW      R10, K1
+	MOVQ       DX, R11
+	SUBQ       $0x00, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half360
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half374
+	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z11
-	JMP        both361
+	JMP        both375
 
-half360:
-	PREFETCHT0  1536(DI)(CX*2)
+half374:
+	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both361:
+both375:
 	VBROADCASTSS  elementff800000<>+0(SB), Z12
 	VBLENDMPS     Z11, Z12, K1, Z11
 	VMOVAPS       Z11, Z12
@@ -3943,7 +4376,7 @@ both361:
 	VMAXPS        X12, X13, X12
 	VBROADCASTSS  X12, Z13
 	VCMPPS        $0x00, Z13, Z11, K2
-	KMOVW         K2, R9
+	KMOVW         K2, R8
 	VSUBPS        Z13, Z11, Z11
 	VCMPPS        $0x05, Z3, Z11, K2
 	VMAXPS        Z11, Z3, Z11
@@ -3973,35 +4406,35 @@ both361:
 	VADDPS        X11, X13, X11
 	VPERMILPS     $0xb1, X11, X13
 	VADDPS        X11, X13, X11
-	MOVQ          80(AX), R10
-	VMOVSS        X11, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled362
+	MOVQ          80(AX), R11
+	VMOVSS        X11, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled376
 	CMPB          16(AX), $0x00
-	JNE           half363
-	VMOVSS        (DI)(R8*4), X13
-	JMP           both364
+	JNE           half377
+	VMOVSS        (DI)(R9*4), X13
+	JMP           both378
 
-half363:
-	MOVWLZX (DI)(R8*2), DI
+half377:
+	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X13
 
-both364:
+both378:
 	VSUBSS   X13, X12, X15
 	MOVQ     88(AX), DI
 	VMOVSS   X15, (DI)(BX*4)
 	VUCOMISS X13, X12
-	JNE      unlabelled362
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled362
+	JNE      unlabelled376
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled376
 	INCQ     112(AX)
 
-unlabelled362:
+unlabelled376:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip365
+	JZ           skip379
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X12
@@ -4009,16 +4442,16 @@ unlabelled362:
 	VBROADCASTSS X12, Z12
 	XORQ         CX, CX
 	VBROADCASTSS X11, Z13
-	VPBROADCASTD R8, Z11
+	VPBROADCASTD R9, Z11
 	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
 	VSUBPS       Z13, Z14, K2, Z14
 	VMULPS       Z12, Z14, Z14
 	CMPB         40(AX), $0x00
-	JNE          half366
+	JNE          half380
 	VMOVUPS      Z14, K1, (DI)(CX*4)
-	JMP          both367
+	JMP          both381
 
-half366:
+half380:
 	VBROADCASTSS element00000001<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z12
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -4031,58 +4464,82 @@ half366:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, K1, (DI)(CX*2)
 
-both367:
-skip365:
+both381:
+skip379:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows357
-	JMP  done355
+	JLT  rows369
+	JMP  done366
 
-wider356:
+wider367:
 	CMPQ DX, $0x20
-	JGT  wider368
+	JGT  wider382
 	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
 
-rows369:
+far383:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far383
+
+rows384:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have370
+	JZ    have385
 	MOVL  (CX)(BX*4), SI
 
-have370:
+have385:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  $-1, R8
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next386
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted387
+	MOVL  (R9)(CX*4), R8
+
+unlisted387:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next386:
+	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip371
-	MOVL  (CX)(SI*4), R8
+	JZ    skip388
+	MOVL  (CX)(SI*4), R9
 
-skip371:
+skip388:
 	XORQ       CX, CX
-	MOVQ       DX, R9
-	SUBQ       $0x10, R9
-	MOVQ       $0x0000ffff, R10
-	BZHIQ      R9, R10, R10
-	KMOVW      R10, K1
+	MOVQ       DX, R11
+	SUBQ       $0x10, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half372
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
+	JNE        half389
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS.Z  64(DI)(CX*4), K1, Z12
-	JMP        both373
+	JMP        both390
 
-half372:
-	PREFETCHT0  1536(DI)(CX*2)
+half389:
+	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z11
 	VPSLLD      $0x10, Z11, Z11
 	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both373:
+both390:
 	VBROADCASTSS  elementff800000<>+0(SB), Z13
 	VBLENDMPS     Z12, Z13, K1, Z12
 	VMOVAPS       Z11, Z13
@@ -4097,11 +4554,11 @@ both373:
 	VMAXPS        X13, X14, X13
 	VBROADCASTSS  X13, Z14
 	VCMPPS        $0x00, Z14, Z11, K2
-	KMOVW         K2, R9
+	KMOVW         K2, R8
 	VCMPPS        $0x00, Z14, Z12, K2
-	KMOVW         K2, R10
-	SHLQ          $0x10, R10
-	ORQ           R10, R9
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
 	VSUBPS        Z14, Z11, Z11
 	VSUBPS        Z14, Z12, Z12
 	VCMPPS        $0x05, Z3, Z11, K2
@@ -4152,35 +4609,35 @@ both373:
 	VADDPS        X11, X12, X11
 	VPERMILPS     $0xb1, X11, X12
 	VADDPS        X11, X12, X11
-	MOVQ          80(AX), R10
-	VMOVSS        X11, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled374
+	MOVQ          80(AX), R11
+	VMOVSS        X11, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled391
 	CMPB          16(AX), $0x00
-	JNE           half375
-	VMOVSS        (DI)(R8*4), X12
-	JMP           both376
+	JNE           half392
+	VMOVSS        (DI)(R9*4), X12
+	JMP           both393
 
-half375:
-	MOVWLZX (DI)(R8*2), DI
+half392:
+	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X12
 
-both376:
+both393:
 	VSUBSS   X12, X13, X14
 	MOVQ     88(AX), DI
 	VMOVSS   X14, (DI)(BX*4)
 	VUCOMISS X12, X13
-	JNE      unlabelled374
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled374
+	JNE      unlabelled391
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled391
 	INCQ     112(AX)
 
-unlabelled374:
+unlabelled391:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip377
+	JZ           skip394
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X12
@@ -4188,7 +4645,7 @@ unlabelled374:
 	VBROADCASTSS X12, Z12
 	XORQ         CX, CX
 	VBROADCASTSS X11, Z13
-	VPBROADCASTD R8, Z11
+	VPBROADCASTD R9, Z11
 	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
 	VSUBPS       Z13, Z16, K2, Z16
 	VMULPS       Z12, Z16, Z16
@@ -4196,12 +4653,12 @@ unlabelled374:
 	VSUBPS       Z13, Z17, K2, Z17
 	VMULPS       Z12, Z17, Z17
 	CMPB         40(AX), $0x00
-	JNE          half378
+	JNE          half395
 	VMOVUPS      Z16, (DI)(CX*4)
 	VMOVUPS      Z17, K1, 64(DI)(CX*4)
-	JMP          both379
+	JMP          both396
 
-half378:
+half395:
 	VBROADCASTSS element00000001<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z12
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -4222,55 +4679,79 @@ half378:
 	VPMOVDW      Z14, (DI)(CX*2)
 	VPMOVDW      Z15, K1, 32(DI)(CX*2)
 
-both379:
-skip377:
+both396:
+skip394:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows369
-	JMP  done355
+	JLT  rows384
+	JMP  done366
 
-wider368:
+wider382:
 	CMPQ DX, $0x30
-	JGT  wider380
+	JGT  wider397
 	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
 
-rows381:
+far398:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far398
+
+rows399:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have382
+	JZ    have400
 	MOVL  (CX)(BX*4), SI
 
-have382:
+have400:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  $-1, R8
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next401
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted402
+	MOVL  (R9)(CX*4), R8
+
+unlisted402:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next401:
+	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip383
-	MOVL  (CX)(SI*4), R8
+	JZ    skip403
+	MOVL  (CX)(SI*4), R9
 
-skip383:
+skip403:
 	XORQ       CX, CX
-	MOVQ       DX, R9
-	SUBQ       $0x20, R9
-	MOVQ       $0x0000ffff, R10
-	BZHIQ      R9, R10, R10
-	KMOVW      R10, K1
+	MOVQ       DX, R11
+	SUBQ       $0x20, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half384
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
-	PREFETCHT0 1664(DI)(CX*4)
+	JNE        half404
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
+	PREFETCHT0 128(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
 	VMOVUPS.Z  128(DI)(CX*4), K1, Z13
-	JMP        both385
+	JMP        both405
 
-half384:
-	PREFETCHT0  1536(DI)(CX*2)
-	PREFETCHT0  1600(DI)(CX*2)
+half404:
+	PREFETCHT0  (R8)(CX*2)
+	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z11
 	VPSLLD      $0x10, Z11, Z11
 	VPMOVZXWD   32(DI)(CX*2), Z12
@@ -4278,7 +4759,7 @@ half384:
 	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both385:
+both405:
 	VBROADCASTSS  elementff800000<>+0(SB), Z14
 	VBLENDMPS     Z13, Z14, K1, Z13
 	VMOVAPS       Z11, Z14
@@ -4294,15 +4775,15 @@ both385:
 	VMAXPS        X14, X15, X14
 	VBROADCASTSS  X14, Z15
 	VCMPPS        $0x00, Z15, Z11, K2
-	KMOVW         K2, R9
+	KMOVW         K2, R8
 	VCMPPS        $0x00, Z15, Z12, K2
-	KMOVW         K2, R10
-	SHLQ          $0x10, R10
-	ORQ           R10, R9
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
 	VCMPPS        $0x00, Z15, Z13, K2
-	KMOVW         K2, R10
-	SHLQ          $0x20, R10
-	ORQ           R10, R9
+	KMOVW         K2, R11
+	SHLQ          $0x20, R11
+	ORQ           R11, R8
 	VSUBPS        Z15, Z11, Z11
 	VSUBPS        Z15, Z12, Z12
 	VSUBPS        Z15, Z13, Z13
@@ -4374,35 +4855,35 @@ both385:
 	VADDPS        X11, X12, X11
 	VPERMILPS     $0xb1, X11, X12
 	VADDPS        X11, X12, X11
-	MOVQ          80(AX), R10
-	VMOVSS        X11, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled386
+	MOVQ          80(AX), R11
+	VMOVSS        X11, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled406
 	CMPB          16(AX), $0x00
-	JNE           half387
-	VMOVSS        (DI)(R8*4), X12
-	JMP           both388
+	JNE           half407
+	VMOVSS        (DI)(R9*4), X12
+	JMP           both408
 
-half387:
-	MOVWLZX (DI)(R8*2), DI
+half407:
+	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X12
 
-both388:
+both408:
 	VSUBSS   X12, X14, X13
 	MOVQ     88(AX), DI
 	VMOVSS   X13, (DI)(BX*4)
 	VUCOMISS X12, X14
-	JNE      unlabelled386
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled386
+	JNE      unlabelled406
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled406
 	INCQ     112(AX)
 
-unlabelled386:
+unlabelled406:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip389
+	JZ           skip409
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X12
@@ -4410,7 +4891,7 @@ unlabelled386:
 	VBROADCASTSS X12, Z12
 	XORQ         CX, CX
 	VBROADCASTSS X11, Z13
-	VPBROADCASTD R8, Z11
+	VPBROADCASTD R9, Z11
 	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
 	VSUBPS       Z13, Z18, K2, Z18
 	VMULPS       Z12, Z18, Z18
@@ -4421,13 +4902,13 @@ unlabelled386:
 	VSUBPS       Z13, Z20, K2, Z20
 	VMULPS       Z12, Z20, Z20
 	CMPB         40(AX), $0x00
-	JNE          half390
+	JNE          half410
 	VMOVUPS      Z18, (DI)(CX*4)
 	VMOVUPS      Z19, 64(DI)(CX*4)
 	VMOVUPS      Z20, K1, 128(DI)(CX*4)
-	JMP          both391
+	JMP          both411
 
-half390:
+half410:
 	VBROADCASTSS element00000001<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z12
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -4456,57 +4937,81 @@ half390:
 	VPMOVDW      Z15, 32(DI)(CX*2)
 	VPMOVDW      Z16, K1, 64(DI)(CX*2)
 
-both391:
-skip389:
+both411:
+skip409:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows381
-	JMP  done355
+	JLT  rows399
+	JMP  done366
 
-wider380:
+wider397:
 	CMPQ DX, $0x40
-	JGT  wider392
+	JGT  wider412
 	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
 
-rows393:
+far413:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far413
+
+rows414:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have394
+	JZ    have415
 	MOVL  (CX)(BX*4), SI
 
-have394:
+have415:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  $-1, R8
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next416
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted417
+	MOVL  (R9)(CX*4), R8
+
+unlisted417:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next416:
+	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip395
-	MOVL  (CX)(SI*4), R8
+	JZ    skip418
+	MOVL  (CX)(SI*4), R9
 
-skip395:
+skip418:
 	XORQ       CX, CX
-	MOVQ       DX, R9
-	SUBQ       $0x30, R9
-	MOVQ       $0x0000ffff, R10
-	BZHIQ      R9, R10, R10
-	KMOVW      R10, K1
+	MOVQ       DX, R11
+	SUBQ       $0x30, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half396
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
-	PREFETCHT0 1664(DI)(CX*4)
-	PREFETCHT0 1728(DI)(CX*4)
+	JNE        half419
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
+	PREFETCHT0 128(R8)(CX*4)
+	PREFETCHT0 192(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
 	VMOVUPS    128(DI)(CX*4), Z13
 	VMOVUPS.Z  192(DI)(CX*4), K1, Z14
-	JMP        both397
+	JMP        both420
 
-half396:
-	PREFETCHT0  1536(DI)(CX*2)
-	PREFETCHT0  1600(DI)(CX*2)
+half419:
+	PREFETCHT0  (R8)(CX*2)
+	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z11
 	VPSLLD      $0x10, Z11, Z11
 	VPMOVZXWD   32(DI)(CX*2), Z12
@@ -4516,7 +5021,7 @@ half396:
 	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z14
 	VPSLLD      $0x10, Z14, Z14
 
-both397:
+both420:
 	VBROADCASTSS  elementff800000<>+0(SB), Z15
 	VBLENDMPS     Z14, Z15, K1, Z14
 	VMOVAPS       Z11, Z15
@@ -4533,19 +5038,19 @@ both397:
 	VMAXPS        X15, X16, X15
 	VBROADCASTSS  X15, Z16
 	VCMPPS        $0x00, Z16, Z11, K2
-	KMOVW         K2, R9
+	KMOVW         K2, R8
 	VCMPPS        $0x00, Z16, Z12, K2
-	KMOVW         K2, R10
-	SHLQ          $0x10, R10
-	ORQ           R10, R9
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
 	VCMPPS        $0x00, Z16, Z13, K2
-	KMOVW         K2, R10
-	SHLQ          $0x20, R10
-	ORQ           R10, R9
+	KMOVW         K2, R11
+	SHLQ          $0x20, R11
+	ORQ           R11, R8
 	VCMPPS        $0x00, Z16, Z14, K2
-	KMOVW         K2, R10
-	SHLQ          $0x30, R10
-	ORQ           R10, R9
+	KMOVW         K2, R11
+	SHLQ          $0x30, R11
+	ORQ           R11, R8
 	VSUBPS        Z16, Z11, Z11
 	VSUBPS        Z16, Z12, Z12
 	VSUBPS        Z16, Z13, Z13
@@ -4638,35 +5143,35 @@ both397:
 	VADDPS        X11, X12, X11
 	VPERMILPS     $0xb1, X11, X12
 	VADDPS        X11, X12, X11
-	MOVQ          80(AX), R10
-	VMOVSS        X11, (R10)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled398
+	MOVQ          80(AX), R11
+	VMOVSS        X11, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled421
 	CMPB          16(AX), $0x00
-	JNE           half399
-	VMOVSS        (DI)(R8*4), X12
-	JMP           both400
+	JNE           half422
+	VMOVSS        (DI)(R9*4), X12
+	JMP           both423
 
-half399:
-	MOVWLZX (DI)(R8*2), DI
+half422:
+	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X12
 
-both400:
+both423:
 	VSUBSS   X12, X15, X13
 	MOVQ     88(AX), DI
 	VMOVSS   X13, (DI)(BX*4)
 	VUCOMISS X12, X15
-	JNE      unlabelled398
-	BSFQ     R9, CX
-	CMPQ     CX, R8
-	JNE      unlabelled398
+	JNE      unlabelled421
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled421
 	INCQ     112(AX)
 
-unlabelled398:
+unlabelled421:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip401
+	JZ           skip424
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X12
@@ -4674,7 +5179,7 @@ unlabelled398:
 	VBROADCASTSS X12, Z12
 	XORQ         CX, CX
 	VBROADCASTSS X11, Z13
-	VPBROADCASTD R8, Z11
+	VPBROADCASTD R9, Z11
 	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
 	VSUBPS       Z13, Z20, K2, Z20
 	VMULPS       Z12, Z20, Z20
@@ -4688,14 +5193,14 @@ unlabelled398:
 	VSUBPS       Z13, Z23, K2, Z23
 	VMULPS       Z12, Z23, Z23
 	CMPB         40(AX), $0x00
-	JNE          half402
+	JNE          half425
 	VMOVUPS      Z20, (DI)(CX*4)
 	VMOVUPS      Z21, 64(DI)(CX*4)
 	VMOVUPS      Z22, 128(DI)(CX*4)
 	VMOVUPS      Z23, K1, 192(DI)(CX*4)
-	JMP          both403
+	JMP          both426
 
-half402:
+half425:
 	VBROADCASTSS element00000001<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z12
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -4732,110 +5237,134 @@ half402:
 	VPMOVDW      Z16, 64(DI)(CX*2)
 	VPMOVDW      Z17, K1, 96(DI)(CX*2)
 
-both403:
-skip401:
+both426:
+skip424:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows393
-	JMP  done355
+	JLT  rows414
+	JMP  done366
 
-wider392:
+wider412:
 	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
 
-rows404:
+far427:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far427
+
+rows428:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have405
+	JZ    have429
 	MOVL  (CX)(BX*4), SI
 
-have405:
+have429:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  $-1, R8
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next430
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted431
+	MOVL  (R9)(CX*4), R8
+
+unlisted431:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next430:
+	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip406
-	MOVL  (CX)(SI*4), R8
+	JZ    skip432
+	MOVL  (CX)(SI*4), R9
 
-skip406:
-	MOVQ         96(AX), R9
+skip432:
+	MOVQ         96(AX), R11
 	VBROADCASTSS elementff800000<>+0(SB), Z11
 	VMOVAPS      Z11, Z12
 	VMOVAPS      Z11, Z13
 	XORQ         CX, CX
-	LEAQ         32(CX), R10
-	CMPQ         R10, DX
-	JGT          cols408
+	LEAQ         32(CX), R12
+	CMPQ         R12, DX
+	JGT          cols434
 
-cols407:
+cols433:
 	CMPB       16(AX), $0x00
-	JNE        half409
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
+	JNE        half435
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z14
 	VMOVUPS    64(DI)(CX*4), Z15
-	JMP        both410
+	JMP        both436
 
-half409:
-	PREFETCHT0 1536(DI)(CX*2)
+half435:
+	PREFETCHT0 (R8)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z14
 	VPSLLD     $0x10, Z14, Z14
 	VPMOVZXWD  32(DI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both410:
+both436:
 	VMAXPS Z14, Z12, Z12
 	VMAXPS Z15, Z13, Z13
 	ADDQ   $0x20, CX
-	LEAQ   32(CX), R10
-	CMPQ   R10, DX
-	JLE    cols407
+	LEAQ   32(CX), R12
+	CMPQ   R12, DX
+	JLE    cols433
 
-cols408:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols412
+cols434:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols438
 
-cols411:
+cols437:
 	CMPB       16(AX), $0x00
-	JNE        half413
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half439
+	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z14
-	JMP        both414
+	JMP        both440
 
-half413:
-	PREFETCHT0 1536(DI)(CX*2)
+half439:
+	PREFETCHT0 (R8)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z14
 	VPSLLD     $0x10, Z14, Z14
 
-both414:
+both440:
 	VMAXPS Z14, Z12, Z12
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R10
-	CMPQ   R10, DX
-	JLE    cols411
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols437
 
-cols412:
+cols438:
 	CMPQ       CX, DX
-	JGE        row415
+	JGE        row441
 	CMPB       16(AX), $0x00
-	JNE        half416
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half442
+	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z14
-	JMP        both417
+	JMP        both443
 
-half416:
-	PREFETCHT0  1536(DI)(CX*2)
+half442:
+	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z14
 	VPSLLD      $0x10, Z14, Z14
 
-both417:
+both443:
 	VBLENDMPS Z14, Z11, K1, Z14
 	VMAXPS    Z14, Z12, Z12
 
-row415:
+row441:
 	VMAXPS        Z13, Z12, Z12
 	VEXTRACTF64X4 $0x01, Z12, Y11
 	VMAXPS        Y11, Y12, Y11
@@ -4848,36 +5377,30 @@ row415:
 	VBROADCASTSS  X12, Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z13
 	XORQ          CX, CX
-	LEAQ          64(CX), R10
-	CMPQ          R10, DX
-	JGT           cols419
+	LEAQ          64(CX), R8
+	CMPQ          R8, DX
+	JGT           cols445
 
-cols418:
-	CMPB       16(AX), $0x00
-	JNE        half420
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
-	PREFETCHT0 1664(DI)(CX*4)
-	PREFETCHT0 1728(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z14
-	VMOVUPS    64(DI)(CX*4), Z15
-	VMOVUPS    128(DI)(CX*4), Z16
-	VMOVUPS    192(DI)(CX*4), Z17
-	JMP        both421
+cols444:
+	CMPB    16(AX), $0x00
+	JNE     half446
+	VMOVUPS (DI)(CX*4), Z14
+	VMOVUPS 64(DI)(CX*4), Z15
+	VMOVUPS 128(DI)(CX*4), Z16
+	VMOVUPS 192(DI)(CX*4), Z17
+	JMP     both447
 
-half420:
-	PREFETCHT0 1536(DI)(CX*2)
-	PREFETCHT0 1600(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z14
-	VPSLLD     $0x10, Z14, Z14
-	VPMOVZXWD  32(DI)(CX*2), Z15
-	VPSLLD     $0x10, Z15, Z15
-	VPMOVZXWD  64(DI)(CX*2), Z16
-	VPSLLD     $0x10, Z16, Z16
-	VPMOVZXWD  96(DI)(CX*2), Z17
-	VPSLLD     $0x10, Z17, Z17
+half446:
+	VPMOVZXWD (DI)(CX*2), Z14
+	VPSLLD    $0x10, Z14, Z14
+	VPMOVZXWD 32(DI)(CX*2), Z15
+	VPSLLD    $0x10, Z15, Z15
+	VPMOVZXWD 64(DI)(CX*2), Z16
+	VPSLLD    $0x10, Z16, Z16
+	VPMOVZXWD 96(DI)(CX*2), Z17
+	VPSLLD    $0x10, Z17, Z17
 
-both421:
+both447:
 	VSUBPS       Z11, Z14, Z14
 	VSUBPS       Z11, Z15, Z15
 	VSUBPS       Z11, Z16, Z16
@@ -4958,41 +5481,38 @@ both421:
 	VMOVAPS.Z    Z24, K4, Z24
 	VFMADD213PS  Z21, Z21, Z25
 	VMOVAPS.Z    Z25, K5, Z25
-	VMOVUPS      Z22, (R9)(CX*4)
+	VMOVUPS      Z22, (R11)(CX*4)
 	VADDPS       Z22, Z13, Z13
-	VMOVUPS      Z23, 64(R9)(CX*4)
+	VMOVUPS      Z23, 64(R11)(CX*4)
 	VADDPS       Z23, Z13, Z13
-	VMOVUPS      Z24, 128(R9)(CX*4)
+	VMOVUPS      Z24, 128(R11)(CX*4)
 	VADDPS       Z24, Z13, Z13
-	VMOVUPS      Z25, 192(R9)(CX*4)
+	VMOVUPS      Z25, 192(R11)(CX*4)
 	VADDPS       Z25, Z13, Z13
 	ADDQ         $0x40, CX
-	LEAQ         64(CX), R10
-	CMPQ         R10, DX
-	JLE          cols418
+	LEAQ         64(CX), R8
+	CMPQ         R8, DX
+	JLE          cols444
 
-cols419:
-	LEAQ 32(CX), R10
-	CMPQ R10, DX
-	JGT  cols423
+cols445:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols449
 
-cols422:
-	CMPB       16(AX), $0x00
-	JNE        half424
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z14
-	VMOVUPS    64(DI)(CX*4), Z15
-	JMP        both425
+cols448:
+	CMPB    16(AX), $0x00
+	JNE     half450
+	VMOVUPS (DI)(CX*4), Z14
+	VMOVUPS 64(DI)(CX*4), Z15
+	JMP     both451
 
-half424:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z14
-	VPSLLD     $0x10, Z14, Z14
-	VPMOVZXWD  32(DI)(CX*2), Z15
-	VPSLLD     $0x10, Z15, Z15
+half450:
+	VPMOVZXWD (DI)(CX*2), Z14
+	VPSLLD    $0x10, Z14, Z14
+	VPMOVZXWD 32(DI)(CX*2), Z15
+	VPSLLD    $0x10, Z15, Z15
 
-both425:
+both451:
 	VSUBPS       Z11, Z14, Z14
 	VSUBPS       Z11, Z15, Z15
 	VCMPPS       $0x05, Z3, Z14, K2
@@ -5033,33 +5553,31 @@ both425:
 	VMOVAPS.Z    Z18, K2, Z18
 	VFMADD213PS  Z17, Z17, Z19
 	VMOVAPS.Z    Z19, K3, Z19
-	VMOVUPS      Z18, (R9)(CX*4)
+	VMOVUPS      Z18, (R11)(CX*4)
 	VADDPS       Z18, Z13, Z13
-	VMOVUPS      Z19, 64(R9)(CX*4)
+	VMOVUPS      Z19, 64(R11)(CX*4)
 	VADDPS       Z19, Z13, Z13
 	ADDQ         $0x20, CX
-	LEAQ         32(CX), R10
-	CMPQ         R10, DX
-	JLE          cols422
+	LEAQ         32(CX), R8
+	CMPQ         R8, DX
+	JLE          cols448
 
-cols423:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols427
+cols449:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols453
 
-cols426:
-	CMPB       16(AX), $0x00
-	JNE        half428
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z14
-	JMP        both429
+cols452:
+	CMPB    16(AX), $0x00
+	JNE     half454
+	VMOVUPS (DI)(CX*4), Z14
+	JMP     both455
 
-half428:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z14
-	VPSLLD     $0x10, Z14, Z14
+half454:
+	VPMOVZXWD (DI)(CX*2), Z14
+	VPSLLD    $0x10, Z14, Z14
 
-both429:
+both455:
 	VSUBPS       Z11, Z14, Z14
 	VCMPPS       $0x05, Z3, Z14, K2
 	VMAXPS       Z14, Z3, Z14
@@ -5080,28 +5598,26 @@ both429:
 	VPSLLD       $0x17, Z15, Z15
 	VFMADD213PS  Z15, Z15, Z16
 	VMOVAPS.Z    Z16, K2, Z16
-	VMOVUPS      Z16, (R9)(CX*4)
+	VMOVUPS      Z16, (R11)(CX*4)
 	VADDPS       Z16, Z13, Z13
 	ADDQ         $0x10, CX
-	LEAQ         16(CX), R10
-	CMPQ         R10, DX
-	JLE          cols426
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JLE          cols452
 
-cols427:
-	CMPQ       CX, DX
-	JGE        row430
-	CMPB       16(AX), $0x00
-	JNE        half431
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z14
-	JMP        both432
+cols453:
+	CMPQ      CX, DX
+	JGE       row456
+	CMPB      16(AX), $0x00
+	JNE       half457
+	VMOVUPS.Z (DI)(CX*4), K1, Z14
+	JMP       both458
 
-half431:
-	PREFETCHT0  1536(DI)(CX*2)
+half457:
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z14
 	VPSLLD      $0x10, Z14, Z14
 
-both432:
+both458:
 	VSUBPS       Z11, Z14, Z14
 	VCMPPS       $0x05, Z3, Z14, K2
 	VMAXPS       Z14, Z3, Z14
@@ -5123,10 +5639,10 @@ both432:
 	VFMADD213PS  Z15, Z15, Z16
 	VMOVAPS.Z    Z16, K2, Z16
 	VMOVAPS.Z    Z16, K1, Z16
-	VMOVUPS      Z16, (R9)(CX*4)
+	VMOVUPS      Z16, (R11)(CX*4)
 	VADDPS       Z16, Z13, Z13
 
-row430:
+row456:
 	VEXTRACTF64X4 $0x01, Z13, Y14
 	VADDPS        Y14, Y13, Y14
 	VEXTRACTF32X4 $0x01, Y14, X13
@@ -5137,115 +5653,115 @@ row430:
 	VADDPS        X13, X14, X13
 	MOVQ          80(AX), CX
 	VMOVSS        X13, (CX)(BX*4)
-	TESTQ         R8, R8
-	JS            unlabelled433
+	TESTQ         R9, R9
+	JS            unlabelled459
 	CMPB          16(AX), $0x00
-	JNE           half434
-	VMOVSS        (DI)(R8*4), X14
-	JMP           both435
+	JNE           half460
+	VMOVSS        (DI)(R9*4), X14
+	JMP           both461
 
-half434:
-	MOVWLZX (DI)(R8*2), CX
+half460:
+	MOVWLZX (DI)(R9*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X14
 
-both435:
+both461:
 	VSUBSS   X14, X12, X15
 	MOVQ     88(AX), CX
 	VMOVSS   X15, (CX)(BX*4)
 	VUCOMISS X14, X12
-	JNE      unlabelled433
+	JNE      unlabelled459
 	XORQ     CX, CX
 
-next437:
-	LEAQ       16(CX), R10
-	CMPQ       R10, DX
-	JGT        last439
+next463:
+	LEAQ       16(CX), R8
+	CMPQ       R8, DX
+	JGT        last465
 	CMPB       16(AX), $0x00
-	JNE        half440
+	JNE        half466
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z12
-	JMP        both441
+	JMP        both467
 
-half440:
+half466:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z12
 	VPSLLD     $0x10, Z12, Z12
 
-both441:
+both467:
 	VCMPPS $0x00, Z11, Z12, K2
-	KMOVW  K2, R10
-	TESTL  R10, R10
-	JNZ    found436
+	KMOVW  K2, R8
+	TESTL  R8, R8
+	JNZ    found462
 	ADDQ   $0x10, CX
-	JMP    next437
+	JMP    next463
 
-last439:
+last465:
 	CMPQ       CX, DX
-	JGE        end438
+	JGE        end464
 	CMPB       16(AX), $0x00
-	JNE        half442
+	JNE        half468
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z12
-	JMP        both443
+	JMP        both469
 
-half442:
+half468:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both443:
+both469:
 	VCMPPS $0x00, Z11, Z12, K2
 	KANDW  K1, K2, K2
-	KMOVW  K2, R10
-	TESTL  R10, R10
-	JNZ    found436
+	KMOVW  K2, R8
+	TESTL  R8, R8
+	JNZ    found462
 	MOVQ   DX, CX
-	JMP    end438
+	JMP    end464
 
-found436:
-	BSFL R10, R10
-	ADDQ R10, CX
+found462:
+	BSFL R8, R8
+	ADDQ R8, CX
 
-end438:
-	CMPQ CX, R8
-	JNE  unlabelled433
+end464:
+	CMPQ CX, R9
+	JNE  unlabelled459
 	INCQ 112(AX)
 
-unlabelled433:
+unlabelled459:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip444
+	JZ           skip470
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X11
 	VDIVSS       X13, X11, X11
 	VBROADCASTSS X11, Z11
-	TESTQ        R8, R8
-	JS           unlabelled445
-	VMOVSS       (R9)(R8*4), X12
+	TESTQ        R9, R9
+	JS           unlabelled471
+	VMOVSS       (R11)(R9*4), X12
 	VSUBSS       X13, X12, X12
-	VMOVSS       X12, (R9)(R8*4)
+	VMOVSS       X12, (R11)(R9*4)
 
-unlabelled445:
+unlabelled471:
 	XORQ CX, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols447
+	JGT  cols473
 
-cols446:
-	VMULPS  (R9)(CX*4), Z11, Z12
-	VMULPS  64(R9)(CX*4), Z11, Z13
+cols472:
+	VMULPS  (R11)(CX*4), Z11, Z12
+	VMULPS  64(R11)(CX*4), Z11, Z13
 	CMPB    40(AX), $0x00
-	JNE     half448
+	JNE     half474
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z13, 64(DI)(CX*4)
-	JMP     both449
+	JMP     both475
 
-half448:
+half474:
 	VCMPPS       $0x03, Z12, Z13, K2
 	KORTESTW     K2, K2
-	JNE          nan450
+	JNE          nan476
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -5258,9 +5774,9 @@ half448:
 	VPADDD       Z16, Z13, K2, Z12
 	VPERMT2W     Z12, Z17, Z18
 	VMOVDQU32    Z18, (DI)(CX*2)
-	JMP          stored451
+	JMP          stored477
 
-nan450:
+nan476:
 	VBROADCASTSS element00000001<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00400000<>+0(SB), Z16
@@ -5281,26 +5797,26 @@ nan450:
 	VPMOVDW      Z17, (DI)(CX*2)
 	VPMOVDW      Z12, 32(DI)(CX*2)
 
-stored451:
-both449:
+stored477:
+both475:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols446
+	JLE  cols472
 
-cols447:
+cols473:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols453
+	JGT  cols479
 
-cols452:
-	VMULPS  (R9)(CX*4), Z11, Z12
+cols478:
+	VMULPS  (R11)(CX*4), Z11, Z12
 	CMPB    40(AX), $0x00
-	JNE     half454
+	JNE     half480
 	VMOVUPS Z12, (DI)(CX*4)
-	JMP     both455
+	JMP     both481
 
-half454:
+half480:
 	VBROADCASTSS element00000001<>+0(SB), Z13
 	VBROADCASTSS element00007fff<>+0(SB), Z14
 	VBROADCASTSS element00400000<>+0(SB), Z15
@@ -5313,22 +5829,22 @@ half454:
 	VPSRLD       $0x10, Z16, Z16
 	VPMOVDW      Z16, (DI)(CX*2)
 
-both455:
+both481:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols452
+	JLE  cols478
 
-cols453:
+cols479:
 	CMPQ    CX, DX
-	JGE     row458
-	VMULPS  (R9)(CX*4), Z11, Z11
+	JGE     row484
+	VMULPS  (R11)(CX*4), Z11, Z11
 	CMPB    40(AX), $0x00
-	JNE     half459
+	JNE     half485
 	VMOVUPS Z11, K1, (DI)(CX*4)
-	JMP     both460
+	JMP     both486
 
-half459:
+half485:
 	VBROADCASTSS element00000001<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00400000<>+0(SB), Z14
@@ -5341,14 +5857,14 @@ half459:
 	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z15, K1, (DI)(CX*2)
 
-both460:
-row458:
-skip444:
+both486:
+row484:
+skip470:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows404
+	JLT  rows428
 
-done355:
+done366:
 	VZEROUPPER
 	RET
 
@@ -5369,82 +5885,75 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  40(AX), SI
 	MOVQ  24(AX), DI
 
-rows463:
+rows489:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VMOVAPS      Z0, Z1
 	VMOVAPS      Z0, Z2
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols465
+	JGT          cols491
 
-cols464:
-	CMPB       16(AX), $0x00
-	JNE        half466
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z3
-	VMOVUPS    64(BX)(CX*4), Z4
-	JMP        both467
+cols490:
+	CMPB    16(AX), $0x00
+	JNE     half492
+	VMOVUPS (BX)(CX*4), Z3
+	VMOVUPS 64(BX)(CX*4), Z4
+	JMP     both493
 
-half466:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-	VPMOVZXWD  32(BX)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
+half492:
+	VPMOVZXWD (BX)(CX*2), Z3
+	VPSLLD    $0x10, Z3, Z3
+	VPMOVZXWD 32(BX)(CX*2), Z4
+	VPSLLD    $0x10, Z4, Z4
 
-both467:
+both493:
 	VMAXPS Z3, Z1, Z1
 	VMAXPS Z4, Z2, Z2
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R8
 	CMPQ   R8, DX
-	JLE    cols464
+	JLE    cols490
 
-cols465:
+cols491:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols469
+	JGT  cols495
 
-cols468:
-	CMPB       16(AX), $0x00
-	JNE        half470
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z3
-	JMP        both471
+cols494:
+	CMPB    16(AX), $0x00
+	JNE     half496
+	VMOVUPS (BX)(CX*4), Z3
+	JMP     both497
 
-half470:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
+half496:
+	VPMOVZXWD (BX)(CX*2), Z3
+	VPSLLD    $0x10, Z3, Z3
 
-both471:
+both497:
 	VMAXPS Z3, Z1, Z1
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols468
+	JLE    cols494
 
-cols469:
-	CMPQ       CX, DX
-	JGE        row472
-	CMPB       16(AX), $0x00
-	JNE        half473
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z3
-	JMP        both474
+cols495:
+	CMPQ      CX, DX
+	JGE       row498
+	CMPB      16(AX), $0x00
+	JNE       half499
+	VMOVUPS.Z (BX)(CX*4), K1, Z3
+	JMP       both500
 
-half473:
-	PREFETCHT0  1536(BX)(CX*2)
+half499:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both474:
+both500:
 	VBLENDMPS Z3, Z0, K1, Z3
 	VMAXPS    Z3, Z1, Z1
 
-row472:
+row498:
 	VMAXPS        Z2, Z1, Z1
 	VEXTRACTF64X4 $0x01, Z1, Y0
 	VMAXPS        Y0, Y1, Y0
@@ -5457,57 +5966,57 @@ row472:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next476:
+next502:
 	LEAQ       16(CX), R8
 	CMPQ       R8, DX
-	JGT        last478
+	JGT        last504
 	CMPB       16(AX), $0x00
-	JNE        half479
+	JNE        half505
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both480
+	JMP        both506
 
-half479:
+half505:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both480:
+both506:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found475
+	JNZ    found501
 	ADDQ   $0x10, CX
-	JMP    next476
+	JMP    next502
 
-last478:
+last504:
 	CMPQ       CX, DX
-	JGE        end477
+	JGE        end503
 	CMPB       16(AX), $0x00
-	JNE        half481
+	JNE        half507
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both482
+	JMP        both508
 
-half481:
+half507:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both482:
+both508:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found475
+	JNZ    found501
 	MOVQ   DX, CX
-	JMP    end477
+	JMP    end503
 
-found475:
+found501:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end477:
+end503:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -5515,7 +6024,7 @@ end477:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows463
+	JNZ     rows489
 	VZEROUPPER
 	RET
 
@@ -5538,45 +6047,45 @@ TEXT ·bceAVX512(SB), $16-8
 	VMOVUPD      152(AX), Z1
 	MOVQ         72(AX), R8
 
-rows483:
+rows509:
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols485
+	JGT  cols511
 
-cols484:
+cols510:
 	CMPB       16(AX), $0x00
-	JNE        half486
+	JNE        half512
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both487
+	JMP        both513
 
-half486:
+half512:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	VPMOVZXWD  32(BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both487:
+both513:
 	CMPB       40(AX), $0x00
-	JNE        half488
+	JNE        half514
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both489
+	JMP        both515
 
-half488:
+half514:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 	VPMOVZXWD  32(SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both489:
+both515:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z4, Z8, Z10
@@ -5661,7 +6170,7 @@ both489:
 	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip490
+	JZ            skip516
 	VBROADCASTSS  element3f800000<>+0(SB), Z8
 	VBROADCASTSS  224(AX), Z9
 	VBROADCASTSS  element00000000<>+0(SB), Z10
@@ -5679,15 +6188,15 @@ both489:
 	VSUBPS        Z7, Z12, Z12
 	VMULPS        Z9, Z12, Z5
 	CMPB          64(AX), $0x00
-	JNE           half491
+	JNE           half517
 	VMOVUPS       Z4, (DI)(CX*4)
 	VMOVUPS       Z5, 64(DI)(CX*4)
-	JMP           both492
+	JMP           both518
 
-half491:
+half517:
 	VCMPPS       $0x03, Z4, Z5, K2
 	KORTESTW     K2, K2
-	JNE          nan493
+	JNE          nan519
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -5700,9 +6209,9 @@ half491:
 	VPADDD       Z8, Z5, K2, Z4
 	VPERMT2W     Z4, Z9, Z10
 	VMOVDQU32    Z10, (DI)(CX*2)
-	JMP          stored494
+	JMP          stored520
 
-nan493:
+nan519:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -5723,44 +6232,44 @@ nan493:
 	VPMOVDW      Z9, (DI)(CX*2)
 	VPMOVDW      Z4, 32(DI)(CX*2)
 
-stored494:
-both492:
-skip490:
+stored520:
+both518:
+skip516:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols484
+	JLE  cols510
 
-cols485:
+cols511:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols496
+	JGT  cols522
 
-cols495:
+cols521:
 	CMPB       16(AX), $0x00
-	JNE        half497
+	JNE        half523
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both498
+	JMP        both524
 
-half497:
+half523:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both498:
+both524:
 	CMPB       40(AX), $0x00
-	JNE        half499
+	JNE        half525
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both500
+	JMP        both526
 
-half499:
+half525:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both500:
+both526:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
 	VBROADCASTSS  element80000000<>+0(SB), Z7
 	VMAXPS        Z4, Z6, Z6
@@ -5811,7 +6320,7 @@ both500:
 	VMULPD        Z7, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip501
+	JZ            skip527
 	VBROADCASTSS  element3f800000<>+0(SB), Z6
 	VBROADCASTSS  224(AX), Z7
 	VBROADCASTSS  element00000000<>+0(SB), Z9
@@ -5822,11 +6331,11 @@ both500:
 	VSUBPS        Z5, Z13, Z13
 	VMULPS        Z7, Z13, Z4
 	CMPB          64(AX), $0x00
-	JNE           half502
+	JNE           half528
 	VMOVUPS       Z4, (DI)(CX*4)
-	JMP           both503
+	JMP           both529
 
-half502:
+half528:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5839,40 +6348,40 @@ half502:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, (DI)(CX*2)
 
-both503:
-skip501:
+both529:
+skip527:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols495
+	JLE  cols521
 
-cols496:
+cols522:
 	CMPQ       CX, DX
-	JGE        row506
+	JGE        row532
 	CMPB       16(AX), $0x00
-	JNE        half507
+	JNE        half533
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z4
-	JMP        both508
+	JMP        both534
 
-half507:
+half533:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both508:
+both534:
 	CMPB       40(AX), $0x00
-	JNE        half509
+	JNE        half535
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both510
+	JMP        both536
 
-half509:
+half535:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both510:
+both536:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
 	VBROADCASTSS  element80000000<>+0(SB), Z7
 	VMAXPS        Z4, Z6, Z6
@@ -5924,7 +6433,7 @@ both510:
 	VMULPD        Z7, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip511
+	JZ            skip537
 	VBROADCASTSS  element3f800000<>+0(SB), Z6
 	VBROADCASTSS  224(AX), Z7
 	VBROADCASTSS  element00000000<>+0(SB), Z9
@@ -5935,11 +6444,11 @@ both510:
 	VSUBPS        Z5, Z14, Z14
 	VMULPS        Z7, Z14, Z4
 	CMPB          64(AX), $0x00
-	JNE           half512
+	JNE           half538
 	VMOVUPS       Z4, K1, (DI)(CX*4)
-	JMP           both513
+	JMP           both539
 
-half512:
+half538:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -5952,14 +6461,14 @@ half512:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, K1, (DI)(CX*2)
 
-both513:
-skip511:
-row506:
+both539:
+skip537:
+row532:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows483
+	JNZ           rows509
 	VMOVUPD       Z0, 88(AX)
 	VMOVUPD       Z1, 152(AX)
 	VADDPD        Z3, Z2, Z2
@@ -5994,9 +6503,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), R9
 	CMPQ  R9, DX
-	JGT   cols517
+	JGT   cols543
 
-cols516:
+cols542:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -6026,11 +6535,11 @@ cols516:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols516
+	JLE          cols542
 
-cols517:
+cols543:
 	CMPQ         CX, DX
-	JGE          row518
+	JGE          row544
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -6058,7 +6567,7 @@ cols517:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row518:
+row544:
 	VZEROUPPER
 	RET
 
@@ -6077,77 +6586,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), DI
 	CMPQ  DI, DX
-	JGT   cols520
+	JGT   cols546
 
-cols519:
+cols545:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip521
+	JZ           skip547
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first522
+	JNE          first548
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first522:
+first548:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain523
+	JEQ         plain549
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved524
+	JMP         moved550
 
-plain523:
+plain549:
 	VMOVAPS Z3, Z1
 
-moved524:
-skip521:
+moved550:
+skip547:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols519
+	JLE          cols545
 
-cols520:
+cols546:
 	CMPQ         CX, DX
-	JGE          row525
+	JGE          row551
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip526
+	JZ           skip552
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first527
+	JNE          first553
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first527:
+first553:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain528
+	JEQ         plain554
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved529
+	JMP         moved555
 
-plain528:
+plain554:
 	VMOVAPS Z3, Z1
 
-moved529:
-skip526:
+moved555:
+skip552:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row525:
+row551:
 	VZEROUPPER
 	RET
 
@@ -6169,9 +6678,9 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVL    144(AX), R10
 	MOVQ    72(AX), R11
 
-rows530:
+rows556:
 	CMPB         181(AX), $0x00
-	JEQ          skip531
+	JEQ          skip557
 	VMOVSS       element3f800000<>+0(SB), X3
 	VPXOR        X4, X4, X4
 	VCVTSI2SSQ   DX, X4, X4
@@ -6181,65 +6690,65 @@ rows530:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols533
+	JGT          cols559
 
-cols532:
+cols558:
 	CMPB       40(AX), $0x00
-	JNE        half534
+	JNE        half560
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both535
+	JMP        both561
 
-half534:
+half560:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both535:
+both561:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R12
 	CMPQ   R12, DX
-	JLE    cols532
+	JLE    cols558
 
-cols533:
+cols559:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols537
+	JGT  cols563
 
-cols536:
+cols562:
 	CMPB       40(AX), $0x00
-	JNE        half538
+	JNE        half564
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both539
+	JMP        both565
 
-half538:
+half564:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both539:
+both565:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R12
 	CMPQ   R12, DX
-	JLE    cols536
+	JLE    cols562
 
-cols537:
+cols563:
 	CMPQ       CX, DX
-	JGE        row540
+	JGE        row566
 	CMPB       40(AX), $0x00
-	JNE        half541
+	JNE        half567
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both542
+	JMP        both568
 
-half541:
+half567:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -6247,18 +6756,18 @@ half541:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R13
 
-copy543:
+copy569:
 	MOVW      -2(R13)(R12*2), CX
 	MOVW      CX, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy543
+	JNZ       copy569
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both542:
+both568:
 	VADDPS Y6, Y4, Y4
 
-row540:
+row566:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -6274,24 +6783,24 @@ row540:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols545
+	JGT          cols571
 
-cols544:
+cols570:
 	CMPB       40(AX), $0x00
-	JNE        half546
+	JNE        half572
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y7
 	VMOVUPS    32(SI)(CX*4), Y8
-	JMP        both547
+	JMP        both573
 
-half546:
+half572:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both547:
+both573:
 	VSUBPS Y6, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
@@ -6301,44 +6810,44 @@ both547:
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R12
 	CMPQ   R12, DX
-	JLE    cols544
+	JLE    cols570
 
-cols545:
+cols571:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols549
+	JGT  cols575
 
-cols548:
+cols574:
 	CMPB       40(AX), $0x00
-	JNE        half550
+	JNE        half576
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y7
-	JMP        both551
+	JMP        both577
 
-half550:
+half576:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both551:
+both577:
 	VSUBPS Y6, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R12
 	CMPQ   R12, DX
-	JLE    cols548
+	JLE    cols574
 
-cols549:
+cols575:
 	CMPQ       CX, DX
-	JGE        row552
+	JGE        row578
 	CMPB       40(AX), $0x00
-	JNE        half553
+	JNE        half579
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y7
-	JMP        both554
+	JMP        both580
 
-half553:
+half579:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -6346,21 +6855,21 @@ half553:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R13
 
-copy555:
+copy581:
 	MOVW      -2(R13)(R12*2), CX
 	MOVW      CX, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy555
+	JNZ       copy581
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both554:
+both580:
 	VSUBPS Y6, Y7, Y7
 	VPAND  Y0, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
 
-row552:
+row578:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -6375,16 +6884,16 @@ row552:
 	VDIVSS       X5, X3, X3
 	VMOVSS       X3, 4(R8)
 
-skip531:
+skip557:
 	CMPB  160(AX), $0x00
-	JEQ   skip556
+	JEQ   skip582
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id557
+	JZ    id583
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id557:
+id583:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -6409,60 +6918,60 @@ id557:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip556:
+skip582:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols559
+	JGT  cols585
 
-cols558:
+cols584:
 	CMPB       40(AX), $0x00
-	JNE        half560
+	JNE        half586
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both561
+	JMP        both587
 
-half560:
+half586:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both561:
+both587:
 	CMPB         180(AX), $0x00
-	JEQ          skip562
+	JEQ          skip588
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip563
+	JZ           skip589
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half564
+	JNE          half590
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both565
+	JMP          both591
 
-half564:
+half590:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both565:
+both591:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip563:
-skip562:
+skip589:
+skip588:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip566
+	JZ           skip592
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -6470,45 +6979,45 @@ skip562:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip566:
+skip592:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip567
+	JZ      skip593
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip567:
+skip593:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip568
+	JZ      skip594
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip568:
+skip594:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip569
+	JZ      skip595
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip569:
+skip595:
 	CMPB         182(AX), $0x00
-	JEQ          none570
+	JEQ          none596
 	CMPB         182(AX), $0x01
-	JNE          act571
+	JNE          act597
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act571:
+act597:
 	CMPB         182(AX), $0x03
-	JNE          act572
+	JNE          act598
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -6518,9 +7027,9 @@ act571:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act572:
+act598:
 	CMPB         182(AX), $0x02
-	JNE          act573
+	JNE          act599
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
@@ -6577,10 +7086,10 @@ act572:
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y12, Y4
 
-act573:
-none570:
+act599:
+none596:
 	CMPB         160(AX), $0x00
-	JEQ          skip574
+	JEQ          skip600
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -6615,14 +7124,14 @@ none570:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip574:
+skip600:
 	CMPB    16(AX), $0x00
-	JNE     half575
+	JNE     half601
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both576
+	JMP     both602
 
-half575:
+half601:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -6649,103 +7158,103 @@ half575:
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both576:
+both602:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols558
+	JLE  cols584
 
-cols559:
+cols585:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols580
+	JGT  cols606
 
-cols579:
+cols605:
 	CMPB       40(AX), $0x00
-	JNE        half581
+	JNE        half607
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both582
+	JMP        both608
 
-half581:
+half607:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both582:
+both608:
 	CMPB         180(AX), $0x00
-	JEQ          skip583
+	JEQ          skip609
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip584
+	JZ           skip610
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half585
+	JNE          half611
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both586
+	JMP          both612
 
-half585:
+half611:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both586:
+both612:
 	VFMADD231PS Y4, Y5, Y3
 
-skip584:
-skip583:
+skip610:
+skip609:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip587
+	JZ           skip613
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip587:
+skip613:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip588
+	JZ      skip614
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip588:
+skip614:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip589
+	JZ      skip615
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip589:
+skip615:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip590
+	JZ      skip616
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip590:
+skip616:
 	CMPB         182(AX), $0x00
-	JEQ          none591
+	JEQ          none617
 	CMPB         182(AX), $0x01
-	JNE          act592
+	JNE          act618
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act592:
+act618:
 	CMPB         182(AX), $0x03
-	JNE          act593
+	JNE          act619
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act593:
+act619:
 	CMPB         182(AX), $0x02
-	JNE          act594
+	JNE          act620
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -6781,10 +7290,10 @@ act593:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act594:
-none591:
+act620:
+none617:
 	CMPB         160(AX), $0x00
-	JEQ          skip595
+	JEQ          skip621
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -6805,13 +7314,13 @@ none591:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip595:
+skip621:
 	CMPB    16(AX), $0x00
-	JNE     half596
+	JNE     half622
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both597
+	JMP     both623
 
-half596:
+half622:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -6827,22 +7336,22 @@ half596:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both597:
+both623:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols579
+	JLE  cols605
 
-cols580:
+cols606:
 	CMPQ       CX, DX
-	JGE        row600
+	JGE        row626
 	CMPB       40(AX), $0x00
-	JNE        half601
+	JNE        half627
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both602
+	JMP        both628
 
-half601:
+half627:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -6850,30 +7359,30 @@ half601:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy603:
+copy629:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy603
+	JNZ       copy629
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both602:
+both628:
 	CMPB         180(AX), $0x00
-	JEQ          skip604
+	JEQ          skip630
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip605
+	JZ           skip631
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half606
+	JNE          half632
 	PREFETCHT0   1536(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both607
+	JMP          both633
 
-half606:
+half632:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -6881,68 +7390,68 @@ half606:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy608:
+copy634:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy608
+	JNZ       copy634
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both607:
+both633:
 	VFMADD231PS Y4, Y5, Y3
 
-skip605:
-skip604:
+skip631:
+skip630:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip609
+	JZ           skip635
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip609:
+skip635:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip610
+	JZ         skip636
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip610:
+skip636:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip611
+	JZ         skip637
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip611:
+skip637:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip612
+	JZ         skip638
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip612:
+skip638:
 	CMPB         182(AX), $0x00
-	JEQ          none613
+	JEQ          none639
 	CMPB         182(AX), $0x01
-	JNE          act614
+	JNE          act640
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act614:
+act640:
 	CMPB         182(AX), $0x03
-	JNE          act615
+	JNE          act641
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act615:
+act641:
 	CMPB         182(AX), $0x02
-	JNE          act616
+	JNE          act642
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -6978,10 +7487,10 @@ act615:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y8, Y3
 
-act616:
-none613:
+act642:
+none639:
 	CMPB         160(AX), $0x00
-	JEQ          skip617
+	JEQ          skip643
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7002,13 +7511,13 @@ none613:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip617:
+skip643:
 	CMPB       16(AX), $0x00
-	JNE        half618
+	JNE        half644
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both619
+	JMP        both645
 
-half618:
+half644:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7027,20 +7536,20 @@ half618:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy622:
+copy648:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy622
+	JNZ  copy648
 
-both619:
-row600:
+both645:
+row626:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows530
+	JNZ  rows556
 	VZEROUPPER
 	RET
 
@@ -7064,16 +7573,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows623:
+rows649:
 	CMPB  128(AX), $0x00
-	JEQ   skip624
+	JEQ   skip650
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id625
+	JZ    id651
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id625:
+id651:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -7098,56 +7607,56 @@ id625:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip624:
+skip650:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols627
+	JGT  cols653
 
-cols626:
+cols652:
 	CMPB       40(AX), $0x00
-	JNE        half628
+	JNE        half654
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both629
+	JMP        both655
 
-half628:
+half654:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both629:
+both655:
 	CMPB       136(AX), $0x00
-	JEQ        skip630
+	JEQ        skip656
 	CMPB       64(AX), $0x00
-	JNE        half631
+	JNE        half657
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both632
+	JMP        both658
 
-half631:
+half657:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both632:
+both658:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act633
+	JNE          act659
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act633:
+act659:
 	CMPB         136(AX), $0x03
-	JNE          act634
+	JNE          act660
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -7156,16 +7665,16 @@ act633:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act634:
+act660:
 	CMPB         136(AX), $0x02
-	JNE          act635
+	JNE          act661
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip636
+	JEQ          skip662
 	VBROADCASTSS 124(AX), Y8
 
-skip636:
+skip662:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -7173,18 +7682,18 @@ skip636:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act635:
-skip630:
+act661:
+skip656:
 	CMPB         128(AX), $0x00
-	JEQ          skip637
+	JEQ          skip663
 	CMPB         136(AX), $0x01
-	JNE          draws638
+	JNE          draws664
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn639
+	JMP          drawn665
 
-draws638:
+draws664:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -7219,15 +7728,15 @@ draws638:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn639:
-skip637:
+drawn665:
+skip663:
 	CMPB    16(AX), $0x00
-	JNE     half640
+	JNE     half666
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both641
+	JMP     both667
 
-half640:
+half666:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -7254,92 +7763,92 @@ half640:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both641:
+both667:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip644
+	JZ      skip670
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip644:
+skip670:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols626
+	JLE  cols652
 
-cols627:
+cols653:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols646
+	JGT  cols672
 
-cols645:
+cols671:
 	CMPB       40(AX), $0x00
-	JNE        half647
+	JNE        half673
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both648
+	JMP        both674
 
-half647:
+half673:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both648:
+both674:
 	CMPB       136(AX), $0x00
-	JEQ        skip649
+	JEQ        skip675
 	CMPB       64(AX), $0x00
-	JNE        half650
+	JNE        half676
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both651
+	JMP        both677
 
-half650:
+half676:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both651:
+both677:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act652
+	JNE          act678
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act652:
+act678:
 	CMPB         136(AX), $0x03
-	JNE          act653
+	JNE          act679
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act653:
+act679:
 	CMPB         136(AX), $0x02
-	JNE          act654
+	JNE          act680
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip655
+	JEQ          skip681
 	VBROADCASTSS 124(AX), Y6
 
-skip655:
+skip681:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act654:
-skip649:
+act680:
+skip675:
 	CMPB         128(AX), $0x00
-	JEQ          skip656
+	JEQ          skip682
 	CMPB         136(AX), $0x01
-	JNE          draws657
+	JNE          draws683
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn658
+	JMP          drawn684
 
-draws657:
+draws683:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7360,14 +7869,14 @@ draws657:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn658:
-skip656:
+drawn684:
+skip682:
 	CMPB    16(AX), $0x00
-	JNE     half659
+	JNE     half685
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both660
+	JMP     both686
 
-half659:
+half685:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7383,29 +7892,29 @@ half659:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both660:
+both686:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip663
+	JZ      skip689
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip663:
+skip689:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols645
+	JLE  cols671
 
-cols646:
+cols672:
 	CMPQ       CX, DX
-	JGE        row664
+	JGE        row690
 	CMPB       40(AX), $0x00
-	JNE        half665
+	JNE        half691
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both666
+	JMP        both692
 
-half665:
+half691:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -7413,24 +7922,24 @@ half665:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy667:
+copy693:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy667
+	JNZ       copy693
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both666:
+both692:
 	CMPB       136(AX), $0x00
-	JEQ        skip668
+	JEQ        skip694
 	CMPB       64(AX), $0x00
-	JNE        half669
+	JNE        half695
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both670
+	JMP        both696
 
-half669:
+half695:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -7438,54 +7947,54 @@ half669:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy671:
+copy697:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy671
+	JNZ       copy697
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both670:
+both696:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act672
+	JNE          act698
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act672:
+act698:
 	CMPB         136(AX), $0x03
-	JNE          act673
+	JNE          act699
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act673:
+act699:
 	CMPB         136(AX), $0x02
-	JNE          act674
+	JNE          act700
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip675
+	JEQ          skip701
 	VBROADCASTSS 124(AX), Y6
 
-skip675:
+skip701:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act674:
-skip668:
+act700:
+skip694:
 	CMPB         128(AX), $0x00
-	JEQ          skip676
+	JEQ          skip702
 	CMPB         136(AX), $0x01
-	JNE          draws677
+	JNE          draws703
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn678
+	JMP          drawn704
 
-draws677:
+draws703:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7506,14 +8015,14 @@ draws677:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn678:
-skip676:
+drawn704:
+skip702:
 	CMPB       16(AX), $0x00
-	JNE        half679
+	JNE        half705
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both680
+	JMP        both706
 
-half679:
+half705:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7532,26 +8041,26 @@ half679:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy683:
+copy709:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy683
+	JNZ  copy709
 
-both680:
+both706:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip684
+	JZ      skip710
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip684:
-row664:
+skip710:
+row690:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows623
+	JNZ  rows649
 	VZEROUPPER
 	RET
 
@@ -7573,23 +8082,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows685:
+rows711:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols687
+	JGT  cols713
 
-cols686:
+cols712:
 	CMPB       16(AX), $0x00
-	JNE        half688
+	JNE        half714
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both689
+	JMP        both715
 
-half688:
+half714:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -7604,17 +8113,17 @@ half688:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both689:
+both715:
 	CMPB       40(AX), $0x00
-	JNE        half690
+	JNE        half716
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both691
+	JMP        both717
 
-half690:
+half716:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -7629,7 +8138,7 @@ half690:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both691:
+both717:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -7637,22 +8146,22 @@ both691:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols686
+	JLE         cols712
 
-cols687:
+cols713:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols693
+	JGT  cols719
 
-cols692:
+cols718:
 	CMPB       16(AX), $0x00
-	JNE        half694
+	JNE        half720
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both695
+	JMP        both721
 
-half694:
+half720:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -7661,15 +8170,15 @@ half694:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both695:
+both721:
 	CMPB       40(AX), $0x00
-	JNE        half696
+	JNE        half722
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both697
+	JMP        both723
 
-half696:
+half722:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -7678,63 +8187,63 @@ half696:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both697:
+both723:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols692
+	JLE         cols718
 
-cols693:
+cols719:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols699
+	JGT  cols725
 
-cols698:
+cols724:
 	CMPB       16(AX), $0x00
-	JNE        half700
+	JNE        half726
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both701
+	JMP        both727
 
-half700:
+half726:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both701:
+both727:
 	CMPB       40(AX), $0x00
-	JNE        half702
+	JNE        half728
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both703
+	JMP        both729
 
-half702:
+half728:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both703:
+both729:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols698
+	JLE         cols724
 
-cols699:
+cols725:
 	CMPQ       CX, DX
-	JGE        row704
+	JGE        row730
 	CMPB       16(AX), $0x00
-	JNE        half705
+	JNE        half731
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both706
+	JMP        both732
 
-half705:
+half731:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -7742,24 +8251,24 @@ half705:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy707:
+copy733:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy707
+	JNZ       copy733
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both706:
+both732:
 	CMPB       40(AX), $0x00
-	JNE        half708
+	JNE        half734
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both709
+	JMP        both735
 
-half708:
+half734:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7767,23 +8276,23 @@ half708:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy710:
+copy736:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy710
+	JNZ       copy736
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both709:
+both735:
 	VFMADD231PD Y5, Y6, Y1
 
-row704:
+row730:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows685
+	JNZ          rows711
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -7814,69 +8323,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows711:
+rows737:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols713
+	JGT  cols739
 
-cols712:
+cols738:
 	CMPB       16(AX), $0x00
-	JNE        half714
+	JNE        half740
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both715
+	JMP        both741
 
-half714:
+half740:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both715:
+both741:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols712
+	JLE         cols738
 
-cols713:
+cols739:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols717
+	JGT  cols743
 
-cols716:
+cols742:
 	CMPB       16(AX), $0x00
-	JNE        half718
+	JNE        half744
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both719
+	JMP        both745
 
-half718:
+half744:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both719:
+both745:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols716
+	JLE         cols742
 
-cols717:
+cols743:
 	CMPQ       CX, DX
-	JGE        row720
+	JGE        row746
 	CMPB       16(AX), $0x00
-	JNE        half721
+	JNE        half747
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both722
+	JMP        both748
 
-half721:
+half747:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7884,21 +8393,21 @@ half721:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy723:
+copy749:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy723
+	JNZ       copy749
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both722:
+both748:
 	VFMADD231PS Y6, Y1, Y2
 
-row720:
+row746:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows711
+	JNZ          rows737
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -7927,28 +8436,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group724:
+group750:
 	CMPQ DI, $0x04
-	JLT  group725
+	JLT  group751
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols727
+	JGT  cols753
 
-cols726:
+cols752:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain728
+	JZ         plain754
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half730
+	JNE        half756
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -7961,9 +8470,9 @@ cols726:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both731
+	JMP        both757
 
-half730:
+half756:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -7985,10 +8494,10 @@ half730:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both731:
+both757:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half732
+	JNE        half758
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8001,9 +8510,9 @@ both731:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both733
+	JMP        both759
 
-half732:
+half758:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8025,7 +8534,7 @@ half732:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both733:
+both759:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -8042,12 +8551,12 @@ both733:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed729
+	JMP         summed755
 
-plain728:
+plain754:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half734
+	JNE        half760
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8060,9 +8569,9 @@ plain728:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both735
+	JMP        both761
 
-half734:
+half760:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8084,7 +8593,7 @@ half734:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both735:
+both761:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -8094,7 +8603,7 @@ both735:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed729:
+summed755:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -8102,24 +8611,24 @@ summed729:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols726
+	JLE     cols752
 
-cols727:
+cols753:
 	CMPQ       CX, DX
-	JGE        row736
+	JGE        row762
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain737
+	JZ         plain763
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half739
+	JNE        half765
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8136,9 +8645,9 @@ cols727:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both740
+	JMP        both766
 
-half739:
+half765:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8149,11 +8658,11 @@ half739:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy741:
+copy767:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy741
+	JNZ       copy767
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -8164,11 +8673,11 @@ copy741:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy742:
+copy768:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy742
+	JNZ       copy768
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -8179,11 +8688,11 @@ copy742:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy743:
+copy769:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy743
+	JNZ       copy769
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -8194,20 +8703,20 @@ copy743:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy744:
+copy770:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy744
+	JNZ       copy770
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both740:
+both766:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half745
+	JNE        half771
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8224,9 +8733,9 @@ both740:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both746
+	JMP        both772
 
-half745:
+half771:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8237,11 +8746,11 @@ half745:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy747:
+copy773:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy747
+	JNZ       copy773
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -8252,11 +8761,11 @@ copy747:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy748:
+copy774:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy748
+	JNZ       copy774
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -8267,11 +8776,11 @@ copy748:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy749:
+copy775:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy749
+	JNZ       copy775
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -8282,17 +8791,17 @@ copy749:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy750:
+copy776:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy750
+	JNZ       copy776
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both746:
+both772:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -8309,12 +8818,12 @@ both746:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed738
+	JMP         summed764
 
-plain737:
+plain763:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half751
+	JNE        half777
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8331,9 +8840,9 @@ plain737:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both752
+	JMP        both778
 
-half751:
+half777:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8344,11 +8853,11 @@ half751:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy753:
+copy779:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy753
+	JNZ       copy779
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -8359,11 +8868,11 @@ copy753:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy754:
+copy780:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy754
+	JNZ       copy780
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -8374,11 +8883,11 @@ copy754:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy755:
+copy781:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy755
+	JNZ       copy781
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -8389,17 +8898,17 @@ copy755:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy756:
+copy782:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy756
+	JNZ       copy782
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both752:
+both778:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -8409,13 +8918,13 @@ both752:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed738:
+summed764:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row736:
+row762:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -8425,81 +8934,81 @@ row736:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group724
+	JMP  group750
 
-group725:
-group757:
+group751:
+group783:
 	CMPQ DI, $0x01
-	JLT  group758
+	JLT  group784
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols760
+	JGT  cols786
 
-cols759:
+cols785:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain761
+	JZ         plain787
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half763
+	JNE        half789
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both764
+	JMP        both790
 
-half763:
+half789:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both764:
+both790:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half765
+	JNE        half791
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both766
+	JMP        both792
 
-half765:
+half791:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both766:
+both792:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed762
+	JMP         summed788
 
-plain761:
+plain787:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half767
+	JNE        half793
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both768
+	JMP        both794
 
-half767:
+half793:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both768:
+both794:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed762:
+summed788:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -8507,30 +9016,30 @@ summed762:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols759
+	JLE     cols785
 
-cols760:
+cols786:
 	CMPQ       CX, DX
-	JGE        row769
+	JGE        row795
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain770
+	JZ         plain796
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half772
+	JNE        half798
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both773
+	JMP        both799
 
-half772:
+half798:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -8538,25 +9047,25 @@ half772:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy774:
+copy800:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy774
+	JNZ       copy800
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both773:
+both799:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half775
+	JNE        half801
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both776
+	JMP        both802
 
-half775:
+half801:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8564,32 +9073,32 @@ half775:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy777:
+copy803:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy777
+	JNZ       copy803
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both776:
+both802:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed771
+	JMP         summed797
 
-plain770:
+plain796:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half778
+	JNE        half804
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both779
+	JMP        both805
 
-half778:
+half804:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -8597,32 +9106,32 @@ half778:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy780:
+copy806:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy780
+	JNZ       copy806
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both779:
+both805:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed771:
+summed797:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row769:
+row795:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group757
+	JMP  group783
 
-group758:
+group784:
 	VZEROUPPER
 	RET
 
@@ -8645,43 +9154,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows781:
+rows807:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols783
+	JGT  cols809
 
-cols782:
+cols808:
 	CMPB       40(AX), $0x00
-	JNE        half784
+	JNE        half810
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both785
+	JMP        both811
 
-half784:
+half810:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both785:
+both811:
 	CMPB       64(AX), $0x00
-	JNE        half786
+	JNE        half812
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both787
+	JMP        both813
 
-half786:
+half812:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both787:
+both813:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -8697,12 +9206,12 @@ both787:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half788
+	JNE          half814
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both789
+	JMP          both815
 
-half788:
+half814:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -8729,42 +9238,42 @@ half788:
 	VPACKUSDW    X2, X1, X2
 	VMOVDQU      X2, 16(BX)(CX*2)
 
-both789:
+both815:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols782
+	JLE  cols808
 
-cols783:
+cols809:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols793
+	JGT  cols819
 
-cols792:
+cols818:
 	CMPB       40(AX), $0x00
-	JNE        half794
+	JNE        half820
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both795
+	JMP        both821
 
-half794:
+half820:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both795:
+both821:
 	CMPB       64(AX), $0x00
-	JNE        half796
+	JNE        half822
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both797
+	JMP        both823
 
-half796:
+half822:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both797:
+both823:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -8773,11 +9282,11 @@ both797:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half798
+	JNE          half824
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both799
+	JMP          both825
 
-half798:
+half824:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8793,22 +9302,22 @@ half798:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both799:
+both825:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols792
+	JLE  cols818
 
-cols793:
+cols819:
 	CMPQ       CX, DX
-	JGE        row802
+	JGE        row828
 	CMPB       40(AX), $0x00
-	JNE        half803
+	JNE        half829
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both804
+	JMP        both830
 
-half803:
+half829:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -8816,22 +9325,22 @@ half803:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy805:
+copy831:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy805
+	JNZ       copy831
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both804:
+both830:
 	CMPB       64(AX), $0x00
-	JNE        half806
+	JNE        half832
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both807
+	JMP        both833
 
-half806:
+half832:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -8839,15 +9348,15 @@ half806:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy808:
+copy834:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy808
+	JNZ       copy834
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both807:
+both833:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -8856,11 +9365,11 @@ both807:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half809
+	JNE          half835
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both810
+	JMP          both836
 
-half809:
+half835:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8879,19 +9388,19 @@ half809:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy813:
+copy839:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy813
+	JNZ  copy839
 
-both810:
-row802:
+both836:
+row828:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows781
+	JNZ  rows807
 	VZEROUPPER
 	RET
 
@@ -8917,7 +9426,7 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R11
 
-rows814:
+rows840:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	VBROADCASTSS (R8), Y4
@@ -8925,39 +9434,39 @@ rows814:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols816
+	JGT          cols842
 
-cols815:
+cols841:
 	CMPB       40(AX), $0x00
-	JNE        half817
+	JNE        half843
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both818
+	JMP        both844
 
-half817:
+half843:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both818:
+both844:
 	CMPB       64(AX), $0x00
-	JNE        half819
+	JNE        half845
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both820
+	JMP        both846
 
-half819:
+half845:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both820:
+both846:
 	VSUBPS      Y4, Y8, Y8
 	VMULPS      Y5, Y8, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -8985,38 +9494,38 @@ both820:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols815
+	JLE         cols841
 
-cols816:
+cols842:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols822
+	JGT  cols848
 
-cols821:
+cols847:
 	CMPB       40(AX), $0x00
-	JNE        half823
+	JNE        half849
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both824
+	JMP        both850
 
-half823:
+half849:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both824:
+both850:
 	CMPB       64(AX), $0x00
-	JNE        half825
+	JNE        half851
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both826
+	JMP        both852
 
-half825:
+half851:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both826:
+both852:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -9032,18 +9541,18 @@ both826:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R12
 	CMPQ        R12, DX
-	JLE         cols821
+	JLE         cols847
 
-cols822:
+cols848:
 	CMPQ       CX, DX
-	JGE        row827
+	JGE        row853
 	CMPB       40(AX), $0x00
-	JNE        half828
+	JNE        half854
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both829
+	JMP        both855
 
-half828:
+half854:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -9051,22 +9560,22 @@ half828:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy830:
+copy856:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy830
+	JNZ       copy856
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both829:
+both855:
 	CMPB       64(AX), $0x00
-	JNE        half831
+	JNE        half857
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both832
+	JMP        both858
 
-half831:
+half857:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -9074,15 +9583,15 @@ half831:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy833:
+copy859:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy833
+	JNZ       copy859
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both832:
+both858:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -9096,7 +9605,7 @@ both832:
 	VADDPS      Y6, Y2, Y2
 	VFMADD231PS Y6, Y7, Y3
 
-row827:
+row853:
 	VEXTRACTF128 $0x01, Y2, X6
 	VADDPS       X6, X2, X6
 	VPERMILPS    $0x4e, X6, X2
@@ -9116,39 +9625,39 @@ row827:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols835
+	JGT          cols861
 
-cols834:
+cols860:
 	CMPB       40(AX), $0x00
-	JNE        half836
+	JNE        half862
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both837
+	JMP        both863
 
-half836:
+half862:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both837:
+both863:
 	CMPB       64(AX), $0x00
-	JNE        half838
+	JNE        half864
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both839
+	JMP        both865
 
-half838:
+half864:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both839:
+both865:
 	VSUBPS       Y4, Y8, Y8
 	VMULPS       Y5, Y8, Y8
 	VMOVUPS      (R9)(CX*4), Y10
@@ -9164,12 +9673,12 @@ both839:
 	VFNMADD231PS Y2, Y9, Y7
 	VMULPS       Y5, Y7, Y7
 	CMPB         16(AX), $0x00
-	JNE          half840
+	JNE          half866
 	VMOVUPS      Y6, (BX)(CX*4)
 	VMOVUPS      Y7, 32(BX)(CX*4)
-	JMP          both841
+	JMP          both867
 
-half840:
+half866:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -9196,42 +9705,42 @@ half840:
 	VPACKUSDW    X7, X6, X7
 	VMOVDQU      X7, 16(BX)(CX*2)
 
-both841:
+both867:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols834
+	JLE  cols860
 
-cols835:
+cols861:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols845
+	JGT  cols871
 
-cols844:
+cols870:
 	CMPB       40(AX), $0x00
-	JNE        half846
+	JNE        half872
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both847
+	JMP        both873
 
-half846:
+half872:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both847:
+both873:
 	CMPB       64(AX), $0x00
-	JNE        half848
+	JNE        half874
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both849
+	JMP        both875
 
-half848:
+half874:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both849:
+both875:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMOVUPS      (R9)(CX*4), Y8
@@ -9240,11 +9749,11 @@ both849:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half850
+	JNE          half876
 	VMOVUPS      Y6, (BX)(CX*4)
-	JMP          both851
+	JMP          both877
 
-half850:
+half876:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -9260,22 +9769,22 @@ half850:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both851:
+both877:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols844
+	JLE  cols870
 
-cols845:
+cols871:
 	CMPQ       CX, DX
-	JGE        row854
+	JGE        row880
 	CMPB       40(AX), $0x00
-	JNE        half855
+	JNE        half881
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both856
+	JMP        both882
 
-half855:
+half881:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -9283,22 +9792,22 @@ half855:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy857:
+copy883:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy857
+	JNZ       copy883
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both856:
+both882:
 	CMPB       64(AX), $0x00
-	JNE        half858
+	JNE        half884
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both859
+	JMP        both885
 
-half858:
+half884:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -9306,15 +9815,15 @@ half858:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy860:
+copy886:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy860
+	JNZ       copy886
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both859:
+both885:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMASKMOVPS   (R9)(CX*4), Y0, Y4
@@ -9323,11 +9832,11 @@ both859:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half861
+	JNE          half887
 	VMASKMOVPS   Y6, Y0, (BX)(CX*4)
-	JMP          both862
+	JMP          both888
 
-half861:
+half887:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9346,20 +9855,20 @@ half861:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy865:
+copy891:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy865
+	JNZ  copy891
 
-both862:
-row854:
+both888:
+row880:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows814
+	JNZ  rows840
 	VZEROUPPER
 	RET
 
@@ -9374,111 +9883,135 @@ TEXT ·softmaxAVX2(SB), $16-8
 	LEAQ    elementTail<>+0(SB), BX
 	VMOVDQU 32(BX)(CX*4), Y0
 	XORQ    BX, BX
+	XORQ    CX, CX
+	XORQ    R10, R10
 
-rows867:
+far893:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far893
+
+rows894:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have868
+	JZ    have895
 	MOVL  (CX)(BX*4), SI
 
-have868:
+have895:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  $-1, R8
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next896
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted897
+	MOVL  (R9)(CX*4), R8
+
+unlisted897:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next896:
+	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip869
-	MOVL  (CX)(SI*4), R8
+	JZ    skip898
+	MOVL  (CX)(SI*4), R9
 
-skip869:
-	MOVQ         96(AX), R9
+skip898:
+	MOVQ         96(AX), R11
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
 	VMOVAPS      Y1, Y3
 	XORQ         CX, CX
-	LEAQ         16(CX), R10
-	CMPQ         R10, DX
-	JGT          cols871
+	LEAQ         16(CX), R12
+	CMPQ         R12, DX
+	JGT          cols900
 
-cols870:
+cols899:
 	CMPB       16(AX), $0x00
-	JNE        half872
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half901
+	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
 	VMOVUPS    32(DI)(CX*4), Y5
-	JMP        both873
+	JMP        both902
 
-half872:
-	PREFETCHT0 1536(DI)(CX*2)
+half901:
+	PREFETCHT0 (R8)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both873:
+both902:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
-	LEAQ   16(CX), R10
-	CMPQ   R10, DX
-	JLE    cols870
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols899
 
-cols871:
-	LEAQ 8(CX), R10
-	CMPQ R10, DX
-	JGT  cols875
+cols900:
+	LEAQ 8(CX), R12
+	CMPQ R12, DX
+	JGT  cols904
 
-cols874:
+cols903:
 	CMPB       16(AX), $0x00
-	JNE        half876
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half905
+	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both877
+	JMP        both906
 
-half876:
-	PREFETCHT0 1536(DI)(CX*2)
+half905:
+	PREFETCHT0 (R8)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both877:
+both906:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
-	LEAQ   8(CX), R10
-	CMPQ   R10, DX
-	JLE    cols874
+	LEAQ   8(CX), R12
+	CMPQ   R12, DX
+	JLE    cols903
 
-cols875:
+cols904:
 	CMPQ       CX, DX
-	JGE        row878
+	JGE        row907
 	CMPB       16(AX), $0x00
-	JNE        half879
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half908
+	PREFETCHT0 (R8)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both880
+	JMP        both909
 
-half879:
-	PREFETCHT0 1536(DI)(CX*2)
+half908:
+	PREFETCHT0 (R8)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (DI)(CX*2), R11
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (DI)(CX*2), R12
 
-copy881:
-	MOVW      -2(R11)(R10*2), CX
-	MOVW      CX, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy881
+copy910:
+	MOVW      -2(R12)(R8*2), CX
+	MOVW      CX, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy910
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both880:
+both909:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row878:
+row907:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -9489,26 +10022,24 @@ row878:
 	VBROADCASTSS X1, Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	XORQ         CX, CX
-	LEAQ         16(CX), R10
-	CMPQ         R10, DX
-	JGT          cols883
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols912
 
-cols882:
-	CMPB       16(AX), $0x00
-	JNE        half884
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y4
-	VMOVUPS    32(DI)(CX*4), Y5
-	JMP        both885
+cols911:
+	CMPB    16(AX), $0x00
+	JNE     half913
+	VMOVUPS (DI)(CX*4), Y4
+	VMOVUPS 32(DI)(CX*4), Y5
+	JMP     both914
 
-half884:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VPMOVZXWD  16(DI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
+half913:
+	VPMOVZXWD (DI)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VPMOVZXWD 16(DI)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
 
-both885:
+both914:
 	VSUBPS       Y2, Y4, Y4
 	VSUBPS       Y2, Y5, Y5
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
@@ -9560,33 +10091,31 @@ both885:
 	VPAND        Y7, Y10, Y10
 	VFMADD213PS  Y9, Y9, Y11
 	VPAND        Y8, Y11, Y11
-	VMOVUPS      Y10, (R9)(CX*4)
+	VMOVUPS      Y10, (R11)(CX*4)
 	VADDPS       Y10, Y3, Y3
-	VMOVUPS      Y11, 32(R9)(CX*4)
+	VMOVUPS      Y11, 32(R11)(CX*4)
 	VADDPS       Y11, Y3, Y3
 	ADDQ         $0x10, CX
-	LEAQ         16(CX), R10
-	CMPQ         R10, DX
-	JLE          cols882
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JLE          cols911
 
-cols883:
-	LEAQ 8(CX), R10
-	CMPQ R10, DX
-	JGT  cols887
+cols912:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols916
 
-cols886:
-	CMPB       16(AX), $0x00
-	JNE        half888
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both889
+cols915:
+	CMPB    16(AX), $0x00
+	JNE     half917
+	VMOVUPS (DI)(CX*4), Y4
+	JMP     both918
 
-half888:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
+half917:
+	VPMOVZXWD (DI)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
 
-both889:
+both918:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -9618,39 +10147,37 @@ both889:
 	VPSLLD       $0x17, Y5, Y5
 	VFMADD213PS  Y5, Y5, Y7
 	VPAND        Y6, Y7, Y7
-	VMOVUPS      Y7, (R9)(CX*4)
+	VMOVUPS      Y7, (R11)(CX*4)
 	VADDPS       Y7, Y3, Y3
 	ADDQ         $0x08, CX
-	LEAQ         8(CX), R10
-	CMPQ         R10, DX
-	JLE          cols886
+	LEAQ         8(CX), R8
+	CMPQ         R8, DX
+	JLE          cols915
 
-cols887:
+cols916:
 	CMPQ       CX, DX
-	JGE        row890
+	JGE        row919
 	CMPB       16(AX), $0x00
-	JNE        half891
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half920
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both892
+	JMP        both921
 
-half891:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (DI)(CX*2), R12
+half920:
+	VPXOR   X4, X4, X4
+	VMOVDQU X4, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (DI)(CX*2), R13
 
-copy893:
-	MOVW      -2(R12)(R10*2), R11
-	MOVW      R11, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy893
+copy922:
+	MOVW      -2(R13)(R8*2), R12
+	MOVW      R12, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy922
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both892:
+both921:
 	VSUBPS       Y2, Y4, Y4
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
@@ -9683,10 +10210,10 @@ both892:
 	VFMADD213PS  Y5, Y5, Y7
 	VPAND        Y6, Y7, Y7
 	VPAND        Y0, Y7, Y7
-	VMOVUPS      Y7, (R9)(CX*4)
+	VMOVUPS      Y7, (R11)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-row890:
+row919:
 	VEXTRACTF128 $0x01, Y3, X4
 	VADDPS       X4, X3, X4
 	VPERMILPS    $0x4e, X4, X3
@@ -9695,123 +10222,123 @@ row890:
 	VADDPS       X4, X3, X4
 	MOVQ         80(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
-	TESTQ        R8, R8
-	JS           unlabelled894
+	TESTQ        R9, R9
+	JS           unlabelled923
 	CMPB         16(AX), $0x00
-	JNE          half895
-	VMOVSS       (DI)(R8*4), X3
-	JMP          both896
+	JNE          half924
+	VMOVSS       (DI)(R9*4), X3
+	JMP          both925
 
-half895:
-	MOVWLZX (DI)(R8*2), CX
+half924:
+	MOVWLZX (DI)(R9*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both896:
+both925:
 	VSUBSS   X3, X1, X5
 	MOVQ     88(AX), CX
 	VMOVSS   X5, (CX)(BX*4)
 	VUCOMISS X3, X1
-	JNE      unlabelled894
+	JNE      unlabelled923
 	XORQ     CX, CX
 
-next898:
-	LEAQ       8(CX), R10
-	CMPQ       R10, DX
-	JGT        last900
+next927:
+	LEAQ       8(CX), R8
+	CMPQ       R8, DX
+	JGT        last929
 	CMPB       16(AX), $0x00
-	JNE        half901
+	JNE        half930
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y1
-	JMP        both902
+	JMP        both931
 
-half901:
+half930:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both902:
+both931:
 	VCMPPS    $0x00, Y2, Y1, Y1
-	VMOVMSKPS Y1, R10
-	TESTL     R10, R10
-	JNZ       found897
+	VMOVMSKPS Y1, R8
+	TESTL     R8, R8
+	JNZ       found926
 	ADDQ      $0x08, CX
-	JMP       next898
+	JMP       next927
 
-last900:
+last929:
 	CMPQ       CX, DX
-	JGE        end899
+	JGE        end928
 	CMPB       16(AX), $0x00
-	JNE        half903
+	JNE        half932
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y1
-	JMP        both904
+	JMP        both933
 
-half903:
+half932:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
-	MOVQ       DX, R10
-	SUBQ       CX, R10
-	LEAQ       (DI)(CX*2), R11
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (DI)(CX*2), R12
 
-copy905:
-	MOVW      -2(R11)(R10*2), DI
-	MOVW      DI, -2(SP)(R10*2)
-	DECQ      R10
-	JNZ       copy905
+copy934:
+	MOVW      -2(R12)(R8*2), DI
+	MOVW      DI, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy934
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both904:
+both933:
 	VCMPPS    $0x00, Y2, Y1, Y1
 	VPAND     Y0, Y1, Y1
-	VMOVMSKPS Y1, R10
-	TESTL     R10, R10
-	JNZ       found897
+	VMOVMSKPS Y1, R8
+	TESTL     R8, R8
+	JNZ       found926
 	MOVQ      DX, CX
-	JMP       end899
+	JMP       end928
 
-found897:
-	BSFL R10, R10
-	ADDQ R10, CX
+found926:
+	BSFL R8, R8
+	ADDQ R8, CX
 
-end899:
-	CMPQ CX, R8
-	JNE  unlabelled894
+end928:
+	CMPQ CX, R9
+	JNE  unlabelled923
 	INCQ 112(AX)
 
-unlabelled894:
+unlabelled923:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip906
+	JZ           skip935
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
 	VDIVSS       X4, X1, X1
 	VBROADCASTSS X1, Y1
-	TESTQ        R8, R8
-	JS           unlabelled907
-	VMOVSS       (R9)(R8*4), X2
+	TESTQ        R9, R9
+	JS           unlabelled936
+	VMOVSS       (R11)(R9*4), X2
 	VSUBSS       X4, X2, X2
-	VMOVSS       X2, (R9)(R8*4)
+	VMOVSS       X2, (R11)(R9*4)
 
-unlabelled907:
+unlabelled936:
 	XORQ CX, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols909
+	JGT  cols938
 
-cols908:
-	VMULPS  (R9)(CX*4), Y1, Y2
-	VMULPS  32(R9)(CX*4), Y1, Y3
+cols937:
+	VMULPS  (R11)(CX*4), Y1, Y2
+	VMULPS  32(R11)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half910
+	JNE     half939
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both911
+	JMP     both940
 
-half910:
+half939:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -9838,25 +10365,25 @@ half910:
 	VPACKUSDW    X3, X2, X3
 	VMOVDQU      X3, 16(DI)(CX*2)
 
-both911:
+both940:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols908
+	JLE  cols937
 
-cols909:
+cols938:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols915
+	JGT  cols944
 
-cols914:
-	VMULPS  (R9)(CX*4), Y1, Y2
+cols943:
+	VMULPS  (R11)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half916
+	JNE     half945
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both917
+	JMP     both946
 
-half916:
+half945:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -9872,22 +10399,22 @@ half916:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both917:
+both946:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols914
+	JLE  cols943
 
-cols915:
+cols944:
 	CMPQ       CX, DX
-	JGE        row920
-	VMULPS     (R9)(CX*4), Y1, Y1
+	JGE        row949
+	VMULPS     (R11)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half921
+	JNE        half950
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both922
+	JMP        both951
 
-half921:
+half950:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9906,18 +10433,18 @@ half921:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy925:
+copy954:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy925
+	JNZ  copy954
 
-both922:
-row920:
-skip906:
+both951:
+row949:
+skip935:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows867
+	JLT  rows894
 	VZEROUPPER
 	RET
 
@@ -9935,92 +10462,86 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows926:
+rows955:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VMOVAPS      Y1, Y2
 	VMOVAPS      Y1, Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols928
+	JGT          cols957
 
-cols927:
-	CMPB       16(AX), $0x00
-	JNE        half929
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y4
-	VMOVUPS    32(BX)(CX*4), Y5
-	JMP        both930
+cols956:
+	CMPB    16(AX), $0x00
+	JNE     half958
+	VMOVUPS (BX)(CX*4), Y4
+	VMOVUPS 32(BX)(CX*4), Y5
+	JMP     both959
 
-half929:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VPMOVZXWD  16(BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
+half958:
+	VPMOVZXWD (BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
+	VPMOVZXWD 16(BX)(CX*2), Y5
+	VPSLLD    $0x10, Y5, Y5
 
-both930:
+both959:
 	VMAXPS Y4, Y2, Y2
 	VMAXPS Y5, Y3, Y3
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols927
+	JLE    cols956
 
-cols928:
+cols957:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols932
+	JGT  cols961
 
-cols931:
-	CMPB       16(AX), $0x00
-	JNE        half933
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y4
-	JMP        both934
+cols960:
+	CMPB    16(AX), $0x00
+	JNE     half962
+	VMOVUPS (BX)(CX*4), Y4
+	JMP     both963
 
-half933:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
+half962:
+	VPMOVZXWD (BX)(CX*2), Y4
+	VPSLLD    $0x10, Y4, Y4
 
-both934:
+both963:
 	VMAXPS Y4, Y2, Y2
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols931
+	JLE    cols960
 
-cols932:
+cols961:
 	CMPQ       CX, DX
-	JGE        row935
+	JGE        row964
 	CMPB       16(AX), $0x00
-	JNE        half936
-	PREFETCHT0 1536(BX)(CX*4)
+	JNE        half965
 	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both937
+	JMP        both966
 
-half936:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R9
+half965:
+	VPXOR   X4, X4, X4
+	VMOVDQU X4, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (BX)(CX*2), R9
 
-copy938:
+copy967:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy938
+	JNZ       copy967
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both937:
+both966:
 	VBLENDVPS Y0, Y4, Y1, Y4
 	VMAXPS    Y4, Y2, Y2
 
-row935:
+row964:
 	VMAXPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VMAXPS       X1, X2, X1
@@ -10031,39 +10552,39 @@ row935:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next940:
+next969:
 	LEAQ       8(CX), R8
 	CMPQ       R8, DX
-	JGT        last942
+	JGT        last971
 	CMPB       16(AX), $0x00
-	JNE        half943
+	JNE        half972
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both944
+	JMP        both973
 
-half943:
+half972:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both944:
+both973:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found939
+	JNZ       found968
 	ADDQ      $0x08, CX
-	JMP       next940
+	JMP       next969
 
-last942:
+last971:
 	CMPQ       CX, DX
-	JGE        end941
+	JGE        end970
 	CMPB       16(AX), $0x00
-	JNE        half945
+	JNE        half974
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both946
+	JMP        both975
 
-half945:
+half974:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -10071,28 +10592,28 @@ half945:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy947:
+copy976:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy947
+	JNZ       copy976
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both946:
+both975:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found939
+	JNZ       found968
 	MOVQ      DX, CX
-	JMP       end941
+	JMP       end970
 
-found939:
+found968:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end941:
+end970:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -10100,7 +10621,7 @@ end941:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows926
+	JNZ     rows955
 	VZEROUPPER
 	RET
 
@@ -10123,37 +10644,37 @@ TEXT ·bceAVX2(SB), $16-8
 	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows948:
+rows977:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols950
+	JGT  cols979
 
-cols949:
+cols978:
 	CMPB       16(AX), $0x00
-	JNE        half951
+	JNE        half980
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both952
+	JMP        both981
 
-half951:
+half980:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both952:
+both981:
 	CMPB       40(AX), $0x00
-	JNE        half953
+	JNE        half982
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both954
+	JMP        both983
 
-half953:
+half982:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both954:
+both983:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -10204,7 +10725,7 @@ both954:
 	VMULPD       Y8, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip955
+	JZ           skip984
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS 224(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
@@ -10215,11 +10736,11 @@ both954:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half956
+	JNE          half985
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both957
+	JMP          both986
 
-half956:
+half985:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10235,23 +10756,23 @@ half956:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both957:
-skip955:
+both986:
+skip984:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols949
+	JLE  cols978
 
-cols950:
+cols979:
 	CMPQ       CX, DX
-	JGE        row960
+	JGE        row989
 	CMPB       16(AX), $0x00
-	JNE        half961
+	JNE        half990
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both962
+	JMP        both991
 
-half961:
+half990:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -10259,22 +10780,22 @@ half961:
 	SUBQ       CX, R9
 	LEAQ       (BX)(CX*2), R11
 
-copy963:
+copy992:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy963
+	JNZ       copy992
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both962:
+both991:
 	CMPB       40(AX), $0x00
-	JNE        half964
+	JNE        half993
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both965
+	JMP        both994
 
-half964:
+half993:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -10282,15 +10803,15 @@ half964:
 	SUBQ       CX, R9
 	LEAQ       (SI)(CX*2), R11
 
-copy966:
+copy995:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy966
+	JNZ       copy995
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both965:
+both994:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -10342,7 +10863,7 @@ both965:
 	VMULPD       Y8, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip967
+	JZ           skip996
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS 224(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
@@ -10353,11 +10874,11 @@ both965:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half968
+	JNE          half997
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both969
+	JMP          both998
 
-half968:
+half997:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10376,20 +10897,20 @@ half968:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy972:
+copy1001:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy972
+	JNZ  copy1001
 
-both969:
-skip967:
-row960:
+both998:
+skip996:
+row989:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows948
+	JNZ          rows977
 	VMOVUPD      Y1, 88(AX)
 	VMOVUPD      Y2, 120(AX)
 	VADDPD       Y4, Y3, Y3
@@ -10419,9 +10940,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols974
+	JGT     cols1003
 
-cols973:
+cols1002:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -10451,11 +10972,11 @@ cols973:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols973
+	JLE          cols1002
 
-cols974:
+cols1003:
 	CMPQ         CX, DX
-	JGE          row975
+	JGE          row1004
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -10483,7 +11004,7 @@ cols974:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row975:
+row1004:
 	VZEROUPPER
 	RET
 
@@ -10502,76 +11023,76 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols977
+	JGT     cols1006
 
-cols976:
+cols1005:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip978
+	JZ           skip1007
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first979
+	JNE          first1008
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first979:
+first1008:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain980
+	JEQ         plain1009
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved981
+	JMP         moved1010
 
-plain980:
+plain1009:
 	VMOVAPS Y4, Y2
 
-moved981:
-skip978:
+moved1010:
+skip1007:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols976
+	JLE          cols1005
 
-cols977:
+cols1006:
 	CMPQ         CX, DX
-	JGE          row982
+	JGE          row1011
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip983
+	JZ           skip1012
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first984
+	JNE          first1013
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first984:
+first1013:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain985
+	JEQ         plain1014
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved986
+	JMP         moved1015
 
-plain985:
+plain1014:
 	VMOVAPS Y4, Y2
 
-moved986:
-skip983:
+moved1015:
+skip1012:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row982:
+row1011:
 	VZEROUPPER
 	RET

@@ -2,7 +2,7 @@ package simd
 
 // ColumnSums adds to two float64 sums a column. Without Mean they are of x and x²
 // (X alone is read); with it they are of dy and dy·xhat, where
-// xhat = (x - Mean_j)·Rdev_j. All four vectors have room for Cols rounded up to 8.
+// xhat = (x - Mean_j)·Rdev_j. All four vectors have room for Cols rounded up to 16.
 type ColumnSums struct {
 	X, Dy        Block
 	Rows, Cols   int

@@ -343,16 +343,37 @@ func (k *kernel) prefetch(p reg.GPVirtual, size, n int) {
 	}
 }
 
+// prefetchAt asks for column j on of another row.
+func (k *kernel) prefetchAt(p reg.GPVirtual, size, n int) {
+	for line := 0; line < n*k.lanes*size; line += 64 {
+		PREFETCHT0(Mem{Base: p, Index: k.j, Scale: uint8(size), Disp: line})
+	}
+}
+
 // read loads n vectors from column j of a row of a block.
 func (k *kernel) read(block string, p reg.GPVirtual, n int, rest bool) []vec {
+	return k.readWith(block, p, n, rest, func(size int) { k.prefetch(p, size, n) })
+}
+
+// readAsking is read of a row of a list, whose follower is next: it asks for the
+// same columns of that one, or for nothing if there is none.
+func (k *kernel) readAsking(block string, p, next reg.GPVirtual, n int, rest bool) []vec {
+	return k.readWith(block, p, n, rest, func(size int) {
+		if next != nil {
+			k.prefetchAt(next, size, n)
+		}
+	})
+}
+
+func (k *kernel) readWith(block string, p reg.GPVirtual, n int, rest bool, ask func(size int)) []vec {
 	v := k.regs(n)
 	k.either(block, func() {
-		k.prefetch(p, 4, n)
+		ask(4)
 		for i := range v {
 			k.readFloats(k.cell(p, 4, i), v[i], rest)
 		}
 	}, func() {
-		k.prefetch(p, 2, n)
+		ask(2)
 		for i := range v {
 			k.readHalves(p, i, v[i], rest)
 			VPSLLD(Imm(16), v[i], v[i])

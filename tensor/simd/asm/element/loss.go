@@ -7,13 +7,14 @@ import (
 )
 
 // largest is the largest number of a row, in lane 0 (all lanes of the X register).
-func (k *kernel) largest(row reg.GPVirtual) vec {
+// Meanwhile it asks for next.
+func (k *kernel) largest(row, next reg.GPVirtual) vec {
 	floor := k.all(bits(0xff800000)) // -Inf
 	top := k.regs(2)
 	VMOVAPS(floor, top[0])
 	VMOVAPS(floor, top[1])
 	k.columnsBy(2, func(n int, rest bool) {
-		for i, v := range k.read("X", row, n, rest) {
+		for i, v := range k.readAsking("X", row, next, n, rest) {
 			if rest {
 				k.choose(k.tail(), v, floor, v)
 			}
@@ -73,7 +74,7 @@ func argmaxKernel(zmm bool) {
 	k.prepareTail()
 	x, dst := k.load("X.Data"), k.load("Dst")
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
-		k.find(x, k.spread(k.largest(x)))
+		k.find(x, k.spread(k.largest(x, nil)))
 		// A NaN may equal nothing.
 		zero := GP64()
 		XORQ(zero, zero)
@@ -127,13 +128,15 @@ type softmaxRow struct {
 	*kernel
 	at, i reg.GPVirtual // place in the list, row number
 	row   reg.GPVirtual // its numbers
+	next  reg.GPVirtual // those of the row that is asked for meanwhile
 	label reg.GPVirtual
 }
 
 // softmaxRows runs body on the rows of the list.
 func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
-	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), label: GP64()}
+	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), next: GP64(), label: GP64()}
 	XORQ(r.at, r.at)
+	far := k.rowsAhead()
 	start := label("rows")
 	Label(start)
 	listed, have := k.load("List"), label("have")
@@ -145,6 +148,7 @@ func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
 	MOVQ(r.i, r.row)
 	IMULQ(k.field("X.Stride"), r.row)
 	ADDQ(k.field("X.Data"), r.row)
+	r.ask(far)
 	MOVQ(I32(-1), r.label)
 	k.ifPointer("Labels", func(labels reg.GPVirtual) {
 		MOVL(Mem{Base: labels, Index: r.i, Scale: 4}, r.label.As32())
@@ -153,6 +157,40 @@ func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
 	INCQ(r.at)
 	CMPQ(r.at, k.field("Rows"))
 	JLT(LabelRef(start))
+}
+
+// rowsAhead is how many rows of X are at least as many bytes as reads look ahead.
+func (k *kernel) rowsAhead() reg.GPVirtual {
+	far, n := GP64(), GP64()
+	XORQ(far, far)
+	XORQ(n, n)
+	again := label("far")
+	Label(again)
+	INCQ(n)
+	ADDQ(k.cols, far)
+	ADDQ(k.cols, far)
+	CMPQ(far, U32(ahead/2))
+	JLT(LabelRef(again))
+	return n
+}
+
+// ask sets the row that is asked for while this one is computed: as far ahead in
+// the list, or this one where the list ends.
+func (r *softmaxRow) ask(far reg.GPVirtual) {
+	k, then, listed, have := r.kernel, GP64(), r.load("List"), label("next")
+	LEAQ(Mem{Base: r.at, Index: far, Scale: 1}, then)
+	MOVQ(r.row, r.next)
+	CMPQ(then, k.field("Rows"))
+	JGE(LabelRef(have))
+	MOVQ(then, r.next)
+	unlisted := label("unlisted")
+	TESTQ(listed, listed)
+	JZ(LabelRef(unlisted))
+	MOVL(Mem{Base: listed, Index: then, Scale: 4}, r.next.As32())
+	Label(unlisted)
+	IMULQ(k.field("X.Stride"), r.next)
+	ADDQ(k.field("X.Data"), r.next)
+	Label(have)
 }
 
 // score stores the row's sum and gap and counts it if first leaves the label's column in k.j.
@@ -199,13 +237,13 @@ func (r *softmaxRow) short(n int) {
 	KMOVW(ones.As32(), last)
 	x := k.regs(n)
 	k.either("X", func() {
-		k.prefetch(r.row, 4, n)
+		k.prefetchAt(r.next, 4, n)
 		for c := range n - 1 {
 			VMOVUPS(k.cell(r.row, 4, c), x[c])
 		}
 		VMOVUPS_Z(k.cell(r.row, 4, n-1), last, x[n-1])
 	}, func() {
-		k.prefetch(r.row, 2, n)
+		k.prefetchAt(r.next, 2, n)
 		for c := range n - 1 {
 			VPMOVZXWD(k.cell(r.row, 2, c), x[c])
 			VPSLLD(Imm(16), x[c], x[c])
@@ -274,11 +312,11 @@ var columns64 Mem
 // long is a row of any length.
 func (r *softmaxRow) long() {
 	k, exps := r.kernel, r.load("Exp")
-	top := k.largest(r.row)
+	top := k.largest(r.row, r.next)
 	all := k.spread(top)
 	sum := k.zero()
 	k.columns(func(n int, rest bool) {
-		v := k.read("X", r.row, n, rest)
+		v := k.readAsking("X", r.row, nil, n, rest)
 		for c := range v {
 			VSUBPS(all, v[c], v[c])
 		}

@@ -96,48 +96,150 @@ func (d *doubles) half(p reg.GPVirtual, i int, v vec, rest bool) {
 func columnSumsKernel(zmm bool) {
 	d := begin(zmm, "columnSums", "ColumnSums").doubles()
 	x, dy, left := d.load("X.Data"), d.load("Dy.Data"), d.load("Rows")
+	if zmm {
+		d.halfSums(x, dy, left)
+	}
 	for _, group := range []int{4, 1} {
-		again, end := label("group"), label("group")
-		Label(again)
-		CMPQ(left, Imm(uint64(group)))
-		JLT(LabelRef(end))
-		d.columnsBy(1, func(_ int, rest bool) {
-			s0, s1 := d.reg(), d.reg()
-			VMOVUPD(d.cell(d.load("First"), 8, 0), s0)
-			VMOVUPD(d.cell(d.load("Other"), 8, 0), s1)
+		d.rowGroups(left, group, x, dy, func() {
+			d.columnsBy(1, func(_ int, rest bool) { d.sumGroup(x, dy, group, rest) })
+		})
+	}
+	d.end()
+}
+
+// rowGroups runs body while there are so many rows left.
+func (d *doubles) rowGroups(left reg.GPVirtual, group int, x, dy reg.GPVirtual, body func()) {
+	again, end := label("group"), label("group")
+	Label(again)
+	CMPQ(left, Imm(uint64(group)))
+	JLT(LabelRef(end))
+	body()
+	for range group {
+		ADDQ(d.field("X.Stride"), x)
+		ADDQ(d.field("Dy.Stride"), dy)
+	}
+	SUBQ(Imm(uint64(group)), left)
+	JMP(LabelRef(again))
+	Label(end)
+}
+
+// sumGroup adds column j of a group of rows.
+func (d *doubles) sumGroup(x, dy reg.GPVirtual, group int, rest bool) {
+	s0, s1 := d.reg(), d.reg()
+	VMOVUPD(d.cell(d.load("First"), 8, 0), s0)
+	VMOVUPD(d.cell(d.load("Other"), 8, 0), s1)
+	plain, done := label("plain"), label("summed")
+	mean := d.load("Mean")
+	TESTQ(mean, mean)
+	JZ(LabelRef(plain))
+	center, rdev := d.reg(), d.reg()
+	VMOVUPD(d.cell(mean, 8, 0), center)
+	VMOVUPD(d.cell(d.load("Rdev"), 8, 0), rdev)
+	a, b := d.readGroup("Dy", dy, group, rest), d.readGroup("X", x, group, rest)
+	for i := range a {
+		VSUBPD(center, b[i], b[i])
+		VMULPD(rdev, b[i], b[i])
+		VADDPD(a[i], s0, s0)
+		VFMADD231PD(a[i], b[i], s1)
+	}
+	JMP(LabelRef(done))
+	Label(plain)
+	for _, v := range d.readGroup("X", x, group, rest) {
+		VADDPD(v, s0, s0)
+		VFMADD231PD(v, v, s1)
+	}
+	Label(done)
+	VMOVUPD(s0, d.cell(d.load("First"), 8, 0))
+	VMOVUPD(s1, d.cell(d.load("Other"), 8, 0))
+}
+
+// halfSums takes bfloat16 rows eight at a time. Their squares are exact in float32
+// and a sum of eight loses less than their storage did, so only the sums are
+// widened. It works on sixteen columns, for which there is room.
+func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
+	const group = 8
+	skip := label("wide")
+	CMPB(d.field("X.BF16"), Imm(0))
+	JEQ(LabelRef(skip))
+	d.ifPointer("Mean", func(reg.GPVirtual) {
+		CMPB(d.field("Dy.BF16"), Imm(0))
+		JEQ(LabelRef(skip))
+	})
+	k := *d.kernel
+	k.lanes *= 2
+	k.prepareTail()
+	d.rowGroups(left, group, x, dy, func() {
+		k.columnsBy(1, func(_ int, rest bool) {
+			s0, s1 := k.zero(), k.zero()
 			plain, done := label("plain"), label("summed")
-			mean := d.load("Mean")
+			mean := k.load("Mean")
 			TESTQ(mean, mean)
 			JZ(LabelRef(plain))
-			center, rdev := d.reg(), d.reg()
-			VMOVUPD(d.cell(mean, 8, 0), center)
-			VMOVUPD(d.cell(d.load("Rdev"), 8, 0), rdev)
-			a, b := d.readGroup("Dy", dy, group, rest), d.readGroup("X", x, group, rest)
+			center, rdev := k.narrowed(mean), k.narrowed(k.load("Rdev"))
+			a, b := k.halfGroup("Dy", dy, group, rest), k.halfGroup("X", x, group, rest)
 			for i := range a {
-				VSUBPD(center, b[i], b[i])
-				VMULPD(rdev, b[i], b[i])
-				VADDPD(a[i], s0, s0)
-				VFMADD231PD(a[i], b[i], s1)
+				VSUBPS(center, b[i], b[i])
+				VMULPS(rdev, b[i], b[i])
+				VADDPS(a[i], s0, s0)
+				VFMADD231PS(a[i], b[i], s1)
 			}
 			JMP(LabelRef(done))
 			Label(plain)
-			for _, v := range d.readGroup("X", x, group, rest) {
-				VADDPD(v, s0, s0)
-				VFMADD231PD(v, v, s1)
+			for _, v := range k.halfGroup("X", x, group, rest) {
+				VADDPS(v, s0, s0)
+				VFMADD231PS(v, v, s1)
 			}
 			Label(done)
-			VMOVUPD(s0, d.cell(d.load("First"), 8, 0))
-			VMOVUPD(s1, d.cell(d.load("Other"), 8, 0))
+			k.addWidened(s0, k.load("First"))
+			k.addWidened(s1, k.load("Other"))
 		})
-		for range group {
-			ADDQ(d.field("X.Stride"), x)
-			ADDQ(d.field("Dy.Stride"), dy)
-		}
-		SUBQ(Imm(uint64(group)), left)
-		JMP(LabelRef(again))
-		Label(end)
+	})
+	Label(skip)
+}
+
+// halfGroup loads column j of eight bfloat16 rows and asks for the eight that follow,
+// in the order of memory.
+func (k *kernel) halfGroup(block string, p reg.GPVirtual, rows int, rest bool) []vec {
+	row, far := GP64(), GP64()
+	MOVQ(k.field(block+".Stride"), far)
+	LEAQ(Mem{Base: p, Index: far, Scale: 8}, far)
+	LEAQ(Mem{Base: far, Index: k.j, Scale: 8}, far)
+	for line := 0; line < k.lanes*rows*2; line += 64 {
+		PREFETCHT0(Mem{Base: far, Index: k.j, Scale: 8, Disp: line})
 	}
-	d.end()
+	MOVQ(p, row)
+	v := k.regs(rows)
+	for i := range v {
+		k.readHalves(row, 0, v[i], rest)
+		VPSLLD(Imm(16), v[i], v[i])
+		ADDQ(k.field(block+".Stride"), row)
+	}
+	return v
+}
+
+// narrowed is sixteen float64 from column j as float32.
+func (k *kernel) narrowed(p reg.GPVirtual) vec {
+	low, high, v := YMM(), YMM(), ZMM()
+	VCVTPD2PS(k.cell(p, 8, 0), low)
+	VCVTPD2PS(k.cell(p, 8, 0).Offset(64), high)
+	VINSERTF64X4(Imm(1), high, low.AsZ(), v)
+	return v
+}
+
+// addWidened adds sixteen float32 to the float64 sums from column j.
+func (k *kernel) addWidened(v vec, to reg.GPVirtual) {
+	for h := range 2 {
+		w, m := ZMM(), k.cell(to, 8, 0).Offset(64*h)
+		if h == 0 {
+			VCVTPS2PD(v.AsY(), w)
+		} else {
+			high := YMM()
+			VEXTRACTF64X4(Imm(1), v, high)
+			VCVTPS2PD(high, w)
+		}
+		VADDPD(m, w, w)
+		VMOVUPD(w, m)
+	}
 }
 
 // readGroup loads column j of as many rows, widened.
