@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"math"
 
 	"starling/rng"
 )
@@ -15,6 +16,7 @@ import (
 //	refine    multilevel_jet.go       large graphs: all vertices at once
 //	          multilevel_polish.go    then one by one
 //	          multilevel_fm.go        small graphs: with a way out of dead ends
+//	          multilevel_local.go     then from place to place
 //	          multilevel_volume.go    the last step, if volume is the objective
 //	balance   multilevel_balance.go
 //
@@ -80,6 +82,9 @@ type mlStyle struct {
 	rounds  int   // of label propagation
 	perPart int   // vertices for each part in the coarsest graph
 	fewest  int   // vertices in the coarsest graph
+
+	loosening float64 // by how much parts of the coarsest graph may exceed the limit
+	searches  int     // rounds of local
 }
 
 // Where degrees vary much, whole communities collapse at once, and should: in one
@@ -87,7 +92,7 @@ type mlStyle struct {
 // communities, and loses its shape unless it shrinks gently.
 var (
 	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000}
-	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600}
+	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, loosening: 0.04, searches: 3}
 )
 
 func (m *mlPartition) progress(stage string, done, total int) {
@@ -108,7 +113,7 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 		g = coarse
 		m.progress("coarsen", len(levels), len(levels))
 	}
-	part := m.initial(g, m.k, m.limit, m.tries())
+	part := m.initial(g, m.k, m.loosened(g), m.tries())
 	part = m.refine(g, part, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		g.free(m.mlRun)
@@ -149,12 +154,12 @@ func (m *mlPartition) tries() int {
 	if m.k > 8 {
 		return 2
 	}
-	return 6
+	return 4
 }
 
 // refine improves a partition of one level.
 func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
-	s := newMLState(g, m.k, part, mlSpread(m.limit, m.k))
+	s := newMLState(g, m.k, part, mlSpread(m.loosened(g), m.k))
 	small := g.off[g.n] <= mlSmall
 	if !small {
 		hold, patience := 0.75, 1
@@ -167,10 +172,27 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 		m.polish(s, 5)
 	}
 	if small {
-		m.fm(s).refine(16, mlPatience(g.n))
+		f := m.fm(s)
+		f.refine(16, mlPatience(g.n))
+		if s.excess() == 0 { // local keeps limits, it does not restore them
+			f.local(m.style.searches, 10, m.key.Fold(uint64(g.n)))
+		}
 	}
 	if finest && m.p.Objective == Volume {
 		m.lowerVolume(s)
 	}
 	return s.part
+}
+
+// loosened are the limits at one level. Coarse vertices are heavy: within the true
+// limits hardly one could move, and the shape of the parts is decided there. What
+// is too much is moved out on the way back, where vertices are light. With several
+// constraints that might not be possible, and communities gain nothing by it.
+func (m *mlPartition) loosened(g *mlGraph) []int64 {
+	if g.n == m.p.Graph.Nodes() || g.con > 1 || g.off[g.n] > mlSmall || m.style.loosening == 0 {
+		return m.limit
+	}
+	n := float64(m.p.Graph.Nodes())
+	depth := math.Log(n/float64(g.n)) / math.Log(n/float64(m.coarsest()))
+	return []int64{m.limit[0] + int64(float64(m.limit[0])*m.style.loosening*min(1, depth))}
 }

@@ -38,7 +38,9 @@ func (r *mlRun) initial(g *mlGraph, k int, limit []int64, tries int) []uint16 {
 		turn <- struct{}{}
 		go func() {
 			defer func() { <-turn; wg.Done() }()
-			states[t] = newMLInitial(r.alone(uint64(t)), g, k, limit).run()
+			alone := r.alone(uint64(t))
+			defer alone.mem.freeAll() // the state's own arrays are none of its
+			states[t] = newMLInitial(alone, g, k, limit).run()
 			cuts[t] = states[t].cut()
 		}()
 	}
@@ -111,7 +113,10 @@ func (b *mlInitial) split(g *mlGraph, ids []uint32, first, k int, key rng.Key) {
 	for s, parts := range []int{left, k - left} {
 		sub, subIDs := b.extract(g, ids, side, uint16(s), parts > 1)
 		b.split(sub, subIDs, first+s*left, parts, key.Fold(uint64(s+1)))
+		sub.free(b.r)
+		mlFree(b.r.mem, subIDs)
 	}
+	mlFree(b.r.mem, side)
 }
 
 // sides are the limits of the two sides. The tolerance is used up evenly over the
@@ -136,9 +141,11 @@ func (b *mlInitial) sides(g *mlGraph, left, k int) []int64 {
 
 // extract is the graph of one side; vertices without edges there are set aside.
 func (b *mlInitial) extract(g *mlGraph, ids []uint32, side []uint16, s uint16, aside bool) (*mlGraph, []uint32) {
-	to := make([]uint32, g.n)
-	sub := &mlGraph{con: g.con, off: make([]int64, 1, g.n+1), vw: make([]int64, 0, g.n*g.con)}
-	subIDs := make([]uint32, 0, g.n)
+	mem := b.r.mem
+	to := mlMake[uint32](mem, g.n)
+	defer mlFree(mem, to)
+	sub := &mlGraph{con: g.con, off: mlMake[int64](mem, g.n+1)[:1], vw: mlMake[int64](mem, g.n*g.con)[:0]}
+	subIDs := mlMake[uint32](mem, g.n)[:0]
 	for v := range uint32(g.n) {
 		to[v] = mlNone
 		if side[v] != s {
@@ -165,7 +172,7 @@ func (b *mlInitial) extract(g *mlGraph, ids []uint32, side []uint16, s uint16, a
 	if !aside { // a part, not to be split again
 		return sub, subIDs
 	}
-	sub.adj, sub.w = make([]uint32, 0, g.off[g.n]/2), make([]uint32, 0, g.off[g.n]/2)
+	sub.adj, sub.w = mlMakeSparse[uint32](mem, int(g.off[g.n]))[:0], mlMakeSparse[uint32](mem, int(g.off[g.n]))[:0]
 	for v := range uint32(g.n) {
 		if to[v] == mlNone {
 			continue
@@ -225,6 +232,7 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 			side := r.bisect(coarse, limit, key)
 			coarse.free(r)
 			s := newMLState(g, 2, r.project(level, side), limit)
+			mlFree(r.mem, side)
 			r.fm(s).refine(2, mlPatience(g.n))
 			return s.part
 		}
@@ -250,12 +258,15 @@ func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 	var best *mlState
 	var bestCut int64
 	for t := range tries {
-		s := newMLState(g, 2, make([]uint16, g.n), limit)
+		s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
 		f := r.fm(s)
 		cut := -f.grow(key.Fold(uint64(t)).Perm(g.n))
 		cut -= f.refine(2, mlPatience(g.n))
 		if best == nil || mlBetter(s.excess(), cut, best.excess(), bestCut) {
-			best, bestCut = s, cut
+			s, best, bestCut = best, s, cut
+		}
+		if s != nil {
+			mlFree(r.mem, s.part)
 		}
 	}
 	return best.part
@@ -292,7 +303,7 @@ func (f *mlFM) grow(seeds []uint32) int64 {
 	for i := len(f.moves) - 1; i >= kept; i-- {
 		f.move(f.moves[i].v, 0, false)
 	}
-	f.near = nil // seeds and vertices that did not fit were never in the heap
+	f.all, f.near = f.near, nil // seeds and vertices that did not fit were never in the heap
 	return bestSum
 }
 

@@ -19,6 +19,7 @@ type mlFM struct {
 	near    []uint32 // vertices that ever were in the heap; nil before the first pass
 	seen    []bool   // by vertex: in near
 	all     []uint32 // memory for near
+	seeds   []uint32 // of local
 }
 
 type mlMove struct {
@@ -104,6 +105,10 @@ func (f *mlFM) look(v uint32) []int64 {
 
 // gain is what the cut loses if v goes where it has most weight outside.
 func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
+	if f.k == 2 {
+		row, own := f.row(v), f.part[v]&1
+		return row[1-own] - row[own], row[1-own] > 0
+	}
 	conn := f.look(v)
 	most := int64(0)
 	for _, p := range f.hit {
@@ -112,10 +117,26 @@ func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
 	return most - conn[f.part[v]], most > 0
 }
 
+// inside tells whether all neighbours of v are in its part.
+func (f *mlFM) inside(v uint32) bool {
+	own := f.part[v]
+	for _, u := range f.g.adj[f.g.off[v]:f.g.off[v+1]] {
+		if f.part[u] != own {
+			return false
+		}
+	}
+	return true
+}
+
 // target is the best part v may go to now: one where it fits, or one that
 // leaves the limits less broken.
 func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
 	own := f.part[v]
+	if f.k == 2 {
+		row, to := f.row(v), 1-own&1
+		ok := row[to] > 0 && f.fits(v, to) || f.overloaded(int(own)) && f.relief(v, to) > 0
+		return to, row[to] - row[own], ok
+	}
 	conn := f.look(v)
 	most := int64(-1)
 	for _, p := range f.hit {
@@ -206,7 +227,11 @@ func (f *mlFM) fill() {
 
 // enter puts v into the heap if it is on the boundary.
 func (f *mlFM) enter(v uint32, crowded bool) {
-	if gain, boundary := f.gain(v); boundary || crowded && f.overloaded(int(f.part[v])) {
+	crowded = crowded && f.overloaded(int(f.part[v]))
+	if !crowded && f.inside(v) {
+		return
+	}
+	if gain, boundary := f.gain(v); boundary || crowded {
 		f.insert(v, gain)
 	}
 }

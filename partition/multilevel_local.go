@@ -1,0 +1,77 @@
+package partition
+
+import "starling/rng"
+
+// local refines by searches that each start at one vertex of the boundary and
+// spread from there, so that every place gets its chance to go downhill first: one
+// search over the whole boundary ends when its patience does, wherever that is.
+//
+// P. Sanders, C. Schulz: Engineering multilevel graph partitioning algorithms, 2011.
+func (f *mlFM) local(rounds, patience int, key rng.Key) (gained int64) {
+	for round := range rounds {
+		seeds := f.boundary()
+		shuffle := key.Fold(uint64(round))
+		for i := len(seeds) - 1; i > 0; i-- {
+			j := shuffle.IntN(uint64(i), i+1)
+			seeds[i], seeds[j] = seeds[j], seeds[i]
+		}
+		var sum int64
+		for _, v := range seeds {
+			if !f.locked[v] {
+				sum += f.search(v, patience)
+			}
+		}
+		gained += sum
+		if sum == 0 {
+			break
+		}
+	}
+	return gained
+}
+
+// boundary lists the vertices with neighbours in other parts, all unlocked.
+func (f *mlFM) boundary() []uint32 {
+	clear(f.locked)
+	f.seeds = f.seeds[:0]
+	for v := range uint32(f.g.n) {
+		if !f.inside(v) {
+			f.seeds = append(f.seeds, v)
+		}
+	}
+	return f.seeds
+}
+
+// search moves vertices from v on and keeps the best prefix of the moves.
+func (f *mlFM) search(v uint32, patience int) int64 {
+	gain, ok := f.gain(v)
+	if !ok {
+		return 0
+	}
+	f.heap.clear()
+	f.moves = f.moves[:0]
+	f.heap.set(v, gain)
+	var sum, best int64
+	kept, waited := 0, 0
+	for f.heap.len() > 0 && waited < patience {
+		v := f.heap.pop()
+		to, gain, ok := f.target(v)
+		if !ok {
+			continue
+		}
+		if f.heap.len() > 0 && gain < f.heap.top() {
+			f.heap.set(v, gain)
+			continue
+		}
+		sum += gain
+		f.moves = append(f.moves, mlMove{v, f.part[v]})
+		f.move(v, to, true)
+		waited++
+		if sum > best {
+			best, kept, waited = sum, len(f.moves), 0
+		}
+	}
+	for i := len(f.moves) - 1; i >= kept; i-- {
+		f.move(f.moves[i].v, f.moves[i].part, false)
+	}
+	return best
+}
