@@ -1,7 +1,11 @@
 package run
 
 import (
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 )
 
 // settingsOf names the settings that only some strategies have.
@@ -35,9 +39,14 @@ func (s *Spec) ofStrategies() (list []strategyField) {
 	return list
 }
 
-// forStrategy is s with another strategy, without the settings of others.
+// forStrategy is s with another strategy, without the settings of others. +bf16 or
+// +int8 after it is the type that its rows travel in.
 func (s Spec) forStrategy(text string) Spec {
-	s.Strategy = text
+	name, rows, given := strings.Cut(text, "+")
+	s.Strategy = name
+	if given {
+		s.WireDType = rows
+	}
 	for _, f := range s.ofStrategies() {
 		if !s.uses(f.users...) {
 			f.value.Set(f.standard)
@@ -76,3 +85,30 @@ func (s *Spec) strategySettings() map[string]any {
 	}
 	return out
 }
+
+// label is the strategy of a result as starling compare names it: as it was given,
+// with those of its settings that were given elsewhere.
+func (r *Report) label() string {
+	name, _, shown := strings.Cut(r.Strategy, ":")
+	plain := Default()
+	plain.Strategy = name
+	standard := plain.strategySettings()
+	text := r.Strategy
+	for _, key := range slices.Sorted(maps.Keys(r.StrategySettings)) {
+		value := fmt.Sprint(r.StrategySettings[key])
+		switch first := mainSetting[name] == key; {
+		case key == "wire_dtype" || value == fmt.Sprint(standard[key]) || shown && (first || key == "eas"):
+		case first:
+			text = name + ":" + value + strings.TrimPrefix(text, name)
+		default:
+			text += " " + key + "=" + value
+		}
+	}
+	if rows, ok := r.StrategySettings["wire_dtype"]; ok {
+		text += fmt.Sprintf("+%v", rows)
+	}
+	return text
+}
+
+// mainSetting is the one that follows a strategy's name.
+var mainSetting = map[string]string{"bns": "keep", "sancus": "staleness", "skipg": "skipped", "pipegcn": "late", "g3": "pipeline", "granndis": "preload"}

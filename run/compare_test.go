@@ -286,9 +286,41 @@ func TestForStrategy(t *testing.T) {
 	if sancus := s.forStrategy("sancus:epoch:5"); sancus.Staleness != "epoch:5" || sancus.Smooth != 0 {
 		t.Errorf("%+v", sancus)
 	}
+	if half := s.forStrategy("halo+bf16"); half.Strategy != "halo" || half.WireDType != "bf16" || half.Validate() != nil {
+		t.Errorf("%+v", half)
+	}
 	for name := range settingsOf {
 		if s.field(name) == nil {
 			t.Errorf("no setting is called %s", name)
+		}
+	}
+}
+
+// TestLabels: results are named as a comparison would have named them.
+func TestLabels(t *testing.T) {
+	for want, change := range map[string]func(*Spec){
+		"halo":               func(s *Spec) { s.Strategy = "halo" },
+		"halo+bf16":          func(s *Spec) { s.Strategy, s.WireDType = "halo", "bf16" },
+		"bns:0.5":            func(s *Spec) { s.Strategy = "bns:0.5" },
+		"pipegcn":            func(s *Spec) { s.Strategy = "pipegcn" },
+		"pipegcn smooth=0.5": func(s *Spec) { s.Strategy, s.Smooth = "pipegcn", 0.5 },
+		"sancus:epoch:4":     func(s *Spec) { s.Strategy, s.Staleness = "sancus", "epoch:4" },
+		"sancus:epoch:3":     func(s *Spec) { s.Strategy = "sancus:epoch:3" },
+		"granndis:eas1,15":   func(s *Spec) { s.Strategy = "granndis:eas1,15" },
+		"granndis:2+int8":    func(s *Spec) { s.Strategy, s.Preload, s.WireDType = "granndis", "2", "int8" },
+	} {
+		s := Default()
+		change(&s)
+		b, err := json.Marshal(s.strategySettings())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Report{Strategy: s.Strategy}
+		if err := json.Unmarshal(b, &r.StrategySettings); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.label(); got != want {
+			t.Errorf("%s, want %s, of %s", got, want, b)
 		}
 	}
 }

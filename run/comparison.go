@@ -232,23 +232,6 @@ func parseReport(b []byte) (*Report, error) {
 	return r, nil
 }
 
-// label is the strategy with those of its settings that its name does not show.
-func (r *Report) label() string {
-	if strings.Contains(r.Strategy, ":") {
-		return r.Strategy
-	}
-	for _, key := range []string{"keep", "staleness", "skipped", "late", "pipeline", "preload"} {
-		if x, ok := r.StrategySettings[key]; ok {
-			name := fmt.Sprintf("%s:%v", r.Strategy, x)
-			if eas, ok := r.StrategySettings["eas"].(string); ok && eas != "" {
-				name += "eas" + eas
-			}
-			return name
-		}
-	}
-	return r.Strategy
-}
-
 // differences says in which settings runs are not comparable.
 func differences(files []string, all []*Report) (notes []string) {
 	first := all[0]

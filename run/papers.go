@@ -34,6 +34,8 @@ var papers = map[string]Paper{
 // paperOf is the paper of a strategy as the user names it, nil where there is none.
 func paperOf(strategy string) *Paper {
 	name, _, _ := strings.Cut(strategy, ":")
+	name, _, _ = strings.Cut(name, "+")
+	name, _, _ = strings.Cut(name, " ")
 	if p, ok := papers[name]; ok {
 		return &p
 	}
