@@ -90,14 +90,20 @@ func Listen(cfg Config) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{cfg: cfg, listener: l.(*net.TCPListener)}
-	c.Next(cfg.Task, cfg.Blob)
+	c.Next(cfg.Task, cfg.Blob, nil)
 	return c, nil
 }
 
-// Next prepares for another Run, after one that lost a worker.
-func (c *Coordinator) Next(task json.RawMessage, blob []byte) {
+// Next prepares for another Run, after one that lost a worker. Of procs those that
+// do not run any more are not waited for.
+func (c *Coordinator) Next(task json.RawMessage, blob []byte, procs *Processes) {
 	cfg := &c.cfg
 	c.session = &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: task, blob: blob, again: cfg.Again, exits: make([]*exit, cfg.Workers)}
+	for r := range c.session.exits {
+		if procs != nil && !procs.Running(r) {
+			c.session.exits[r] = &exit{}
+		}
+	}
 	c.told, c.done = make(chan func()), make(chan struct{})
 	c.conns, c.places = map[int]*caller{}, make(chan struct{}, cfg.Workers+strangers)
 }
@@ -122,7 +128,7 @@ func (c *Coordinator) Close() error { return c.listener.Close() }
 // Dismiss sends away, for a while, workers that come again to a job that has ended,
 // so that they need not wait for it.
 func (c *Coordinator) Dismiss(while time.Duration) {
-	c.Next(nil, nil)
+	c.Next(nil, nil, nil)
 	c.session.cause = errAborted
 	c.listener.SetDeadline(time.Time{})
 	c.wg.Go(c.accept)
@@ -158,10 +164,10 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 	gather := time.NewTimer(c.cfg.Timeout)
 	defer gather.Stop()
 	interrupt := ctx.Done()
-	var leave <-chan time.Time
-	for !s.over() {
+	var leave, gone <-chan time.Time
+	for over := false; !over && !s.over(); {
 		if s.ending() && leave == nil {
-			leave = time.After(c.cfg.Grace)
+			leave, gone = time.After(c.cfg.Grace), time.After(3*c.cfg.Grace)
 		}
 		select {
 		case f := <-c.told:
@@ -176,6 +182,8 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 		case <-leave:
 			leave = make(chan time.Time) // never again
 			c.showOut(procs)
+		case <-gone: // whatever is still there, nobody waits for it
+			over = true
 		}
 		c.act(procs)
 	}

@@ -176,6 +176,13 @@ func (p *Processes) Stop(grace time.Duration) {
 	time.AfterFunc(grace, func() { p.signal(syscall.SIGKILL) })
 }
 
+// Running tells whether the process of a rank has not ended yet.
+func (p *Processes) Running(rank int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mu.running[rank]
+}
+
 // Kill ends the process of a rank at once, if it runs.
 func (p *Processes) Kill(rank int) {
 	if p == nil {

@@ -128,7 +128,8 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	if err := c.write(hello); err != nil {
 		return nil, err
 	}
-	challenge, err := c.expect("challenge", maxGreeting, 0)
+	// Between two starts of a job the coordinator may take a while to answer.
+	challenge, err := c.expect("challenge", maxGreeting, 0, in.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	if err := c.write(say("proof", proof(in.Token, "worker", said, random))); err != nil {
 		return nil, err
 	}
-	welcome, err := c.expect("welcome", maxGreeting, 0)
+	welcome, err := c.expect("welcome", maxGreeting, 0, in.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 			close(ended)
 		}
 	}()
-	told, err := c.expect("roster", maxLine, maxBlob)
+	told, err := c.expect("roster", maxLine, maxBlob, c.silence)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +189,9 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 }
 
 // expect reads until a message of a type comes.
-func (c *control) expect(kind string, line int, blob int64) (message, error) {
+func (c *control) expect(kind string, line int, blob int64, within time.Duration) (message, error) {
 	for {
-		m, _, err := c.read(line, blob, c.silence)
+		m, _, err := c.read(line, blob, within)
 		switch {
 		case err != nil:
 			return m, fmt.Errorf("the coordinator at %v was lost: %w", c.conn.RemoteAddr(), err)

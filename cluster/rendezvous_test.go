@@ -209,7 +209,7 @@ func TestReplay(t *testing.T) {
 		defer conn.Close()
 		c := newControl(conn, 0)
 		c.write(hello)
-		m, err := c.expect("challenge", maxGreeting, 0)
+		m, err := c.expect("challenge", maxGreeting, 0, time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

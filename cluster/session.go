@@ -310,10 +310,11 @@ func (s *session) abort() {
 	s.tellAll(say("abort", aborted{Again: s.again}))
 }
 
-// lost lists the ranks that will not come again by themselves.
+// lost lists the ranks that will not come again by themselves: those that said no
+// last word, and those whose process has ended after it.
 func (s *session) lost() (ranks []int) {
 	for r := range s.size {
-		if !slices.ContainsFunc(s.guests, func(g *guest) bool { return g.rank == r && g.spoke }) {
+		if s.exits[r] != nil || !slices.ContainsFunc(s.guests, func(g *guest) bool { return g.rank == r && g.spoke }) {
 			ranks = append(ranks, r)
 		}
 	}

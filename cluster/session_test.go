@@ -237,3 +237,24 @@ func TestInterrupt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLostAfterItsLastWord: a survivor whose process ends before it comes again is
+// lost too, and a session does not wait for processes that ended before it began.
+func TestLostAfterItsLastWord(t *testing.T) {
+	m := newMeeting(3, true)
+	m.again = true
+	m.come(0, 1, 2)
+	m.exited(2, 102, "h", errors.New("was killed"), "")
+	for r := range 2 {
+		m.said(10*r+1, message{Type: "failure", Body: []byte(`{"text":"lost rank 2","echo":true}`)})
+		m.departed(10*r+1, errors.New("EOF"))
+	}
+	if m.over() == (len(m.guests) == 3 && !m.guests[2].left) {
+		t.Error("over before the connection of rank 2 has ended")
+	}
+	m.departed(21, errors.New("EOF"))
+	m.exited(1, 101, "h", errors.New("ended with exit status 1"), "")
+	if got := fmt.Sprint(m.lost()); !m.over() || got != "[1 2]" {
+		t.Errorf("lost %s", got)
+	}
+}

@@ -206,15 +206,20 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 	if err != nil {
 		return err
 	}
-	r.co.Next(task, blob)
 	how := "waiting " + r.spec.timeout().String() + " for it to come again"
 	if r.procs != nil && r.spec.OnFailure == "restart" {
 		how = "starting it again"
+		if err := r.start(lost); err != nil {
+			return err
+		}
 	}
+	r.co.Next(task, blob, r.procs)
 	r.events.On(event.Note{Text: fmt.Sprintf("lost %v; %s, to go on from epoch %d", cause, how, r.kept.epoch())})
-	if r.procs == nil || r.spec.OnFailure != "restart" {
-		return nil
-	}
+	return nil
+}
+
+// start starts processes of lost ranks anew.
+func (r *recovery) start(lost []int) error {
 	for _, rank := range lost {
 		cmd, err := r.command(rank)
 		if err == nil {
