@@ -210,7 +210,14 @@ func (h *hub) leave(found bool) {
 	}
 	h.say(false)
 	h.looking.Store(false)
-	if h.work() {
+	any := false
+	for _, p := range h.peers {
+		p.reading.Lock() // whoever has it now may have looked before that was said
+		any = p.takeAll() || any
+		p.reading.Unlock()
+		any = p.pump(ringSize) || any
+	}
+	if any {
 		h.bell.ring()
 	}
 }

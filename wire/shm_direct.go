@@ -158,14 +158,15 @@ func (p *memPeer) answer(number uint32) {
 	p.pump(ringSize)
 }
 
-// settle pushes answers, as many as there is room for, and says how many bytes.
+// settle pushes answers, and says how many bytes that took, and whether there is no
+// room for more.
 // REQUIRES: pumping held.
-func (p *memPeer) settle() (moved int) {
+func (p *memPeer) settle() (moved int, full bool) {
 	for p.owing.Load() > 0 {
 		if p.out.room() < 0 {
 			p.out.starved.Store(1)
 			if p.out.room() < 0 {
-				break
+				return moved, true
 			}
 		}
 		p.queue.Lock()
@@ -182,7 +183,7 @@ func (p *memPeer) settle() (moved int) {
 		p.queue.Unlock()
 		moved += recordHead
 	}
-	return moved
+	return moved, false
 }
 
 // asked is called when somebody has asked for a message of the peer: if it was

@@ -3,16 +3,13 @@ package wire
 // pump moves queued chunks into the ring, about so many bytes, and says whether it
 // moved any. If the ring is full the peer rings when it is not.
 func (p *memPeer) pump(limit int) bool {
-	moved := 0
-	for moved < limit && (p.queue.waiting() || p.owing.Load() > 0) && p.pumping.TryLock() {
+	moved, full := 0, false
+	for moved < limit && !full && (p.queue.waiting() || p.owing.Load() > 0) && p.pumping.TryLock() {
 		n := 0
-		if p.out != nil {
-			n = p.fill(limit - moved)
+		if full = p.out == nil; !full {
+			n, full = p.fill(limit - moved)
 		}
 		p.pumping.Unlock()
-		if n == 0 {
-			break
-		}
 		moved += n
 		// Once more: a message may have been queued after we looked and before we
 		// unlocked, by somebody who found us at it and left it to us.
@@ -20,18 +17,21 @@ func (p *memPeer) pump(limit int) bool {
 	return moved > 0
 }
 
-// fill pushes chunks until there is no more room, nothing queued, or the limit reached.
+// fill pushes answers and chunks until nothing is queued, the limit is reached, or
+// there is no more room, which it says.
 // REQUIRES: pumping held.
-func (p *memPeer) fill(limit int) (moved int) {
-	moved = p.settle()
+func (p *memPeer) fill(limit int) (moved int, full bool) {
+	if moved, full = p.settle(); full {
+		return moved, true
+	}
 	for moved < limit {
-		c, ok := p.cut()
+		c, ok, full := p.cut()
 		if !ok {
-			break
+			return moved, full
 		}
 		moved += p.send(&c)
 	}
-	return moved
+	return moved, false
 }
 
 // send pushes a chunk, or the offer of one, and says how many bytes that took.
@@ -57,14 +57,15 @@ func (p *memPeer) push(h *header, chunk []byte) {
 	p.node.ledger.addOverhead(headerSize)
 }
 
-// cut takes a chunk for which there is room.
+// cut takes a chunk for which there is room. If it takes none it says whether that
+// is for want of room.
 // REQUIRES: pumping held.
-func (p *memPeer) cut() (chunk, bool) {
+func (p *memPeer) cut() (c chunk, ok, full bool) {
 	q := p.queue
 	q.Lock()
 	defer q.Unlock()
 	if len(q.heap) == 0 {
-		return chunk{}, false
+		return chunk{}, false, false
 	}
 	// Chunks smaller than this cost more than waiting for room.
 	m := q.heap[0]
@@ -76,15 +77,15 @@ func (p *memPeer) cut() (chunk, bool) {
 	if room < want {
 		p.out.starved.Store(1)
 		if room = p.out.room(); room < want {
-			return chunk{}, false
+			return chunk{}, false, true
 		}
 	}
 	if !p.offered(m) {
-		return q.take(min(room, most)), true
+		return q.take(min(room, most)), true, false
 	}
-	c := q.take(most)
+	c = q.take(most)
 	p.lent[m.number] = c
-	return c, true
+	return c, true, false
 }
 
 // offered says whether a message is for the peer to read.
@@ -97,6 +98,12 @@ func (p *memPeer) take() bool {
 		return false
 	}
 	defer p.reading.Unlock()
+	return p.takeAll()
+}
+
+// takeAll is take, but not without end.
+// REQUIRES: reading held.
+func (p *memPeer) takeAll() bool {
 	moved := 0
 	for p.in != nil && moved < ringSize {
 		n := p.pull()
