@@ -62,7 +62,11 @@ func (m *exact) key(t transfer) wire.Key {
 	if t.scores {
 		step = stepScores
 	}
-	return wire.Key{Step: m.step(step), Coflow: coflow.ID{Epoch: uint32(m.epoch), Type: coflow.Rows, Layer: int16(t.layer), Backward: t.backward}}
+	urgency := coflow.Rows
+	if t.late {
+		urgency = coflow.Bulk
+	}
+	return wire.Key{Step: m.step(step), Coflow: coflow.ID{Epoch: uint32(m.epoch), Type: urgency, Layer: int16(t.layer), Backward: t.backward}}
 }
 
 func (m *exact) step(s uint32) uint32 {

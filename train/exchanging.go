@@ -47,6 +47,7 @@ type transfer struct {
 	backward bool
 	attends  bool // attention weighs the rows; else they are added up
 	scores   bool // attention's, not the rows themselves
+	late     bool // for the next epoch: whatever this one needs goes first
 	kind     wire.Kind
 }
 

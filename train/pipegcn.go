@@ -43,6 +43,7 @@ func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 	if !m.training || t.layer < 0 {
 		return m.exact.fetch(t, b, into, src)
 	}
+	t.late = true
 	in := m.dev.Scratch(src.Type(), b.farRows(), src.Cols)
 	x := m.exact.fetch(t, b, in, src).(*exchange)
 	x.owned = append(x.owned, in)
@@ -50,6 +51,7 @@ func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 }
 
 func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	t.late = true
 	out := m.dev.Scratch(rows.Type(), rows.Rows, rows.Cols) // rows are the caller's, and gone before they have left
 	m.dev.Copy(out, rows)
 	x := m.exact.giveBack(t, b, out, dst).(*exchange)
