@@ -345,6 +345,24 @@ func TestSkipG(t *testing.T) {
 	}
 }
 
+// TestStaleRowsRounded: rows that are kept may also travel rounded, over any transport.
+func TestStaleRowsRounded(t *testing.T) {
+	parts := cut(t, communities(t, 200, true), "random", 3)
+	for i, choice := range []string{"sancus:epoch:2", "sancus:adaptive:2", "sancus:variation:0.9", "skipg:1"} {
+		o := options("gat")
+		o.EvalEvery = 0
+		var err error
+		if o.Strategy, err = DefaultChoice("").Parse(choice); err != nil {
+			t.Fatal(err)
+		}
+		whole := trainParts(t, parts, ref, o)[0]
+		o.Strategy.WireRows = "int8"
+		for _, r := range trainOver(t, overTransport(t, []string{"tcp", "shm"}[i%2], 3), parts, ref, o) {
+			sameCurve(t, choice, r.Loss, whole.Loss, 0.05)
+		}
+	}
+}
+
 // TestSancusOnCora: old rows cost next to no accuracy on the real graph. Ten seeds are
 // in docs/strategies/sancus.md; three catch what breaks.
 func TestSancusOnCora(t *testing.T) {
