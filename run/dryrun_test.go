@@ -1,0 +1,29 @@
+package run
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDryRunOfStrategies: every strategy has a plan, or says when it will have one.
+func TestDryRunOfStrategies(t *testing.T) {
+	dir := block(t, nil)
+	for _, name := range Strategies() {
+		s := quick(dir)
+		s.Strategy, s.Workers, s.Servers, s.Quiet = name, 4, 2, true
+		_, p, err := DryRun(s, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		text := p.String()
+		if p.Unplanned != strings.Contains(text, "when the workers have met") || !p.Unplanned && p.SentEpoch == 0 {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	s := quick(dir)
+	s.Strategy, s.Workers, s.Servers, s.Staleness = "sancus", 4, 2, "variation:0.1"
+	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
+		t.Errorf("%v %v", p, err)
+	}
+}
