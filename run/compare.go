@@ -17,6 +17,7 @@ type CompareSpec struct {
 	Spec
 	Strategies []string
 	Rounds     int      // runs of each strategy, in turn with the others
+	VarySeed   bool     // each round from the next seed
 	From       []string // results of earlier runs, instead of running
 	HTML       string
 	Papers     bool
@@ -153,7 +154,7 @@ func (s *CompareSpec) run(ctx context.Context, events event.Listener) ([]*runsOf
 			if !s.Quiet {
 				events.On(event.Note{Text: fmt.Sprintf("%s (%d of %d, round %d of %d)", r.strategy, i+1, len(all), round+1, s.Rounds)})
 			}
-			report, err := s.train(ctx, r.strategy, events)
+			report, err := s.train(ctx, r.strategy, round, events)
 			switch {
 			case errors.Is(err, ErrInterrupted):
 				return all, err
@@ -173,10 +174,13 @@ func (s *CompareSpec) run(ctx context.Context, events event.Listener) ([]*runsOf
 	return all, nil
 }
 
-func (s *CompareSpec) train(ctx context.Context, strategy string, events event.Listener) (*Report, error) {
+func (s *CompareSpec) train(ctx context.Context, strategy string, round int, events event.Listener) (*Report, error) {
 	one, err := s.variant(strategy)
 	if err != nil {
 		return nil, err
+	}
+	if s.VarySeed {
+		one.Seed += uint64(round)
 	}
 	return Train(ctx, one, events)
 }

@@ -231,6 +231,33 @@ func TestCompareStops(t *testing.T) {
 	}
 }
 
+// TestVarySeed: rounds of several seeds have a mean accuracy, and the first round's
+// curve.
+func TestVarySeed(t *testing.T) {
+	s := comparing(block(t, nil), "halo")
+	s.Rounds, s.VarySeed = 3, true
+	c, err := Compare(context.Background(), s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := c.Rows[0]
+	one := s.Spec
+	var sum Number
+	for i := range 3 {
+		one.Seed, one.Partition = s.Seed+uint64(i), ""
+		got := trained(t, one, nil)
+		sum += got.TestAccuracy
+		if i == 0 && apart(got.Loss, r.Loss) > 1e-4 {
+			t.Errorf("%v, want %v", r.Loss, got.Loss)
+		}
+	}
+	// Cut from another seed, so equal to rounding only.
+	if d := float64(r.TestAccuracy - sum/3); math.Abs(d) > 0.02 || !(r.TestSpread > 0) {
+		t.Errorf("%v±%v, want %v", r.TestAccuracy, r.TestSpread, sum/3)
+	}
+	checkText(t, c)
+}
+
 // TestCompareSaved: results of earlier runs make the same table.
 func TestCompareSaved(t *testing.T) {
 	s := quick(block(t, nil))

@@ -65,7 +65,7 @@ func (c *Comparison) speed() []column {
 		}},
 		column{"memory", func(r *CompareRow) string { return memory(r.WorkerPeakRSSBytes) }},
 		column{"matrices", func(r *CompareRow) string { return memory(r.DevicePeakBytes) }},
-		column{"test", func(r *CompareRow) string { return metric(r.TestAccuracy) }})
+		column{"test", func(r *CompareRow) string { return metric(r.TestAccuracy, r.TestSpread) }})
 }
 
 // kinds are the columns of the second: bytes of an epoch, then of a run.
@@ -210,9 +210,12 @@ func memory(bytes int64) string {
 	return event.Bytes(bytes)
 }
 
-func metric(x Number) string {
-	if math.IsNaN(float64(x)) {
+func metric(x, deviation Number) string {
+	switch {
+	case math.IsNaN(float64(x)):
 		return "-"
+	case deviation > 0.00005:
+		return fmt.Sprintf("%.4f±%s", float64(x), strings.TrimPrefix(fmt.Sprintf("%.3f", float64(deviation)), "0"))
 	}
 	return fmt.Sprintf("%.4f", float64(x))
 }

@@ -51,7 +51,8 @@ type CompareRow struct {
 	WorkerPeakRSSBytes int64 `json:"worker_peak_rss_bytes"` // of the largest; 0: not known of each
 	DevicePeakBytes    int64 `json:"device_peak_bytes"`
 
-	TestAccuracy Number   `json:"test_accuracy"` // of the best epoch by validation
+	TestAccuracy Number   `json:"test_accuracy"` // of the best epoch by validation, mean over rounds
+	TestSpread   Number   `json:"test_accuracy_deviation"`
 	BestEpoch    int      `json:"best_epoch"`
 	LossApart    Number   `json:"loss_apart"` // largest relative difference from the baseline's curve
 	Loss         []Number `json:"loss"`
@@ -80,7 +81,7 @@ func newComparison(runs []*runsOf) *Comparison {
 func newRow(r *runsOf) CompareRow {
 	nan := Number(math.NaN())
 	row := CompareRow{Strategy: r.strategy, Rounds: len(r.reports), Paper: paperOf(r.strategy), BestEpoch: -1, Loss: []Number{},
-		EpochSeconds: nan, Spread: Spread{nan, nan, nan, nan}, Speedup: nan, WaitShare: nan, TransferSeconds: nan, HiddenShare: nan, TestAccuracy: nan, LossApart: nan,
+		EpochSeconds: nan, Spread: Spread{nan, nan, nan, nan}, Speedup: nan, WaitShare: nan, TransferSeconds: nan, HiddenShare: nan, TestAccuracy: nan, TestSpread: nan, LossApart: nan,
 		Bytes: EpochBytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}}}
 	if r.err != nil {
 		row.Error = strings.ReplaceAll(r.err.Error(), "\n", "; ")
@@ -89,7 +90,8 @@ func newRow(r *runsOf) CompareRow {
 		return row
 	}
 	f := r.reports[0]
-	row.Settings, row.Epochs, row.Loss, row.TestAccuracy, row.BestEpoch = f.StrategySettings, f.Epochs, f.Loss, f.TestAccuracy, f.BestEpoch
+	row.Settings, row.Epochs, row.Loss, row.BestEpoch = f.StrategySettings, f.Epochs, f.Loss, f.BestEpoch
+	row.TestAccuracy, row.TestSpread = meanAccuracy(r.reports)
 	row.times(r.reports)
 	row.bytes(f)
 	for _, x := range r.reports {
@@ -99,6 +101,19 @@ func newRow(r *runsOf) CompareRow {
 		}
 	}
 	return row
+}
+
+// meanAccuracy is the mean over rounds, which differ in their seeds if in anything,
+// and the standard deviation.
+func meanAccuracy(reports []*Report) (mean, deviation Number) {
+	n := Number(len(reports))
+	for _, x := range reports {
+		mean += x.TestAccuracy / n
+	}
+	for _, x := range reports {
+		deviation += (x.TestAccuracy - mean) * (x.TestAccuracy - mean)
+	}
+	return mean, Number(math.Sqrt(float64(deviation / max(n-1, 1))))
 }
 
 // times joins those of all rounds, each without its first epoch.

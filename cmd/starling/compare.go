@@ -50,6 +50,7 @@ several of one strategy are rounds of it.`,
 	f := c.Flags()
 	f.StringVar(&strategies, "strategies", strings.Join(s.Strategies, ","), "what to compare, separated by commas")
 	f.IntVar(&s.Rounds, "rounds", s.Rounds, "times that each runs, in turn with the others")
+	f.BoolVar(&s.VarySeed, "vary-seed", s.VarySeed, "start each round from the next seed; accuracies are means then")
 	f.StringArrayVar(&s.From, "from", nil, "compare this result of starling train --json instead of running; again for each")
 	f.StringVar(&s.JSON, "json", "", "write the comparison to this file, - for standard output")
 	f.StringVar(&s.HTML, "html", "", "write a page with bars and curves to this file")
