@@ -2,6 +2,7 @@ package run
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +38,6 @@ func TestMeter(t *testing.T) {
 		m.On(e)
 	}
 	got := m.total()
-	near := func(x, want float64) bool { return x > want-1e-9 && x < want+1e-9 }
 	if got.Epochs != 2 || !near(got.Trained, 0.6) || !near(got.Waited, 0.1) || !near(got.Transfer, 0.24) || !near(got.Exposed, 0.05) {
 		t.Errorf("%+v", got)
 	}
@@ -47,6 +47,8 @@ func TestMeter(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+func near(x, want float64) bool { return x > want-1e-9 && x < want+1e-9 }
 
 // TestStretches against counting milliseconds one by one.
 func TestStretches(t *testing.T) {
@@ -81,4 +83,62 @@ func TestStretches(t *testing.T) {
 			t.Fatalf("seed %d: overlap %g, want %g", seed, overlap(a, b), both/1000)
 		}
 	}
+}
+
+// TestTraceAgrees: what the report says was hidden is what the spans of the timeline
+// say, moment by moment.
+func TestTraceAgrees(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Workers, s.InProcess, s.Trace = 3, true, t.TempDir()+"/trace.json"
+	spans := make([][]event.Span, 3)
+	r := trained(t, s, event.Func(func(e event.Event) {
+		if x, ok := e.(event.Span); ok {
+			spans[x.Worker] = append(spans[x.Worker], x)
+		}
+	}))
+	var transfer, held float64
+	for _, list := range spans {
+		a, b := hiddenSlowly(list)
+		transfer, held = transfer+a, held+b
+	}
+	perEpoch := transfer / 3 / float64(s.Epochs)
+	if hidden := 1 - held/transfer; !near(float64(r.TransferSeconds), perEpoch) || !near(float64(r.HiddenShare), hidden) {
+		t.Errorf("%v s an epoch, %v hidden; the timeline has %v and %v", r.TransferSeconds, r.HiddenShare, perEpoch, hidden)
+	}
+}
+
+// hiddenSlowly looks at every moment between two ends of spans: the seconds of epochs in
+// which rows were on their way, and those of them in which they were waited for.
+func hiddenSlowly(spans []event.Span) (transfer, held float64) {
+	var cuts []time.Time
+	for _, s := range spans {
+		cuts = append(cuts, s.Start, s.Start.Add(s.Dur))
+	}
+	slices.SortFunc(cuts, time.Time.Compare)
+	var begun time.Time
+	var epochs []stretch
+	for _, s := range spans {
+		switch {
+		case s.Kind == "step" && s.Name == "forward":
+			begun = s.Start
+		case s.Kind == "step" && s.Name == "update":
+			epochs = append(epochs, stretch{begun, s.Start.Add(s.Dur)})
+		}
+	}
+	during := func(at time.Time, s stretch) bool { return !at.Before(s.from) && at.Before(s.to) }
+	any := func(at time.Time, kind string) bool {
+		return slices.ContainsFunc(spans, func(s event.Span) bool {
+			return s.Kind == kind && s.Name != "gradients" && s.Name != "sums over all workers" && during(at, stretch{s.Start, s.Start.Add(s.Dur)})
+		})
+	}
+	for i := range len(cuts) - 1 {
+		if at := cuts[i]; slices.ContainsFunc(epochs, func(e stretch) bool { return during(at, e) }) && any(at, "transfer") {
+			length := cuts[i+1].Sub(at).Seconds()
+			transfer += length
+			if any(at, "wait") {
+				held += length
+			}
+		}
+	}
+	return transfer, held
 }
