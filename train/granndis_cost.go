@@ -39,7 +39,7 @@ func (g *growth) add(s *surroundings) {
 	g.edges = append(g.edges, before.in.Edges())
 	var far int64
 	for _, u := range before.in.Indices {
-		if s.holder(u) != s.end.Rank() && !s.needed[u] {
+		if _, own := s.own(u); !own && !s.needed[u] && s.holder(u) != s.end.Rank() {
 			s.needed[u] = true
 			far++
 		}

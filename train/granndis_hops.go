@@ -59,8 +59,8 @@ func newSurroundings(l *lookup, pick *sampling) (*surroundings, error) {
 
 // beyond tells whether another server owns a vertex.
 func (s *surroundings) beyond(v uint32) bool {
-	q := s.part.Book.Owner(v)
-	return q < s.first || q >= s.last
+	at := s.part.Book.Offsets
+	return int64(v) < at[s.first] || int64(v) >= at[s.last]
 }
 
 // holder is the worker that computes a vertex for this server.
@@ -123,12 +123,14 @@ const findingBytes = 8 + markBytes
 func (s *surroundings) fresh(h *hop) (out []finding) {
 	need := map[uint32]uint32{}
 	for _, u := range h.in.Indices {
-		if _, ok := s.where[u]; !ok && s.beyond(u) {
+		if s.beyond(u) {
 			need[u]++
 		}
 	}
 	for v, n := range need {
-		out = append(out, finding{v: v, need: n})
+		if _, ok := s.where[v]; !ok {
+			out = append(out, finding{v: v, need: n})
+		}
 	}
 	slices.SortFunc(out, func(a, b finding) int { return cmp.Compare(a.v, b.v) })
 	return out
