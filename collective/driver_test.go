@@ -123,7 +123,7 @@ func (e *slowEndpoint) Recv(from int, key wire.Key, kind wire.Kind, b []byte) *w
 // TestSchedules: the driver and the wire together, under random schedules of
 // goroutines and with hardly any room for early messages, always finish.
 func TestSchedules(t *testing.T) {
-	first, count := uint64(0), runs(t, "STARLING_RUNS", 2000)/5
+	first, count := uint64(0), runs(t, "STARLING_RUNS", 10000)/5
 	if os.Getenv("STARLING_SEED") != "" {
 		first, count = runs(t, "STARLING_SEED", 0), 1
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	Connections int
 	// NoSharedMemory makes ranks of one host use TCP too.
 	NoSharedMemory bool
+	// ringsOnly keeps the peers from reading this rank's memory, as kernels may.
+	ringsOnly bool
 	// Dial opens a connection to a peer; nil: TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Refused is told of everybody who was not let in. Nil: nobody is told.
@@ -209,8 +211,9 @@ func (m *mesh) start() {
 			peer := newTCPPeer(m.node, p, conns)
 			m.node.carriers[p] = peer
 			defer peer.start()
-			if m.mu.memory[p] != nil {
-				m.node.carriers[p] = m.hub.add(peer, m.mu.memory[p])
+			if mem := m.mu.memory[p]; mem != nil {
+				mem.lends = mem.lends && !m.cfg.ringsOnly
+				m.node.carriers[p] = m.hub.add(peer, mem)
 			}
 		}
 	}

@@ -25,10 +25,16 @@ var transports = []transport{
 	{name: "inprocess", open: func(t testing.TB, n int, opt Options) []Endpoint { return NewGroup(n, opt) }},
 	{name: "tcp", open: openTCP, streams: true},
 	{name: "shm", open: openMemory, streams: true},
+	{name: "rings", open: openRings, streams: true},
 }
 
 func openTCP(t testing.TB, n int, opt Options) []Endpoint {
 	return joinAll(t, n, func(c *Config) { c.Options, c.NoSharedMemory = opt, true })
+}
+
+// openRings is shared memory where the kernel does not let ranks read each other's.
+func openRings(t testing.TB, n int, opt Options) []Endpoint {
+	return joinAll(t, n, func(c *Config) { c.Options, c.ringsOnly = opt, true })
 }
 
 // configs of n ranks on this host, each with a listener.
