@@ -82,6 +82,9 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = time.Minute
 	}
+	if cfg.Silence <= 0 {
+		cfg.Silence = Silence
+	}
 	if !Loopback(cfg.Addr) && len(cfg.Token) == 0 && cfg.Identity == nil && !cfg.Insecure {
 		return nil, fmt.Errorf("cluster: %s can be reached by others and there is no token", cfg.Addr)
 	}
@@ -161,7 +164,11 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 	defer close(c.done)
 	c.listener.SetDeadline(time.Time{})
 	defer c.listener.SetDeadline(time.Unix(1, 0)) // ends accept; who dials meanwhile waits for the next Run
-	gather := time.NewTimer(c.cfg.Timeout)
+	patience := c.cfg.Timeout
+	if s.launched && s.again { // our own processes take no time to come
+		patience = min(patience, 3*c.cfg.Silence)
+	}
+	gather := time.NewTimer(patience)
 	defer gather.Stop()
 	interrupt := ctx.Done()
 	var leave, gone <-chan time.Time
@@ -175,7 +182,7 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 		case e := <-procs.ends():
 			s.exited(e.Rank, e.PID, procs.host, e.Err, e.Last)
 		case <-gather.C:
-			s.late(c.cfg.Timeout.String())
+			s.late(patience.String())
 		case <-interrupt:
 			interrupt = nil
 			s.interrupt()

@@ -348,8 +348,16 @@ func (s *session) late(within string) {
 			missing = append(missing, r)
 		}
 	}
+	missing = missing[min(free, len(missing)):]
+	if s.launched && s.again { // a process that does not come is as good as dead
+		for _, r := range missing {
+			s.out = append(s.out, act{kill: true, rank: r})
+			s.fail(&Died{Rank: r, Text: "its process did not come within " + within, mute: true})
+		}
+		return
+	}
 	s.abort()
-	s.cause = &Missing{Ranks: missing[min(free, len(missing)):], Size: s.size, Within: within, Refused: s.refused}
+	s.cause = &Missing{Ranks: missing, Size: s.size, Within: within, Refused: s.refused}
 }
 
 // interrupt makes all end after the same epoch, or the meeting at once.
