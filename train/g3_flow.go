@@ -32,6 +32,7 @@ type flowPart struct {
 	t       transfer
 	in, out tensor.Matrix
 	own     tensor.Matrix // forwards: rows that out is packed from; backwards: those that in is added to
+	bytes   *exchange     // of in and out, as they travel
 }
 
 // landed is a chunk that has come.
@@ -83,7 +84,7 @@ func (g *g3) backwardFlow(joint int, arrivals []int) *flow {
 func (f *flow) add(in, out, own tensor.Matrix) {
 	t := f.t
 	t.scores = len(f.parts) > 0
-	f.parts = append(f.parts, flowPart{t, in, out, own})
+	f.parts = append(f.parts, flowPart{t, in, out, own, &exchange{m: f.g.moves, t: t, in: in, out: out}})
 }
 
 // scratch is room for rows like those of m.
@@ -110,7 +111,7 @@ func (f *flow) receive() {
 	for i, c := range f.coming {
 		pending := make([]*wire.Pending, len(f.parts))
 		for k, p := range f.parts {
-			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.bin), p.t.kind, f.g.dev.Bytes(p.in.Slice(c.lo, c.hi)))
+			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.bin), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
 		}
 		f.g.expected = append(f.g.expected, pending...)
 		go func() {
@@ -137,11 +138,10 @@ func (f *flow) send(chunks []int) {
 	for k := range chunks {
 		c := f.sent[chunks[(max(first, 0)+k)%len(chunks)]]
 		for _, p := range f.parts {
-			rows := p.out.Slice(c.lo, c.hi)
 			if !p.t.backward {
-				f.g.dev.GatherRows(rows, p.own, f.g.border(0).send.Slice(c.lo, c.hi))
+				f.g.dev.GatherRows(p.out.Slice(c.lo, c.hi), p.own, f.g.border(0).send.Slice(c.lo, c.hi))
 			}
-			f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c.bin), p.t.kind, f.g.dev.Bytes(rows)))
+			f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c.bin), p.t.kind, p.bytes.outBytes(c.lo, c.hi)))
 		}
 	}
 }
@@ -159,6 +159,9 @@ func (f *flow) addTheirs(bin int) {
 
 // land notes that a chunk has come, and tells the timeline when it was the last.
 func (f *flow) land(l landed) {
+	for _, p := range f.parts {
+		p.bytes.unpackRows(f.coming[l.i].lo, f.coming[l.i].hi)
+	}
 	if l.at.After(f.last) {
 		f.last = l.at
 	}
@@ -174,6 +177,9 @@ func (f *flow) close() {
 		if err := p.Wait(f.g.ctx); err != nil {
 			f.g.moves.fail(err)
 		}
+	}
+	for _, p := range f.parts {
+		f.owned = append(f.owned, p.bytes.owned...)
 	}
 	for _, m := range f.owned {
 		f.g.dev.Free(m)

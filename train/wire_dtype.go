@@ -58,7 +58,7 @@ type packing struct {
 	ranges [][2]int // of rows
 }
 
-// of are the bytes of rows lo to hi of m.
+// of are the bytes of rows lo to hi.
 func (p *packing) of(lo, hi, cols int) []byte {
 	w := p.f.RowBytes(cols)
 	return p.bytes[lo*w : hi*w]
@@ -112,8 +112,14 @@ func (x *exchange) inBytes(lo, hi int) []byte {
 
 // unpack turns what has arrived into rows.
 func (x *exchange) unpack() {
-	p := &x.packedIn
-	for _, r := range p.ranges {
-		x.m.dev.Unpack(x.in.Slice(r[0], r[1]), p.f, p.of(r[0], r[1], x.in.Cols))
+	for _, r := range x.packedIn.ranges {
+		x.unpackRows(r[0], r[1])
+	}
+}
+
+// unpackRows turns rows lo to hi, which have arrived, into rows.
+func (x *exchange) unpackRows(lo, hi int) {
+	if p := &x.packedIn; p.f != tensor.Unpacked {
+		x.m.dev.Unpack(x.in.Slice(lo, hi), p.f, p.of(lo, hi, x.in.Cols))
 	}
 }

@@ -15,15 +15,12 @@ import (
 // bytes are those counted.
 func TestSmallRowsTrainAlike(t *testing.T) {
 	d := communities(t, 200, false)
-	parts := cut(t, d, "random", 3)
-	for _, name := range []string{"halo", "bns:0.5", "pipegcn", "cagnet"} {
+	parts := cutForServers(t, d, "random", 4, 2)
+	for _, name := range Strategies() {
 		for _, model := range []string{"gcn", "sage", "gat"} {
 			o := small(model)
 			o.Epochs = 12
-			var err error
-			if o.Strategy, err = DefaultChoice("").Parse(name); err != nil {
-				t.Fatal(err)
-			}
+			o.Strategy = DefaultChoice(name)
 			whole := trainParts(t, parts, single, o)[0]
 			for wireRows, tol := range map[string]float64{"bf16": 0.01, "int8": 0.05} {
 				o.Strategy.WireRows = wireRows
