@@ -1,6 +1,6 @@
 # make demo    the two-minute tour, on generated data
 # make test    everything a change must pass; also what CI runs
-# make bench   our kernels beside what the machine can do, as ratios
+# make bench   our kernels beside what the machine can do, our wire beside iperf3 and Open MPI, as ratios
 # make bench-peers   our epochs beside PyG's and DGL's, as ratios
 
 GO ?= go
@@ -35,6 +35,7 @@ fuzz:
 
 bench: build
 	scripts/bench
+	scripts/bench-wire
 
 bench-peers: build
 	scripts/bench-peers

@@ -29,7 +29,10 @@
 // connection), 2 for a failure (step is the rank that failed first, the chunk the
 // cause in words), 3 for a sign of life. The number tells apart two messages that
 // were given the same name by mistake. Inside shared memory the chunk's checksum
-// is left out: those bytes travel no farther than a variable does.
+// is left out: those bytes travel no farther than a variable does. There, a large
+// message is one frame of type 4, an offer, whose chunk is the address at which the
+// message lies in the sender's process; the receiver reads it from there and answers
+// with a frame of type 5, which has the message's number.
 //
 // A version number is never used again for another layout. Every length is
 // checked against a bound before memory is taken for it.
