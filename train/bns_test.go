@@ -1,11 +1,14 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
+	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
 )
@@ -188,6 +191,56 @@ func TestBNSLearns(t *testing.T) {
 		o.Strategy = DefaultChoice("bns")
 		if got := trainParts(t, parts, single, o)[0].TestMetric; got < want-0.05 {
 			t.Errorf("%s: accuracy %.3f keeping a tenth, %.3f keeping all", model, got, want)
+		}
+	}
+}
+
+// inTwoRuns trains, stops after some epochs, and goes on in another run.
+func inTwoRuns(t *testing.T, parts []*partition.Part, o Options, stop int) *Result {
+	t.Helper()
+	var saved *State
+	run := func(o Options) (out *Result) {
+		ends := wire.NewGroup(len(parts), wire.DefaultOptions())
+		var wg sync.WaitGroup
+		for k := range parts {
+			o := o
+			if k == 0 {
+				o.Save = func(s *State) error { saved = s; return nil }
+			}
+			wg.Go(func() {
+				dev := single()
+				defer dev.Close()
+				r, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				if k == 0 {
+					out = r
+				}
+			})
+		}
+		wg.Wait()
+		for _, e := range ends {
+			e.Close()
+		}
+		return out
+	}
+	first := o
+	first.Epochs = stop
+	run(first)
+	o.Resume = saved
+	return run(o)
+}
+
+// TestBNSResumes: a run that goes on draws what it would have drawn.
+func TestBNSResumes(t *testing.T) {
+	parts := cut(t, communities(t, 120, false), "random", 3)
+	for _, model := range []string{"gcn", "gat"} {
+		o := small(model)
+		o.Strategy = DefaultChoice("bns")
+		want := trainParts(t, parts, single, o)[0]
+		if got := inTwoRuns(t, parts, o, 3); !slices.Equal(got.Loss, want.Loss) {
+			t.Errorf("%s: losses %v after a stop, %v without", model, got.Loss, want.Loss)
 		}
 	}
 }

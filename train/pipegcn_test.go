@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,4 +191,17 @@ func TestPipeGCNLearns(t *testing.T) {
 			t.Errorf("%s: accuracy %.3f with late rows, %.3f with fresh ones", model, got, want)
 		}
 	}
+}
+
+// TestPipeGCNResumes: a run that goes on begins with zeros once more, and trains on.
+func TestPipeGCNResumes(t *testing.T) {
+	parts := cut(t, communities(t, 120, false), "random", 3)
+	o := small("gcn")
+	o.Strategy = DefaultChoice("pipegcn")
+	want := trainParts(t, parts, single, o)[0]
+	got := inTwoRuns(t, parts, o, 3)
+	if !slices.Equal(got.Loss[:3], want.Loss[:3]) || got.Loss[3] == want.Loss[3] {
+		t.Errorf("losses %v after a stop, %v without", got.Loss, want.Loss)
+	}
+	sameCurve(t, "after a stop", got.Loss, want.Loss, 0.2)
 }
