@@ -144,18 +144,21 @@ func size(n int64) string {
 }
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "share": func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }}).Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>{{.Dataset}} in {{.Parts}} parts</title>
 <style>
-body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:#223}
-h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2.2rem}
+:root{--text:#223;--quiet:#567;--line:#e4e8ef;--page:#fff;--chosen:#fff7e0;--bar:#4a7fb5}
+@media(prefers-color-scheme:dark){:root{--text:#dde3ea;--quiet:#9ab;--line:#333c48;--page:#14181e;--chosen:#3a3217;--bar:#6aa0d8}}
+body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:var(--text);background:var(--page)}
+h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2.2rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #e4e8ef}th:first-child,td:first-child{text-align:left}
-thead th{color:#567;font-weight:600}.chosen{background:#fff7e0;font-weight:600}
-.bar{display:inline-block;height:.6em;background:#4a7fb5;vertical-align:baseline;margin-left:.4em}
-.facts td:first-child{color:#567}.scroll{overflow-x:auto}
-.heat td,.heat th{padding:{{if .Compact}}0;width:10px;height:10px;font-size:0{{else}}.25rem .4rem;font-size:12px{{end}};text-align:center;border:1px solid #fff}
-small{color:#567}
+th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}
+thead th{color:var(--quiet);font-weight:600}.chosen{background:var(--chosen);font-weight:600}
+.bar{display:inline-block;height:.6em;background:var(--bar);vertical-align:baseline;margin-left:.4em}
+.facts td:first-child{color:var(--quiet)}.scroll{overflow-x:auto}
+.heat td,.heat th{padding:{{if .Compact}}0;width:10px;height:10px;font-size:0{{else}}.25rem .4rem;font-size:12px{{end}};text-align:center;border:1px solid var(--page)}
+.heat td{color:#223}
+small{color:var(--quiet)}
 </style></head><body>
 <h1>{{.Dataset}}: {{.Parts}} parts by {{.Method}}</h1>
 <table class="facts">
@@ -171,7 +174,7 @@ small{color:#567}
 </table>
 {{range .Notes}}<p><b>Note:</b> {{.}}</p>{{end}}
 <h2>Balance <small>heaviest part over the mean</small></h2>
-<table><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table>
+<div class="scroll"><table><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table></div>
 <h2>Traffic <small>rows that the part on the left needs from the part above, a layer and direction</small></h2>
 <div class="scroll"><table class="heat"><tr><th></th>{{range $q, $_ := .Cells}}<th>{{$q}}</th>{{end}}</tr>
 {{range $p, $row := .Cells}}<tr><th>{{$p}}</th>{{range $row}}<td title="{{.Title}}" style="{{.Colour}}">{{if not $.Compact}}{{.Text}}{{end}}</td>{{end}}</tr>
