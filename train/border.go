@@ -35,6 +35,7 @@ type lists struct {
 	in      *graph.CSR  // in-edges of the dst rows, from own rows and after them far ones
 	src     int         // own rows
 	degrees *nn.Degrees // of own and far rows, in the whole graph
+	rows    *nn.Degrees // that dst rows are scaled by; nil: the same
 	ids     []uint32    // of own and far rows
 	send    []uint32
 	sendPtr []int64
@@ -45,7 +46,10 @@ func newBorder(dev tensor.Device, l lists) *border {
 	b := &border{dst: l.in.Nodes(), src: l.src, send: dev.Indices(l.send), sendPtr: l.sendPtr, farPtr: l.farPtr, ids: dev.Indices(l.ids)}
 	all := l.src + b.farRows()
 	rows, own, far := l.degrees.Slice(0, b.dst), l.degrees.Slice(0, l.src), l.degrees.Slice(l.src, all)
-	if b.dst == b.src {
+	switch {
+	case l.rows != nil:
+		rows = l.rows
+	case b.dst == b.src:
 		rows = own // one scale serves both
 	}
 	near, beyond := splitByColumn(l.in, l.src)

@@ -24,6 +24,7 @@ type copies struct {
 	ids   []uint32        // of copies, by number in the partition; within a depth ascending
 	depth []int           // falling
 	in    *graph.CSR      // in-edges of own vertices and of copies with a depth, by number in the partition
+	kept  []float64       // the share of its in-edges that in has of each row; nil: all
 	marks map[uint32]mark // of vertices that are not in the part, as far as they are known
 
 	all   []uint32          // own vertices, copies, then the others that in names
@@ -142,7 +143,23 @@ func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32) {
 	for q := range c.end.Size() {
 		l.farPtr[q+1] += l.farPtr[q]
 	}
+	if c.kept != nil {
+		l.rows = keptDegrees(l.degrees.Slice(0, dst), c.kept)
+	}
 	return l, far
+}
+
+// keptDegrees are the degrees that make kept edges count for those left out: means are over
+// the kept ones, and GCN's sum over neighbours and the vertex itself grows by what it had
+// over what it has.
+func keptDegrees(d *nn.Degrees, kept []float64) *nn.Degrees {
+	out := &nn.Degrees{All: make([]float64, len(d.All)), NoLoops: make([]float64, len(d.All))}
+	for v, all := range d.All {
+		out.All[v] = all * kept[v]
+		share := (out.All[v] + 1) / (all + 1)
+		out.NoLoops[v] = share*share*(d.NoLoops[v]+1) - 1 // GCN divides by the root of this and 1
+	}
+	return out
 }
 
 // far lists what edges need beyond the first src rows, by holder and ascending, and

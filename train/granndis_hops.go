@@ -29,8 +29,9 @@ type surroundings struct {
 
 // hop is this worker's share of one; hop 0 are its own vertices.
 type hop struct {
-	ids []uint32   // ascending
-	in  *graph.CSR // in-edges by number in the partition, once they are known
+	ids  []uint32   // ascending
+	in   *graph.CSR // in-edges by number in the partition, once they are known
+	kept []float64  // the share of them that sampling left, of each vertex; nil: all
 }
 
 func newSurroundings(l *lookup, pick *sampling) (*surroundings, error) {
@@ -271,6 +272,7 @@ func (s *surroundings) copies(k int) *copies {
 			c.in.Indptr = append(c.in.Indptr, int64(len(c.in.Indices))+p)
 		}
 		c.in.Indices, c.in.Weights = append(c.in.Indices, h.in.Indices...), append(c.in.Weights, h.in.Weights...)
+		c.kept = append(c.kept, h.kept...)
 	}
 	if len(c.in.Weights) == 0 {
 		c.in.Weights = nil

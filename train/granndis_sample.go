@@ -25,15 +25,12 @@ import (
 // once.
 //
 // Edges from vertices that were not taken are left out, and those that a vertex keeps
-// count for them: each weighs
-//
-//	in-edges of the vertex in the whole graph / in-edges kept
-//
-// So a mean is the mean over kept neighbours, a sum keeps its expected size, and GCN
-// its scale of whole-graph degrees: the rows that weights see in training are as large
-// as those they see when accuracy is measured. (Degrees of the sampled graph would give
-// GCN larger rows for vertices near the border than for others.) Attention needs no
-// such weights: its coefficients sum to one.
+// count for them: a mean is the mean over kept neighbours, and a sum (GCN's too, which
+// keeps its scale of whole-graph degrees) grows by in-edges in the whole graph over
+// in-edges kept. So the rows that weights see in training are as large as those they see
+// when accuracy is measured. (Degrees of the sampled graph would give GCN larger rows
+// for vertices near the border than for others.) Attention needs none of this: its
+// coefficients sum to one.
 //
 // Accuracy is measured on the whole graph, as halo does. With f over all degrees and h
 // the number of layers nothing is left out.
@@ -93,42 +90,52 @@ func (p *sampling) of(in *graph.CSR, left map[uint32]int64) []uint32 {
 	return slices.Sorted(maps.Keys(picked))
 }
 
-// thin leaves out the edges from vertices that were not taken, and makes up for them.
-// An edge from a vertex that came two hops after its end or later is left out too: the
-// layers of that vertex are not computed as far.
-func (s *surroundings) thin() {
+// thin leaves out the edges from vertices that were not taken. An edge from a vertex
+// that came two hops after its end or later is left out too: the layers of that vertex
+// are not computed as far. weigh makes kept edges heavier; else degrees make up for what
+// is lost, which costs nothing, but is no way for plain sums.
+func (s *surroundings) thin(weigh bool) {
 	lost := false
 	for j := range s.hops {
 		h := &s.hops[j]
-		thin := &graph.CSR{Indptr: []int64{0}}
-		for v := range h.in.Nodes() {
-			lo, hi := h.in.Indptr[v], h.in.Indptr[v+1]
-			first := len(thin.Indices)
-			for e := lo; e < hi; e++ {
-				if u := h.in.Indices[e]; s.keeps(j, u) {
-					thin.Indices = append(thin.Indices, u)
-					w := float32(1)
-					if h.in.Weights != nil {
-						w = h.in.Weights[e]
-					}
-					thin.Weights = append(thin.Weights, w)
+		in := h.in
+		h.in = &graph.CSR{Indptr: []int64{0}}
+		for v := range in.Nodes() {
+			first := len(h.in.Indices)
+			for e := in.Indptr[v]; e < in.Indptr[v+1]; e++ {
+				if s.keeps(j, in.Indices[e]) {
+					h.in.Indices = append(h.in.Indices, in.Indices[e])
+					h.in.Weights = append(h.in.Weights, weightOf(in, e))
 				}
 			}
-			if kept := int64(len(thin.Indices) - first); kept < hi-lo {
+			share, n := 1.0, in.Degree(uint32(v))
+			if kept := len(h.in.Indices) - first; kept < n {
 				lost = true
-				for i := first; i < len(thin.Weights); i++ {
-					thin.Weights[i] *= float32(hi-lo) / float32(kept)
-				}
+				share = float64(kept) / float64(n)
 			}
-			thin.Indptr = append(thin.Indptr, int64(len(thin.Indices)))
+			for e := first; e < len(h.in.Weights) && weigh; e++ {
+				h.in.Weights[e] /= float32(share)
+			}
+			h.kept = append(h.kept, share)
+			h.in.Indptr = append(h.in.Indptr, int64(len(h.in.Indices)))
 		}
-		h.in = thin
 	}
 	for j := range s.hops {
-		if !lost && !s.part.Book.Weighted {
+		if !s.part.Book.Weighted && !(weigh && lost) {
 			s.hops[j].in.Weights = nil
 		}
+		if weigh || !lost {
+			s.hops[j].kept = nil
+		}
 	}
+}
+
+// weightOf is 1 in graphs without weights.
+func weightOf(g *graph.CSR, e int64) float32 {
+	if g.Weights == nil {
+		return 1
+	}
+	return g.Weights[e]
 }
 
 // keeps tells whether a vertex of hop j has an edge from u.
@@ -167,7 +174,7 @@ func newSampled(s *site, layers int) (planned, error) {
 	if err := around.edgesOf(len(around.hops) - 1); err != nil {
 		return nil, err
 	}
-	around.thin()
+	around.thin(s.opt.Model.Model == "gin")
 	on, err := around.preload(layers, layers)
 	if err != nil {
 		return nil, err
