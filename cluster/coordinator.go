@@ -34,9 +34,10 @@ type Config struct {
 	Timeout, Grace time.Duration
 	// Silence is how long a worker may say nothing before it is taken for dead.
 	Silence time.Duration
-	// Task and Blob go to every worker with the roster.
+	// Task and Blob go to every worker with the roster, and Own to each its own.
 	Task json.RawMessage
 	Blob []byte
+	Own  [][]byte
 	// Again: when a worker is lost, the others are told to come again, for another
 	// Run that Next prepares.
 	Again bool
@@ -93,15 +94,15 @@ func Listen(cfg Config) (*Coordinator, error) {
 		return nil, err
 	}
 	c := &Coordinator{cfg: cfg, listener: l.(*net.TCPListener)}
-	c.Next(cfg.Task, cfg.Blob, nil)
+	c.Next(cfg.Task, cfg.Blob, cfg.Own, nil)
 	return c, nil
 }
 
 // Next prepares for another Run, after one that lost a worker. Of procs those that
 // do not run any more are not waited for.
-func (c *Coordinator) Next(task json.RawMessage, blob []byte, procs *Processes) {
+func (c *Coordinator) Next(task json.RawMessage, blob []byte, own [][]byte, procs *Processes) {
 	cfg := &c.cfg
-	c.session = &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: task, blob: blob, again: cfg.Again, exits: make([]*exit, cfg.Workers)}
+	c.session = &session{size: cfg.Workers, servers: cfg.Servers, job: cfg.Job, version: cfg.Version, task: task, blob: blob, own: own, again: cfg.Again, exits: make([]*exit, cfg.Workers)}
 	for r := range c.session.exits {
 		if procs != nil && !procs.Running(r) {
 			c.session.exits[r] = &exit{}
@@ -131,7 +132,7 @@ func (c *Coordinator) Close() error { return c.listener.Close() }
 // Dismiss sends away, for a while, workers that come again to a job that has ended,
 // so that they need not wait for it.
 func (c *Coordinator) Dismiss(while time.Duration) {
-	c.Next(nil, nil, nil)
+	c.Next(nil, nil, nil, nil)
 	c.session.cause = errAborted
 	c.listener.SetDeadline(time.Time{})
 	c.wg.Go(c.accept)

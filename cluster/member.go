@@ -45,6 +45,7 @@ type Member struct {
 	Peers []Peer
 	Task  json.RawMessage
 	Blob  []byte
+	Own   []byte // for this rank only
 	// Listener is where other workers dial.
 	Listener net.Listener
 
@@ -161,7 +162,11 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	if err := json.Unmarshal(told.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
 		return nil, fmt.Errorf("a roster that makes no sense: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
 	}
-	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob, Listener: listener, control: c,
+	all := int64(len(told.blob))
+	if r.Own < 0 || r.Own > all {
+		return nil, fmt.Errorf("a roster that makes no sense: %d of %d bytes for this rank", r.Own, all)
+	}
+	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own], Own: told.blob[all-r.Own:], Listener: listener, control: c,
 		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), ended: ended, deaf: make(chan struct{})}, nil
 }
 

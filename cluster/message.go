@@ -79,6 +79,7 @@ type roster struct {
 	Job   string          `json:"job"`
 	Peers []Peer          `json:"peers"`
 	Task  json.RawMessage `json:"task"`
+	Own   int64           `json:"own,omitempty"` // of the bytes, the last, are for this rank only
 }
 
 // aborted tells workers to end now.

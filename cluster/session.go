@@ -21,6 +21,7 @@ type session struct {
 	again         bool // after a loss the job goes on with another session
 	task          json.RawMessage
 	blob          []byte
+	own           [][]byte // by rank, after the blob; nil: nothing
 
 	guests  []*guest // in the order they came
 	ranks   []*guest // nil until all have come
@@ -171,8 +172,12 @@ func (s *session) begin() {
 	}
 	peers := s.peers()
 	for r, g := range s.ranks {
-		m := say("roster", roster{Rank: r, Job: s.job, Peers: peers, Task: s.task})
-		m.blob = s.blob
+		var own []byte
+		if s.own != nil {
+			own = s.own[r]
+		}
+		m := say("roster", roster{Rank: r, Job: s.job, Peers: peers, Task: s.task, Own: int64(len(own))})
+		m.blob = slices.Concat(s.blob, own)
 		s.send(g.conn, m)
 	}
 	if s.stopping {

@@ -26,8 +26,8 @@ import (
 type clusterRun struct {
 	spec  Spec
 	parts *parts
-	plans *Plan // nil: the workers are elsewhere
-	from  *train.State
+	plans *Plan  // nil: the workers are elsewhere
+	from  *start // nil: from the beginning
 	token []byte
 	id    *cluster.Identity
 
@@ -205,10 +205,16 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	ends := wire.NewGroup(n, opt)
 	shares, errs := make([]*share, n), make([]error, n)
 	t := c.task()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	k, err := newKeeper(c, events, stop)
+	if err != nil {
+		return nil, err
+	}
 	var wg sync.WaitGroup
 	for r, end := range ends {
 		wg.Go(func() {
-			shares[r], errs[r] = t.onGoroutine(ctx, end, c.spec.threadsOf(n), c.from, events)
+			shares[r], errs[r] = t.onGoroutine(ctx, end, c.spec.threadsOf(n), k, events)
 			if errs[r] != nil {
 				end.Fail(errs[r])
 			}
@@ -218,16 +224,20 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 	for _, end := range ends {
 		end.Close()
 	}
-	return shares, firstOf(errs)
+	return shares, k.close(ctx, firstOf(errs))
 }
 
-func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, from *train.State, events event.Listener) (*share, error) {
+func (t *task) onGoroutine(ctx context.Context, end wire.Endpoint, threads int, k *keeper, events event.Listener) (*share, error) {
 	part, err := t.openPart(end.Rank(), "")
 	if err != nil {
 		return nil, err
 	}
 	defer part.Close()
-	return t.work(ctx, part, end, threads, from, nil, events)
+	from, err := k.restore(end.Rank())
+	if err != nil {
+		return nil, err
+	}
+	return t.work(ctx, part, end, threads, from, keepWith(end.Rank(), k.keep(end.Rank())), events)
 }
 
 // firstOf is the error that the others followed from.
@@ -270,6 +280,8 @@ type checkpoint struct {
 	Epoch   int     `json:"epoch"`
 	Steps   int     `json:"steps"`
 	History history `json:"history"`
+	Caches  bool    `json:"caches,omitempty"` // every worker keeps some beside
+	Only    bool    `json:"only,omitempty"`   // these are a worker's caches and no more
 }
 
 // packState is a state as text and arrays; the arrays of a group have its name
@@ -286,11 +298,11 @@ func packState(st *train.State) (*checkpoint, []byte, error) {
 		}
 	}
 	blob, err := packTensors(all)
-	return &checkpoint{Epoch: st.Epoch, Steps: st.Steps, History: historyOf(&st.History)}, blob, err
+	return &checkpoint{Epoch: st.Epoch, Steps: st.Steps, History: historyOf(&st.History), Caches: len(st.Caches) > 0}, blob, err
 }
 
-// unpackState is the way back.
-func unpackState(c *checkpoint, blob []byte) (*train.State, error) {
+// unpackState is the way back; own are the worker's caches, or nothing.
+func unpackState(c *checkpoint, blob, own []byte) (st *train.State, err error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -298,7 +310,13 @@ func unpackState(c *checkpoint, blob []byte) (*train.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &train.State{Epoch: c.Epoch, Steps: c.Steps, History: c.History.floats()}
+	var caches []nn.Tensor
+	if len(own) > 0 {
+		if caches, err = unpackTensors(own); err != nil {
+			return nil, err
+		}
+	}
+	st = &train.State{Epoch: c.Epoch, Steps: c.Steps, History: c.History.floats(), Caches: caches}
 	for _, t := range all {
 		group, name, _ := strings.Cut(t.Name, "/")
 		t.Name = name

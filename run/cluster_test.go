@@ -96,7 +96,7 @@ func TestStatePacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := unpackState(c, blob)
+	back, err := unpackState(c, blob, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

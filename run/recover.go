@@ -7,134 +7,24 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"time"
 
 	"starling/cluster"
 	"starling/event"
-	"starling/train"
 )
-
-// keeper has the newest state of a run of processes: in memory, for workers that
-// start again, and on disk where --checkpoint-dir says.
-type keeper struct {
-	spec   *Spec
-	mark   dataMark
-	events event.Listener
-	stop   context.CancelCauseFunc // ends the run when the disk fails
-
-	mu     sync.Mutex
-	newest *kept
-	write  chan *kept // the newest not yet on disk
-	done   chan struct{}
-}
-
-// kept is a state as rank 0 sent it.
-type kept struct {
-	from *checkpoint
-	blob []byte
-}
-
-func newKeeper(s *Spec, mark dataMark, from *train.State, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
-	k := &keeper{spec: s, mark: mark, events: events, stop: stop, write: make(chan *kept, 1), done: make(chan struct{})}
-	last := -1
-	if from != nil {
-		c, blob, err := packState(from)
-		if err != nil {
-			return nil, err
-		}
-		k.newest, last = &kept{c, blob}, from.Epoch
-	}
-	go k.save(last)
-	return k, nil
-}
-
-// take keeps what rank 0 says is its state.
-func (k *keeper) take(_ int, body json.RawMessage, blob []byte) {
-	n := &kept{blob: blob}
-	if err := json.Unmarshal(body, &n.from); err != nil || n.from == nil {
-		k.events.On(event.Note{Text: fmt.Sprintf("warning: a state that makes no sense was not kept: %v", err)})
-		return
-	}
-	k.mu.Lock()
-	k.newest = n
-	k.mu.Unlock()
-	for { // whoever waits for the disk makes room for the newest
-		select {
-		case k.write <- n:
-			return
-		default:
-		}
-		select {
-		case <-k.write:
-		default:
-		}
-	}
-}
-
-// state is the newest; nil: none yet.
-func (k *keeper) state() *kept {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.newest
-}
-
-// epoch is how many are safe.
-func (k *keeper) epoch() int {
-	if n := k.state(); n != nil {
-		return n.from.Epoch
-	}
-	return 0
-}
-
-// save writes states to disk, until close.
-func (k *keeper) save(last int) {
-	defer close(k.done)
-	saver := cluster.NewSaver(k.spec.CheckpointDir, k.spec.KeepCheckpoints, last, func(path string, epoch int, bytes int64) {
-		k.events.On(event.Saved{Path: path, Epoch: epoch, Bytes: bytes})
-	})
-	for n := range k.write {
-		if k.spec.CheckpointDir == "" {
-			continue
-		}
-		st, err := unpackState(n.from, n.blob)
-		var c *cluster.Checkpoint
-		if err == nil {
-			c, err = toCheckpoint(k.spec, k.mark, st)
-		}
-		if err == nil {
-			err = errors.Join(saver.Save(c), saver.Wait())
-		}
-		if err != nil {
-			k.stop(fmt.Errorf("checkpoint: %w", err))
-			return
-		}
-	}
-}
-
-// close returns when all is on disk.
-func (k *keeper) close() {
-	close(k.write)
-	<-k.done
-}
 
 // runProcesses trains with a process a worker. When one is lost, it and those that
 // are left meet again and go on from the newest state.
 func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([]*share, error) {
-	s := &c.spec
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	k, err := newKeeper(s, markOf(&c.parts.meta), c.from, events, stop)
+	k, err := newKeeper(c, events, stop)
 	if err != nil {
 		return nil, err
 	}
 	r := &recovery{clusterRun: c, kept: k, events: events, job: cluster.NewSecret()[:12], at: k.epoch()}
 	shares, err := r.run(ctx)
-	k.close()
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		err = cause // the disk's
-	}
-	return shares, err
+	return shares, k.close(ctx, err)
 }
 
 // recovery is a run of processes that outlives them.
@@ -157,12 +47,12 @@ const mostTries = 3
 
 func (r *recovery) run(ctx context.Context) ([]*share, error) {
 	s := &r.spec
-	task, blob, err := r.task()
+	task, from, err := r.task()
 	if err != nil {
 		return nil, err
 	}
 	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job, Version: Version(), Token: r.token,
-		Identity: r.id, Insecure: s.Insecure, Timeout: s.timeout(), Silence: s.heartbeat(), Task: task, Blob: blob, Again: s.OnFailure != "stop", State: r.kept.take, Events: r.hears(),
+		Identity: r.id, Insecure: s.Insecure, Timeout: s.timeout(), Silence: s.heartbeat(), Task: task, Blob: from.blob, Own: from.own, Again: s.OnFailure != "stop", State: r.kept.take, Events: r.hears(),
 		Refused: func(from, reason string) { r.events.On(event.Note{Text: fmt.Sprintf("refused %s: %s", from, reason)}) }})
 	if err != nil {
 		return nil, mistake("--listen", err.Error(), "an address of this host", "")
@@ -202,7 +92,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 	}
 	r.lostAt = time.Now()
 	lost := r.co.Lost()
-	task, blob, err := r.task()
+	task, from, err := r.task()
 	if err != nil {
 		return err
 	}
@@ -213,7 +103,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 			return err
 		}
 	}
-	r.co.Next(task, blob, r.procs)
+	r.co.Next(task, from.blob, from.own, r.procs)
 	r.events.On(event.Note{Text: fmt.Sprintf("lost %v; %s, to go on from epoch %d", cause, how, r.kept.epoch())})
 	return nil
 }
@@ -244,14 +134,15 @@ func (r *recovery) dismiss() {
 }
 
 // task is what workers are told when they start, and the state they start from.
-func (r *recovery) task() (json.RawMessage, []byte, error) {
+func (r *recovery) task() (json.RawMessage, *kept, error) {
 	t := r.clusterRun.task()
-	var blob []byte
-	if n := r.kept.state(); n != nil {
-		t.From, blob = n.from, n.blob
+	from := r.kept.state()
+	if from == nil {
+		from = &kept{}
 	}
+	t.From = from.from
 	text, err := json.Marshal(t)
-	return text, blob, err
+	return text, from, err
 }
 
 // hears passes on what workers say. When training has started all have mapped

@@ -17,6 +17,7 @@ import (
 type saved struct {
 	Spec
 	Data dataMark `json:"data"`
+	Cut  string   `json:"cut,omitempty"` // the partition's id, of several workers
 }
 
 // dataMark tells datasets apart.
@@ -56,9 +57,9 @@ func (h *history) floats() train.History {
 }
 
 // toCheckpoint is the state of a run as the disk keeps it.
-func toCheckpoint(s *Spec, mark dataMark, st *train.State) (*cluster.Checkpoint, error) {
+func toCheckpoint(s *Spec, mark dataMark, cut string, st *train.State) (*cluster.Checkpoint, error) {
 	h := &st.History
-	spec, err := json.Marshal(saved{*s, mark})
+	spec, err := json.Marshal(saved{*s, mark, cut})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
 
 // continueFrom reads the latest checkpoint and makes sure that it is of this run.
 // It settles s.CacheFirst and s.SIMD as they were, so that the numbers go on the same.
-func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*train.State, error) {
+func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, error) {
 	c, err := cluster.Latest(s.CheckpointDir, func(text string) { events.On(event.Note{Text: "warning: " + text}) })
 	if errors.Is(err, cluster.ErrNoCheckpoint) {
 		return nil, mistake("--resume", err.Error(), "a checkpoint of this run", "check --checkpoint-dir, or start without --resume")
@@ -126,7 +127,11 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*train.Sta
 	if s.Epochs < st.Epoch {
 		return nil, mistake("--epochs", fmt.Sprint(s.Epochs), fmt.Sprintf("at least the %d that the checkpoint has done", st.Epoch), "")
 	}
-	return st, nil
+	from := &start{State: st, cut: before.Cut}
+	for r := 0; c.Groups[cachesOf(r)] != nil; r++ {
+		from.caches = append(from.caches, c.Groups[cachesOf(r)])
+	}
+	return from, nil
 }
 
 // sameAs names the first setting that would make the continuation another run.

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -56,8 +55,7 @@ func (s *Spec) threadsOf(workers int) int {
 	return max(s.threads()/workers, 1)
 }
 
-// work trains as one rank. keep, if set, is where the state goes instead of
-// --checkpoint-dir. When ctx ends on any rank, all stop after the same epoch.
+// work trains as one rank. keep is where its state goes. When ctx ends on any rank, all stop after the same epoch.
 func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint, threads int, from *train.State, keep func(*train.State) error, events event.Listener) (*share, error) {
 	s := t.Spec
 	s.Threads = threads
@@ -70,18 +68,11 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	defer dev.Close()
 	m := newMeter(end.Ledger())
 	events = event.All(m, t.heard(end.Rank(), events))
-	saved := func() error { return nil }
-	switch {
-	case end.Rank() != 0: // all have the same weights
-	case keep != nil:
-		opt.Save, opt.SaveEvery = keep, s.CheckpointEvery
-	default:
-		saved = s.saving(&opt, &t.Data, events)
-	}
+	opt.Save, opt.SaveEvery = keep, s.CheckpointEvery
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev)
 	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
-	if err := errors.Join(err, saved()); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return &share{History: historyOf(&r.History), Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,

@@ -77,8 +77,12 @@ func (p *prepared) settle(events event.Listener) (err error) {
 	if s.Patience > 0 && len(p.data.Splits.Val) == 0 {
 		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
 	}
-	if p.from, err = s.checkpoints(&p.data.Meta, events); err != nil {
+	from, err := s.checkpoints(&p.data.Meta, events)
+	if err != nil {
 		return err
+	}
+	if from != nil {
+		p.from = from.State
 	}
 	s.resolve(&p.data.Meta, simd.Best().String())
 	if p.plan, err = plan(s, p.data); err != nil {
@@ -88,7 +92,7 @@ func (p *prepared) settle(events event.Listener) (err error) {
 }
 
 // checkpoints reads the one to go on from, or makes sure that no other run's are there.
-func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *train.State, err error) {
+func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start, err error) {
 	if s.Resume {
 		return s.continueFrom(data, events)
 	}
@@ -213,7 +217,7 @@ func (s *Spec) saving(opt *train.Options, data *graph.Meta, events event.Listene
 	mark := markOf(data)
 	opt.SaveEvery = s.CheckpointEvery
 	opt.Save = func(st *train.State) error {
-		c, err := toCheckpoint(s, mark, st)
+		c, err := toCheckpoint(s, mark, "", st)
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/graph"
-	"starling/train"
 	"starling/wire"
 )
 
@@ -117,7 +116,7 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 		return nil, err
 	}
 	defer part.Close()
-	from, err := unpackState(t.From, m.Blob)
+	from, err := unpackState(t.From, m.Blob, m.Own)
 	if err != nil {
 		m.Listener.Close()
 		return nil, err
@@ -139,22 +138,7 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	}()
 	ctx, cancel := stopWith(ctx, m.Stopped())
 	defer cancel()
-	return t.work(ctx, part, end, t.Spec.threadsOf(m.Here()), from, keepWith(m), t.told(m))
-}
-
-// keepWith has the coordinator keep the state.
-func keepWith(m *cluster.Member) func(*train.State) error {
-	return func(st *train.State) error {
-		c, blob, err := packState(st)
-		if err != nil {
-			return err
-		}
-		text, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		return m.Keep(text, blob)
-	}
+	return t.work(ctx, part, end, t.Spec.threadsOf(m.Here()), from, keepWith(m.Rank, m.Keep), t.told(m))
 }
 
 // connect joins the wire of the job.

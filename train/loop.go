@@ -286,7 +286,7 @@ func (f *loop) save(now bool) error {
 	end := f.spans("step")("save")
 	defer end()
 	s := f.state
-	s.Model, s.Optim, s.Steps = f.model.State(f.dev), f.optim.State(), f.optim.Steps
+	s.Model, s.Optim, s.Steps, s.Caches = f.model.State(f.dev), f.optim.State(), f.optim.Steps, f.trainOn.Caches()
 	return f.opt.Save(&s)
 }
 

@@ -16,8 +16,7 @@ import "starling/tensor"
 // m = γ·m + (1-γ)·z, of rows and of gradients, from the first that arrive on.
 //
 // It sends the bytes of halo. Features that never change, and measuring passes, are
-// exact. What is on its way is no part of a checkpoint: a run that resumes begins
-// with zeros once more.
+// exact.
 type pipegcn struct {
 	*exact
 	smooth float64
@@ -63,7 +62,7 @@ func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriv
 func (m *pipegcn) queue(t transfer, x *exchange, none func(), use func(tensor.Matrix)) arrival {
 	l, ok := m.lines[t]
 	if !ok {
-		l = &line{}
+		l = m.recalled(t, x)
 		m.lines[t], m.order = l, append(m.order, t)
 	}
 	due := &overdue{m: m, line: l, exchange: l.last, none: none, use: use}
@@ -109,29 +108,44 @@ func (l *line) smoothed(m *pipegcn, rows tensor.Matrix) tensor.Matrix {
 	return l.mean
 }
 
-// cached is a matrix that the next epoch needs from this one.
-type cached struct {
-	name string
-	rows tensor.Matrix
-}
-
-// caches waits for what is under way and lists what the next epoch would use.
-func (m *pipegcn) caches() (out []cached) {
+// remember waits for what is under way and lists what the next epoch would use.
+func (m *pipegcn) remember() []remembered {
+	out := m.exact.remember()
 	for _, t := range m.order {
 		l := m.lines[t]
 		l.last.wait()
-		out = append(out, cached{"late " + t.String(), l.last.in})
+		out = append(out, remembered{lateName(t), l.last.in})
 		if !l.mean.IsZero() {
-			out = append(out, cached{"average of " + t.String(), l.mean})
+			out = append(out, remembered{meanName(t), l.mean})
 		}
 	}
 	return out
 }
 
+func lateName(t transfer) string { return "late " + t.String() }
+func meanName(t transfer) string { return "average of " + t.String() }
+
+// recalled is a transfer as it was when the run was saved that this one goes on from.
+func (m *pipegcn) recalled(t transfer, like *exchange) *line {
+	l := &line{}
+	shape := func() tensor.Matrix { return m.dev.Scratch(like.in.Type(), like.in.Rows, like.in.Cols) }
+	if in := shape(); m.recall(lateName(t), in) {
+		l.last = &exchange{m: m.exact, t: t, in: in, owned: []tensor.Matrix{in}}
+	} else {
+		m.dev.Free(in)
+	}
+	if mean := shape(); m.recall(meanName(t), mean) {
+		l.mean = mean
+	} else {
+		m.dev.Free(mean)
+	}
+	return l
+}
+
 // finish waits for the rows of the last epoch, which nobody will use: a peer may
 // still be sending them.
 func (m *pipegcn) finish() error {
-	m.caches()
+	m.remember()
 	for _, t := range m.order {
 		l := m.lines[t]
 		l.last.done()

@@ -163,13 +163,13 @@ func TestPipeGCNWaitsForTheLastEpochOnly(t *testing.T) {
 	check(0, 1, first) // worker 1 is still in its first epoch
 	check(1, 1, first)
 	for k, m := range movers {
-		for _, c := range m.caches() {
+		for _, c := range m.remember() {
 			if !strings.Contains(c.name, "layer 1") || c.rows.Rows != borders[k].farRows() {
 				t.Errorf("cached %q: %v", c.name, c.rows)
 			}
 		}
-		if err := m.finish(); err != nil || len(m.caches()) > 0 {
-			t.Fatalf("finish: %v, still cached %v", err, m.caches())
+		if err := m.finish(); err != nil || len(m.remember()) > 0 {
+			t.Fatalf("finish: %v, still cached %v", err, m.remember())
 		}
 	}
 }
@@ -193,7 +193,8 @@ func TestPipeGCNLearns(t *testing.T) {
 	}
 }
 
-// TestPipeGCNResumes: a run that goes on begins with zeros once more, and trains on.
+// TestPipeGCNResumes: a run that goes on without its caches, as on another
+// partition, begins with zeros once more, and trains on.
 func TestPipeGCNResumes(t *testing.T) {
 	parts := cut(t, communities(t, 120, false), "random", 3)
 	o := small("gcn")

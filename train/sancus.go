@@ -44,7 +44,7 @@ func newSancus(s *site) (planned, error) {
 		return nil, err
 	}
 	m := &skipping{blocks: &blocks{&exact{site: s}}, bound: bound, kept: map[keep]tensor.Matrix{}, turns: map[int]*turn{}}
-	if s.opt.Resume != nil {
+	if s.opt.Resume != nil && len(s.opt.Resume.Caches) == 0 {
 		m.first = s.opt.Resume.Epoch
 	}
 	x := &sancus{newExchanging(s, m, newBorder(s.dev, blockLists(s.part))), m}

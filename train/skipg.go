@@ -1,6 +1,12 @@
 package train
 
-import "starling/tensor"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"starling/tensor"
+)
 
 // skipg sends gradients of rows seldom instead of rows: the baseline "SkipG" of
 // SANCUS (§6 there). All blocks are broadcast in every epoch, as CAGNET's. Their
@@ -18,10 +24,21 @@ type skipg struct {
 
 func newSkipG(s *site) (planned, error) {
 	m := &skipg{blocks: &blocks{&exact{site: s}}, every: s.opt.Strategy.SkipG + 1, kept: map[transfer]tensor.Matrix{}}
-	if s.opt.Resume != nil {
+	if s.opt.Resume != nil && len(s.opt.Resume.Caches) == 0 {
 		m.first = s.opt.Resume.Epoch
 	}
 	return newExchanging(s, m, newBorder(s.dev, blockLists(s.part))), nil
+}
+
+func (m *skipg) name(t transfer) string { return "skipg " + t.String() }
+
+// remember lists the gradients that are used again.
+func (m *skipg) remember() []remembered {
+	out := m.exact.remember()
+	for _, t := range slices.SortedFunc(maps.Keys(m.kept), func(a, b transfer) int { return cmp.Compare(a.String(), b.String()) }) {
+		out = append(out, remembered{m.name(t), m.kept[t]})
+	}
+	return out
 }
 
 func (m *skipg) due(epoch int) bool { return epoch == m.first || epoch%m.every == 0 }
@@ -37,6 +54,7 @@ func (m *skipg) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival
 	kept, ok := m.kept[t]
 	if !ok {
 		kept = m.dev.New(dst.Type(), dst.Rows, dst.Cols)
+		m.recall(m.name(t), kept)
 		m.kept[t] = kept
 	}
 	r := &recalled{skipg: m, kept: kept, dst: dst}

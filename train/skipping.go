@@ -41,16 +41,18 @@ func (m *skipping) keeper(k keep, t tensor.DType, rows, cols int) (kept tensor.M
 	if !ok {
 		kept = m.dev.New(t, rows, cols)
 		m.kept[k] = kept
+		ok = m.recall(k.String(), kept)
 	}
 	return kept, !ok
 }
 
-// eachKept calls f with every matrix that outlives a pass and its name, in a fixed
-// order: with the weights they are all that a run goes on from.
-func (m *skipping) eachKept(f func(name string, kept tensor.Matrix)) {
+// remember lists every matrix that outlives a pass.
+func (m *skipping) remember() []remembered {
+	out := m.exact.remember()
 	for _, k := range slices.SortedFunc(maps.Keys(m.kept), func(a, b keep) int { return cmp.Compare(a.String(), b.String()) }) {
-		f(k.String(), m.kept[k])
+		out = append(out, remembered{k.String(), m.kept[k]})
 	}
+	return out
 }
 
 // begin says what is kept when all of it is there, after the first epoch.
@@ -61,7 +63,9 @@ func (m *skipping) begin(epoch int, training bool) {
 	}
 	m.noted = true
 	var bytes int64
-	m.eachKept(func(_ string, kept tensor.Matrix) { bytes += kept.Bytes() })
+	for _, kept := range m.kept {
+		bytes += kept.Bytes()
+	}
 	m.events.On(event.Note{Text: fmt.Sprintf("sancus keeps %.3g MiB of remote rows and their gradients", float64(bytes)/(1<<20))})
 }
 

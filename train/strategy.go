@@ -23,6 +23,8 @@ type Strategy interface {
 	Begin(epoch int, training bool)
 	// Err is the failure that has made rows since then meaningless.
 	Err() error
+	// Caches are what the next epoch needs from this one, beside the weights.
+	Caches() []nn.Tensor
 	// Finish ends the run: nothing is on its way after it.
 	Finish() error
 }

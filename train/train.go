@@ -46,6 +46,8 @@ type State struct {
 	Steps   int
 	Best    []nn.Tensor // the weights of the best epoch
 	History History
+	// Caches are what this worker's strategy needs from the epochs before.
+	Caches []nn.Tensor
 }
 
 // History is what was measured so far.

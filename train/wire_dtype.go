@@ -1,6 +1,11 @@
 package train
 
-import "starling/tensor"
+import (
+	"cmp"
+	"slices"
+
+	"starling/tensor"
+)
 
 // Rows may travel in fewer bytes than they are computed in (--wire-dtype): bfloat16,
 // or 8-bit integers with a scale a row. What rounding takes from a row is kept by
@@ -12,8 +17,7 @@ import "starling/tensor"
 //
 // for the rows of each layer, forwards and backwards, and for the scores of
 // attention. Measuring passes and features that never change travel as they are,
-// and so does what would not become smaller. The rests are no part of a checkpoint:
-// a run that resumes begins with none.
+// and so does what would not become smaller.
 
 // wireTypes are what a Choice may name.
 var wireTypes = map[string]tensor.Packed{"": tensor.Unpacked, "bf16": tensor.PackBF16, "int8": tensor.PackInt8}
@@ -36,12 +40,24 @@ func (m *exact) restOf(t transfer, rows, cols int) tensor.Matrix {
 	}
 	if !ok {
 		r = m.dev.New(m.dev.Type(), rows, cols)
+		m.recall(restName(t), r)
 		if m.rest == nil {
 			m.rest = map[transfer]tensor.Matrix{}
 		}
 		m.rest[t] = r
 	}
 	return r
+}
+
+func restName(t transfer) string { return "rest of " + t.String() }
+
+// remember lists the rests.
+func (m *exact) remember() (out []remembered) {
+	for t, r := range m.rest {
+		out = append(out, remembered{restName(t), r})
+	}
+	slices.SortFunc(out, func(a, b remembered) int { return cmp.Compare(a.name, b.name) })
+	return out
 }
 
 // slots say which rows of a whole border a thinner one has, so that a row finds its

@@ -29,7 +29,7 @@ func TestRecovery(t *testing.T) {
 	dir := small(t)
 	for _, c := range []struct{ fault, strategy, says string }{
 		{"killed", "halo", "its process was killed (signal 9"},
-		{"stopped", "halo", "nothing was heard of it for 1s"},
+		{"stopped", "pipegcn", "nothing was heard of it for 1s"},
 	} {
 		t.Run(c.fault+" "+c.strategy, func(t *testing.T) {
 			common := []string{"--workers", "3", "--epochs", "700", "--eval-every", "0", "--strategy", c.strategy}
@@ -96,7 +96,7 @@ func TestRandomFaults(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	draw := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	strategies := []string{"halo"}
+	strategies := []string{"halo", "bns:0.5", "g3", "cagnet", "sancus:epoch:2", "sancus:variation:0.5", "skipg:1", "pipegcn", "granndis:1", "neutronstar"}
 	names := []string{"killed", "stopped"}
 	wants := map[string][]float64{}
 	for i := range n {

@@ -1,0 +1,255 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/nn"
+	"starling/train"
+)
+
+// keeper has the newest state of a run of several workers: in memory, for workers
+// that start again, and on disk where --checkpoint-dir says. Rank 0 sends the state;
+// where a strategy needs more than that from one epoch to the next, every worker
+// sends its caches, and the state is whole when all have.
+type keeper struct {
+	spec   *Spec
+	mark   dataMark
+	cut    string // the partition's id: caches are of no use with another
+	events event.Listener
+	stop   context.CancelCauseFunc // ends the run when the disk fails
+
+	mu     sync.Mutex
+	newest *kept
+	parts  map[int]*kept // not whole yet, by epoch
+	write  chan *kept    // the newest not yet on disk
+	done   chan struct{}
+}
+
+// kept is a state as workers sent it.
+type kept struct {
+	from *checkpoint
+	blob []byte
+	own  [][]byte // caches, by rank
+}
+
+// start is a state to start from, with the caches of all workers.
+type start struct {
+	*train.State
+	caches [][]nn.Tensor
+	cut    string
+}
+
+func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
+	k := &keeper{spec: &c.spec, mark: markOf(&c.parts.meta), cut: c.parts.book.ID, events: events, stop: stop,
+		parts: map[int]*kept{}, write: make(chan *kept, 1), done: make(chan struct{})}
+	last := -1
+	if c.from != nil {
+		if err := k.startFrom(c.from); err != nil {
+			return nil, err
+		}
+		last = c.from.Epoch
+	}
+	go k.save(last)
+	return k, nil
+}
+
+// startFrom takes a state from disk.
+func (k *keeper) startFrom(from *start) (err error) {
+	k.newest = &kept{}
+	if k.newest.from, k.newest.blob, err = packState(from.State); err != nil || len(from.caches) == 0 {
+		return err
+	}
+	if from.cut != k.cut || len(from.caches) != k.spec.Workers {
+		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition and are left out: the strategy starts anew, as in its first epoch"})
+		return nil
+	}
+	for _, list := range from.caches {
+		b, err := packTensors(list)
+		if err != nil {
+			return err
+		}
+		k.newest.own = append(k.newest.own, b)
+	}
+	return nil
+}
+
+// keep is where a rank's state goes that runs in this process.
+func (k *keeper) keep(rank int) func(body json.RawMessage, blob []byte) error {
+	return func(body json.RawMessage, blob []byte) error {
+		k.take(rank, body, blob)
+		return nil
+	}
+}
+
+// take keeps what a rank says is its state, or its caches.
+func (k *keeper) take(rank int, body json.RawMessage, blob []byte) {
+	var c checkpoint
+	if err := json.Unmarshal(body, &c); err != nil {
+		k.events.On(event.Note{Text: fmt.Sprintf("warning: a state that makes no sense was not kept: %v", err)})
+		return
+	}
+	if n := k.whole(rank, &c, blob); n != nil {
+		k.put(n)
+	}
+}
+
+// whole adds to the state of an epoch, and returns it if nothing is missing.
+func (k *keeper) whole(rank int, c *checkpoint, blob []byte) *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.parts[c.Epoch]
+	if n == nil {
+		n = &kept{own: make([][]byte, k.spec.Workers)}
+		k.parts[c.Epoch] = n
+	}
+	if c.Only {
+		n.own[rank] = blob
+	} else {
+		n.from, n.blob = c, blob
+	}
+	if n.from == nil {
+		return nil
+	}
+	for _, own := range n.own {
+		if n.from.Caches && own == nil {
+			return nil
+		}
+	}
+	if !n.from.Caches {
+		n.own = nil
+	}
+	for epoch := range k.parts {
+		if epoch <= c.Epoch {
+			delete(k.parts, epoch)
+		}
+	}
+	k.newest = n
+	return n
+}
+
+// put has a state written; whoever waits for the disk makes room for the newest.
+func (k *keeper) put(n *kept) {
+	for {
+		select {
+		case k.write <- n:
+			return
+		default:
+		}
+		select {
+		case <-k.write:
+		default:
+		}
+	}
+}
+
+// state is the newest; nil: none yet.
+func (k *keeper) state() *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.newest
+}
+
+// restore is the newest state as a rank starts from it.
+func (k *keeper) restore(rank int) (*train.State, error) {
+	n := k.state()
+	if n == nil {
+		return nil, nil
+	}
+	var own []byte
+	if n.own != nil {
+		own = n.own[rank]
+	}
+	return unpackState(n.from, n.blob, own)
+}
+
+// epoch is how many are safe.
+func (k *keeper) epoch() int {
+	if n := k.state(); n != nil {
+		return n.from.Epoch
+	}
+	return 0
+}
+
+// save writes states to disk, until close.
+func (k *keeper) save(last int) {
+	defer close(k.done)
+	saver := cluster.NewSaver(k.spec.CheckpointDir, k.spec.KeepCheckpoints, last, func(path string, epoch int, bytes int64) {
+		k.events.On(event.Saved{Path: path, Epoch: epoch, Bytes: bytes})
+	})
+	for n := range k.write {
+		if k.spec.CheckpointDir == "" {
+			continue
+		}
+		c, err := k.checkpoint(n)
+		if err == nil {
+			err = errors.Join(saver.Save(c), saver.Wait())
+		}
+		if err != nil {
+			k.stop(fmt.Errorf("checkpoint: %w", err))
+			return
+		}
+	}
+}
+
+// checkpoint is a state as the disk keeps it.
+func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
+	st, err := unpackState(n.from, n.blob, nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := toCheckpoint(k.spec, k.mark, k.cut, st)
+	for rank, own := range n.own {
+		if err == nil {
+			c.Groups[cachesOf(rank)], err = unpackTensors(own)
+		}
+	}
+	return c, err
+}
+
+// cachesOf names the caches of a rank on disk.
+func cachesOf(rank int) string { return fmt.Sprintf("caches-%d", rank) }
+
+// close returns when all is on disk, with the error that kept it from there, or
+// else that of the run.
+func (k *keeper) close(ctx context.Context, err error) error {
+	close(k.write)
+	<-k.done
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// keepWith sends what a rank has to keep.
+func keepWith(rank int, send func(body json.RawMessage, blob []byte) error) func(*train.State) error {
+	return func(st *train.State) error {
+		if rank == 0 { // all have the same weights
+			c, blob, err := packState(st)
+			if err := errors.Join(err, sendKept(send, c, blob)); err != nil {
+				return err
+			}
+		}
+		if len(st.Caches) == 0 {
+			return nil
+		}
+		blob, err := packTensors(st.Caches)
+		if err != nil {
+			return err
+		}
+		return sendKept(send, &checkpoint{Epoch: st.Epoch, Only: true}, blob)
+	}
+}
+
+func sendKept(send func(body json.RawMessage, blob []byte) error, c *checkpoint, blob []byte) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return send(text, blob)
+}

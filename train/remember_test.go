@@ -1,0 +1,86 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"starling/partition"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// resumedAt trains, saves after some epochs, and trains on from there on new workers.
+func resumedAt(t *testing.T, parts []*partition.Part, o Options, epoch int) []float64 {
+	t.Helper()
+	states := make([]*State, len(parts))
+	run := func(o func(rank int) Options) (loss []float64) {
+		ends := wire.NewGroup(len(parts), wire.DefaultOptions())
+		var wg sync.WaitGroup
+		for k := range parts {
+			wg.Go(func() {
+				dev := tensor.NewCPU(1)
+				defer dev.Close()
+				r, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o(k), nil)
+				if err != nil {
+					t.Errorf("rank %d: %v", k, err)
+					return
+				}
+				if k == 0 {
+					loss = r.Loss
+				}
+			})
+		}
+		wg.Wait()
+		for _, e := range ends {
+			e.Close()
+		}
+		return loss
+	}
+	run(func(rank int) Options {
+		o := o
+		o.Epochs, o.SaveEvery = epoch, epoch
+		o.Save = func(s *State) error { states[rank] = s; return nil }
+		return o
+	})
+	return run(func(rank int) Options {
+		o := o
+		o.Resume = states[rank]
+		return o
+	})
+}
+
+// TestResumeRemembers: a run that goes on from a checkpoint has every loss of one
+// that never stopped, to the bit, also where old rows, late rows or rests of
+// rounding are used.
+func TestResumeRemembers(t *testing.T) {
+	d := communities(t, 90, false)
+	for _, model := range []string{"sage", "gat"} {
+		for _, strategy := range []string{"halo", "bns:0.5", "pipegcn", "sancus:epoch:2", "sancus:adaptive:1", "sancus:variation:0.9", "skipg:2", "g3", "granndis:1", "neutronstar"} {
+			for _, rows := range []string{"", "int8"} {
+				for _, smooth := range []float64{0, 0.6} {
+					if smooth > 0 && strategy != "pipegcn" {
+						continue
+					}
+					o := options(model)
+					o.Epochs, o.EvalEvery, o.Model.Layers = 7, 2, 3
+					c := DefaultChoice("")
+					c.WireRows, c.Smooth = rows, smooth
+					var err error
+					if o.Strategy, err = c.Parse(strategy); err != nil {
+						t.Fatal(err)
+					}
+					parts := cutForServers(t, d, "hash", 4, 2)
+					want := trainParts(t, parts, func() tensor.Device { return tensor.NewCPU(1) }, o)[0].Loss
+					for _, at := range []int{1, 4} {
+						got := resumedAt(t, parts, o, at)
+						if fmt.Sprint(got) != fmt.Sprint(want) {
+							t.Errorf("%s %s %s smooth %g, saved after %d: %v, never stopped %v", model, strategy, rows, smooth, at, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
