@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,9 +28,10 @@ func benchGraph(rows, entries int) *edges {
 	return g
 }
 
-// BenchmarkAggregate compares, in turns, an aggregation with a plain gather of
-// the same rows, and reports the ratio of their times as of-gather (1 is the best
-// one can hope for; the destination rows that aggregation also writes count against it).
+// BenchmarkAggregate compares an aggregation with a plain gather of as many rows (1
+// is the best one can hope for; the destination rows that aggregation also writes count
+// against it), in turns of the whole (of-plain) and, since the machine's speed changes
+// from one to the next, in turns of some hundred microseconds on each core (of-turns).
 func BenchmarkAggregate(b *testing.B) {
 	if simd.Supported() < simd.AVX512 {
 		b.Skip("the yardstick needs AVX-512")
@@ -57,9 +59,36 @@ func BenchmarkAggregate(b *testing.B) {
 				}
 				run := func() { d.Aggregate(dst, s, src, Aggregate{RowScale: scale, ColScale: scale}) }
 				ratio(b, plain, run, int64(size.entries)*int64(bytes))
+				b.ReportMetric(turns(d, g, dst, src, scale), "of-turns")
 			})
 		}
 	}
+}
+
+// turns is the median over pieces of the first half of the rows of the time a plain
+// gather takes for a piece, against an aggregation of the piece as far into the other half.
+func turns(d *CPU, g *edges, dst, src, scale Matrix) float64 {
+	bytes, half := src.Cols*src.dtype.Size(), g.rows/2
+	var mu sync.Mutex
+	var of []float64
+	d.forRows(half, max(8, (400<<10)/bytes), func(lo, hi, _, _ int) {
+		acc := takeFloats(simd.MaxCols)
+		defer floatsPool.Put(acc)
+		l, h := lo+half, hi+half
+		a := simd.RowSums{
+			Src: src.strided(), Dst: dst.Slice(l, h).strided(), Rows: h - l, Cols: src.Cols, Ptr: g.ptr[l : h+1], Index: g.index,
+			ColScale: scale.f32, RowScale: scale.f32[l:], Acc: *acc, Stream: dst.Bytes() >= streamBytes,
+		}
+		plain := seconds(func() {
+			simd.GatherAVX512(src.strided(), g.index[g.ptr[lo]:g.ptr[hi]], (bytes+63)&^63)
+		})
+		ours := seconds(func() { simd.AggregateRows(d.level, &a) })
+		each := float64(g.ptr[h]-g.ptr[l]) / float64(g.ptr[hi]-g.ptr[lo])
+		mu.Lock()
+		of = append(of, each*plain/ours)
+		mu.Unlock()
+	})
+	return median(of)
 }
 
 // filled is a matrix of small numbers: fresh memory that was never written would all be one page.

@@ -29,13 +29,24 @@ type sumArgs struct {
 	prefetch             int // bytes of index
 	last                 *uint32
 	end                  uintptr // room for the assembly
+	bytes                int     // of a destination row
 }
 
 const (
 	modeAdd    = 1
 	modeBF16   = 2
 	modeStream = 4
+	modeLines  = 8
 )
+
+// narrowBytes is the longest source row that the assembly sums in registers: sixteen
+// vectors of float32, eight blocks of bfloat16.
+func narrowBytes(bf16 bool) int {
+	if bf16 {
+		return 8 * 64
+	}
+	return 16 * 64
+}
 
 var one = float32(1)
 
@@ -71,11 +82,17 @@ func aggregateFast(level Level, a *RowSums) bool {
 
 func aggregateAVX512(a *RowSums) {
 	s := newSumArgs(a)
-	if a.Stream && !a.Add && (uintptr(s.dst)|uintptr(s.dstStride)|uintptr(a.Cols*a.Dst.size()))&63 == 0 && a.Dst.size() == a.Src.size() {
-		s.mode |= modeStream
-	}
 	bf16 := a.Src.B16 != nil
 	s.vectors, s.mask = vectorsOf(a.Cols, bf16)
+	s.bytes = a.Cols * a.Dst.size()
+	if a.Stream && !a.Add && a.Dst.size() == a.Src.size() {
+		switch whole := (uintptr(s.dst)|uintptr(s.dstStride)|uintptr(s.bytes))&63 == 0; {
+		case whole:
+			s.mode |= modeStream
+		case s.bytes > narrowBytes(bf16):
+			s.mode |= modeLines
+		}
+	}
 	if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 		aggregate512b16(raw)
 	} else {

@@ -39,7 +39,7 @@ DATA interleaved<>+124(SB)/4, $0x0000001f
 GLOBL interleaved<>(SB), RODATA|NOPTR, $128
 
 // func aggregate512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
 TEXT ·aggregate512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         8(DI), SI
@@ -180,7 +180,12 @@ convert1:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish1direct
+	MOVQ    144(DI), R9
+
+finish1direct:
+	KXNORW K2, K2, K2
 
 finish1:
 	CMPQ  R10, $0x01
@@ -228,10 +233,45 @@ finish1round:
 	ADDQ    $0x20, R9
 
 finish1step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish1
-	JMP  written1
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish1
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish1done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish1line:
+	SUBQ     $0x40, R10
+	JLT      finish1rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish1line
+
+finish1rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish1done:
+	JMP written1
 
 row2:
 	MOVQ         16(DI), R9
@@ -320,7 +360,12 @@ convert2:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish2direct
+	MOVQ    144(DI), R9
+
+finish2direct:
+	KXNORW K2, K2, K2
 
 finish2:
 	CMPQ  R10, $0x01
@@ -368,10 +413,45 @@ finish2round:
 	ADDQ    $0x20, R9
 
 finish2step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish2
-	JMP  written2
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish2
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish2done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish2line:
+	SUBQ     $0x40, R10
+	JLT      finish2rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish2line
+
+finish2rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish2done:
+	JMP written2
 
 row3:
 	MOVQ         16(DI), R9
@@ -468,7 +548,12 @@ convert3:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish3direct
+	MOVQ    144(DI), R9
+
+finish3direct:
+	KXNORW K2, K2, K2
 
 finish3:
 	CMPQ  R10, $0x01
@@ -516,10 +601,45 @@ finish3round:
 	ADDQ    $0x20, R9
 
 finish3step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish3
-	JMP  written3
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish3
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish3done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish3line:
+	SUBQ     $0x40, R10
+	JLT      finish3rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish3line
+
+finish3rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish3done:
+	JMP written3
 
 row4:
 	MOVQ         16(DI), R9
@@ -624,7 +744,12 @@ convert4:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish4direct
+	MOVQ    144(DI), R9
+
+finish4direct:
+	KXNORW K2, K2, K2
 
 finish4:
 	CMPQ  R10, $0x01
@@ -672,10 +797,45 @@ finish4round:
 	ADDQ    $0x20, R9
 
 finish4step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish4
-	JMP  written4
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish4
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish4done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish4line:
+	SUBQ     $0x40, R10
+	JLT      finish4rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish4line
+
+finish4rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish4done:
+	JMP written4
 
 row5:
 	MOVQ         16(DI), R9
@@ -788,7 +948,12 @@ convert5:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish5direct
+	MOVQ    144(DI), R9
+
+finish5direct:
+	KXNORW K2, K2, K2
 
 finish5:
 	CMPQ  R10, $0x01
@@ -836,10 +1001,45 @@ finish5round:
 	ADDQ    $0x20, R9
 
 finish5step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish5
-	JMP  written5
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish5
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish5done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish5line:
+	SUBQ     $0x40, R10
+	JLT      finish5rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish5line
+
+finish5rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish5done:
+	JMP written5
 
 row6:
 	MOVQ         16(DI), R9
@@ -960,7 +1160,12 @@ convert6:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish6direct
+	MOVQ    144(DI), R9
+
+finish6direct:
+	KXNORW K2, K2, K2
 
 finish6:
 	CMPQ  R10, $0x01
@@ -1008,10 +1213,45 @@ finish6round:
 	ADDQ    $0x20, R9
 
 finish6step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish6
-	JMP  written6
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish6
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish6done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish6line:
+	SUBQ     $0x40, R10
+	JLT      finish6rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish6line
+
+finish6rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish6done:
+	JMP written6
 
 row7:
 	MOVQ         16(DI), R9
@@ -1140,7 +1380,12 @@ convert7:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish7direct
+	MOVQ    144(DI), R9
+
+finish7direct:
+	KXNORW K2, K2, K2
 
 finish7:
 	CMPQ  R10, $0x01
@@ -1188,10 +1433,45 @@ finish7round:
 	ADDQ    $0x20, R9
 
 finish7step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish7
-	JMP  written7
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish7
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish7done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish7line:
+	SUBQ     $0x40, R10
+	JLT      finish7rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish7line
+
+finish7rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish7done:
+	JMP written7
 
 row8:
 	MOVQ         16(DI), R9
@@ -1328,7 +1608,12 @@ convert8:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish8direct
+	MOVQ    144(DI), R9
+
+finish8direct:
+	KXNORW K2, K2, K2
 
 finish8:
 	CMPQ  R10, $0x01
@@ -1376,10 +1661,45 @@ finish8round:
 	ADDQ    $0x20, R9
 
 finish8step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish8
-	JMP  written8
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish8
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish8done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish8line:
+	SUBQ     $0x40, R10
+	JLT      finish8rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish8line
+
+finish8rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish8done:
+	JMP written8
 
 row9:
 	MOVQ         16(DI), R9
@@ -1524,7 +1844,12 @@ convert9:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish9direct
+	MOVQ    144(DI), R9
+
+finish9direct:
+	KXNORW K2, K2, K2
 
 finish9:
 	CMPQ  R10, $0x01
@@ -1572,10 +1897,45 @@ finish9round:
 	ADDQ    $0x20, R9
 
 finish9step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish9
-	JMP  written9
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish9
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish9done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish9line:
+	SUBQ     $0x40, R10
+	JLT      finish9rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish9line
+
+finish9rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish9done:
+	JMP written9
 
 row10:
 	MOVQ         16(DI), R9
@@ -1728,7 +2088,12 @@ convert10:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish10direct
+	MOVQ    144(DI), R9
+
+finish10direct:
+	KXNORW K2, K2, K2
 
 finish10:
 	CMPQ  R10, $0x01
@@ -1776,10 +2141,45 @@ finish10round:
 	ADDQ    $0x20, R9
 
 finish10step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish10
-	JMP  written10
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish10
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish10done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish10line:
+	SUBQ     $0x40, R10
+	JLT      finish10rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish10line
+
+finish10rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish10done:
+	JMP written10
 
 row11:
 	MOVQ         16(DI), R9
@@ -1940,7 +2340,12 @@ convert11:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish11direct
+	MOVQ    144(DI), R9
+
+finish11direct:
+	KXNORW K2, K2, K2
 
 finish11:
 	CMPQ  R10, $0x01
@@ -1988,10 +2393,45 @@ finish11round:
 	ADDQ    $0x20, R9
 
 finish11step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish11
-	JMP  written11
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish11
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish11done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish11line:
+	SUBQ     $0x40, R10
+	JLT      finish11rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish11line
+
+finish11rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish11done:
+	JMP written11
 
 row12:
 	MOVQ         16(DI), R9
@@ -2160,7 +2600,12 @@ convert12:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish12direct
+	MOVQ    144(DI), R9
+
+finish12direct:
+	KXNORW K2, K2, K2
 
 finish12:
 	CMPQ  R10, $0x01
@@ -2208,10 +2653,45 @@ finish12round:
 	ADDQ    $0x20, R9
 
 finish12step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish12
-	JMP  written12
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish12
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish12done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish12line:
+	SUBQ     $0x40, R10
+	JLT      finish12rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish12line
+
+finish12rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish12done:
+	JMP written12
 
 row13:
 	MOVQ         16(DI), R9
@@ -2388,7 +2868,12 @@ convert13:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish13direct
+	MOVQ    144(DI), R9
+
+finish13direct:
+	KXNORW K2, K2, K2
 
 finish13:
 	CMPQ  R10, $0x01
@@ -2436,10 +2921,45 @@ finish13round:
 	ADDQ    $0x20, R9
 
 finish13step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish13
-	JMP  written13
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish13
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish13done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish13line:
+	SUBQ     $0x40, R10
+	JLT      finish13rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish13line
+
+finish13rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish13done:
+	JMP written13
 
 row14:
 	MOVQ         16(DI), R9
@@ -2624,7 +3144,12 @@ convert14:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish14direct
+	MOVQ    144(DI), R9
+
+finish14direct:
+	KXNORW K2, K2, K2
 
 finish14:
 	CMPQ  R10, $0x01
@@ -2672,10 +3197,45 @@ finish14round:
 	ADDQ    $0x20, R9
 
 finish14step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish14
-	JMP  written14
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish14
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish14done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish14line:
+	SUBQ     $0x40, R10
+	JLT      finish14rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish14line
+
+finish14rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish14done:
+	JMP written14
 
 row15:
 	MOVQ         16(DI), R9
@@ -2868,7 +3428,12 @@ convert15:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish15direct
+	MOVQ    144(DI), R9
+
+finish15direct:
+	KXNORW K2, K2, K2
 
 finish15:
 	CMPQ  R10, $0x01
@@ -2916,10 +3481,45 @@ finish15round:
 	ADDQ    $0x20, R9
 
 finish15step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish15
-	JMP  written15
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish15
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish15done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish15line:
+	SUBQ     $0x40, R10
+	JLT      finish15rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish15line
+
+finish15rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish15done:
+	JMP written15
 
 row16:
 	MOVQ         16(DI), R9
@@ -3120,7 +3720,12 @@ convert16:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORW  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish16direct
+	MOVQ    144(DI), R9
+
+finish16direct:
+	KXNORW K2, K2, K2
 
 finish16:
 	CMPQ  R10, $0x01
@@ -3168,10 +3773,45 @@ finish16round:
 	ADDQ    $0x20, R9
 
 finish16step:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  finish16
-	JMP  written16
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        finish16
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish16done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish16line:
+	SUBQ     $0x40, R10
+	JLT      finish16rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish16line
+
+finish16rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish16done:
+	JMP written16
 
 wide:
 	MOVQ   16(DI), R9
@@ -3404,7 +4044,12 @@ widedone:
 	MOVQ         144(DI), AX
 	MOVQ         104(DI), R10
 	MOVQ         CX, R9
-	KXNORW       K2, K2, K2
+	TESTQ        $0x00000008, 136(DI)
+	JZ           widefinishdirect
+	MOVQ         144(DI), R9
+
+widefinishdirect:
+	KXNORW K2, K2, K2
 
 widefinish:
 	CMPQ  R10, $0x01
@@ -3452,9 +4097,44 @@ widefinishround:
 	ADDQ    $0x20, R9
 
 widefinishstep:
-	ADDQ $0x40, AX
-	DECQ R10
-	JNZ  widefinish
+	ADDQ       $0x40, AX
+	DECQ       R10
+	JNZ        widefinish
+	TESTQ      $0x00000008, 136(DI)
+	JZ         widefinishdone
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+widefinishline:
+	SUBQ     $0x40, R10
+	JLT      widefinishrest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      widefinishline
+
+widefinishrest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+widefinishdone:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
@@ -3464,7 +4144,7 @@ widefinishstep:
 	RET
 
 // func aggregate512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
 TEXT ·aggregate512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         8(DI), SI
@@ -3547,13 +4227,6 @@ next1:
 	IMULQ      BX, R9
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
 
 ask1:
 	MOVL         (R8), AX
@@ -3626,7 +4299,12 @@ convert1:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish1direct
+	MOVQ    144(DI), R9
+
+finish1direct:
+	KXNORD K2, K2, K2
 
 finish1:
 	CMPQ  R10, $0x01
@@ -3698,10 +4376,45 @@ finish1stored:
 	ADDQ $0x40, R9
 
 finish1step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish1
-	JMP  written1
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish1
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish1done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish1line:
+	SUBQ     $0x40, R10
+	JLT      finish1rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish1line
+
+finish1rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish1done:
+	JMP written1
 
 row2:
 	MOVQ         16(DI), R9
@@ -3723,9 +4436,8 @@ row2:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VMOVDQU16.Z  64(AX), K1, Z18
@@ -3748,14 +4460,6 @@ next2:
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
 
 ask2:
 	MOVL         (R8), AX
@@ -3767,9 +4471,8 @@ ask2:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	VMOVDQU16.Z  64(AX), K1, Z18
@@ -3857,7 +4560,12 @@ convert2:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish2direct
+	MOVQ    144(DI), R9
+
+finish2direct:
+	KXNORD K2, K2, K2
 
 finish2:
 	CMPQ  R10, $0x01
@@ -3929,10 +4637,45 @@ finish2stored:
 	ADDQ $0x40, R9
 
 finish2step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish2
-	JMP  written2
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish2
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish2done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish2line:
+	SUBQ     $0x40, R10
+	JLT      finish2rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish2line
+
+finish2rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish2done:
+	JMP written2
 
 row3:
 	MOVQ         16(DI), R9
@@ -3956,14 +4699,12 @@ row3:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
 	VMOVDQU16.Z  128(AX), K1, Z18
@@ -3987,15 +4728,6 @@ next3:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
 
 ask3:
 	MOVL         (R8), AX
@@ -4007,14 +4739,12 @@ ask3:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
 	VMOVDQU16.Z  128(AX), K1, Z18
@@ -4126,7 +4856,12 @@ convert3:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish3direct
+	MOVQ    144(DI), R9
+
+finish3direct:
+	KXNORD K2, K2, K2
 
 finish3:
 	CMPQ  R10, $0x01
@@ -4198,10 +4933,45 @@ finish3stored:
 	ADDQ $0x40, R9
 
 finish3step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish3
-	JMP  written3
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish3
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish3done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish3line:
+	SUBQ     $0x40, R10
+	JLT      finish3rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish3line
+
+finish3rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish3done:
+	JMP written3
 
 row4:
 	MOVQ         16(DI), R9
@@ -4227,19 +4997,16 @@ row4:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
 	VMOVDQU16.Z  192(AX), K1, Z18
@@ -4264,16 +5031,6 @@ next4:
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
 
 ask4:
 	MOVL         (R8), AX
@@ -4285,19 +5042,16 @@ ask4:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
 	VMOVDQU16.Z  192(AX), K1, Z18
@@ -4433,7 +5187,12 @@ convert4:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish4direct
+	MOVQ    144(DI), R9
+
+finish4direct:
+	KXNORD K2, K2, K2
 
 finish4:
 	CMPQ  R10, $0x01
@@ -4505,10 +5264,45 @@ finish4stored:
 	ADDQ $0x40, R9
 
 finish4step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish4
-	JMP  written4
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish4
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish4done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish4line:
+	SUBQ     $0x40, R10
+	JLT      finish4rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish4line
+
+finish4rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish4done:
+	JMP written4
 
 row5:
 	MOVQ         16(DI), R9
@@ -4536,24 +5330,20 @@ row5:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VMOVDQU16.Z  256(AX), K1, Z18
@@ -4600,24 +5390,20 @@ ask5:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	VMOVDQU16.Z  256(AX), K1, Z18
@@ -4777,7 +5563,12 @@ convert5:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish5direct
+	MOVQ    144(DI), R9
+
+finish5direct:
+	KXNORD K2, K2, K2
 
 finish5:
 	CMPQ  R10, $0x01
@@ -4849,10 +5640,45 @@ finish5stored:
 	ADDQ $0x40, R9
 
 finish5step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish5
-	JMP  written5
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish5
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish5done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish5line:
+	SUBQ     $0x40, R10
+	JLT      finish5rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish5line
+
+finish5rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish5done:
+	JMP written5
 
 row6:
 	MOVQ         16(DI), R9
@@ -4882,29 +5708,24 @@ row6:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VMOVUPS      256(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
 	VMOVDQU16.Z  320(AX), K1, Z18
@@ -4952,29 +5773,24 @@ ask6:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VMOVUPS      256(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
 	VMOVDQU16.Z  320(AX), K1, Z18
@@ -5158,7 +5974,12 @@ convert6:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish6direct
+	MOVQ    144(DI), R9
+
+finish6direct:
+	KXNORD K2, K2, K2
 
 finish6:
 	CMPQ  R10, $0x01
@@ -5230,10 +6051,45 @@ finish6stored:
 	ADDQ $0x40, R9
 
 finish6step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish6
-	JMP  written6
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish6
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish6done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish6line:
+	SUBQ     $0x40, R10
+	JLT      finish6rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish6line
+
+finish6rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish6done:
+	JMP written6
 
 row7:
 	MOVQ         16(DI), R9
@@ -5265,34 +6121,28 @@ row7:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VMOVUPS      256(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VMOVUPS      320(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
 	VMOVDQU16.Z  384(AX), K1, Z18
@@ -5341,34 +6191,28 @@ ask7:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VMOVUPS      256(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VMOVUPS      320(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
 	VMOVDQU16.Z  384(AX), K1, Z18
@@ -5576,7 +6420,12 @@ convert7:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish7direct
+	MOVQ    144(DI), R9
+
+finish7direct:
+	KXNORD K2, K2, K2
 
 finish7:
 	CMPQ  R10, $0x01
@@ -5648,10 +6497,45 @@ finish7stored:
 	ADDQ $0x40, R9
 
 finish7step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish7
-	JMP  written7
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish7
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish7done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish7line:
+	SUBQ     $0x40, R10
+	JLT      finish7rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish7line
+
+finish7rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish7done:
+	JMP written7
 
 row8:
 	MOVQ         16(DI), R9
@@ -5685,39 +6569,32 @@ row8:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VMOVUPS      256(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VMOVUPS      320(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	VMOVUPS      384(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 384(AX), Z17
+	VPANDD       384(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VMOVDQU16.Z  448(AX), K1, Z18
@@ -5767,39 +6644,32 @@ ask8:
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	VMOVUPS      (AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
-	VMOVUPS      64(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
-	VMOVUPS      128(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	VMOVUPS      192(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	VMOVUPS      256(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	VMOVUPS      320(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	VMOVUPS      384(AX), Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
+	VPSLLD       $0x10, 384(AX), Z17
+	VPANDD       384(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	VMOVDQU16.Z  448(AX), K1, Z18
@@ -6031,7 +6901,12 @@ convert8:
 	MOVQ    144(DI), AX
 	MOVQ    104(DI), R10
 	MOVQ    CX, R9
-	KXNORD  K2, K2, K2
+	TESTQ   $0x00000008, 136(DI)
+	JZ      finish8direct
+	MOVQ    144(DI), R9
+
+finish8direct:
+	KXNORD K2, K2, K2
 
 finish8:
 	CMPQ  R10, $0x01
@@ -6103,10 +6978,45 @@ finish8stored:
 	ADDQ $0x40, R9
 
 finish8step:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  finish8
-	JMP  written8
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        finish8
+	TESTQ      $0x00000008, 136(DI)
+	JZ         finish8done
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+finish8line:
+	SUBQ     $0x40, R10
+	JLT      finish8rest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      finish8line
+
+finish8rest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+finish8done:
+	JMP written8
 
 wide:
 	MOVQ   16(DI), R9
@@ -6144,36 +7054,32 @@ wideself:
 	JLE         wideselftail
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VMOVUPS     (AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (AX), Z17
+	VPANDD      (AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
-	VMOVUPS     64(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 64(AX), Z17
+	VPANDD      64(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z2
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
 	VMOVUPS     Z3, 192(R9)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
-	VMOVUPS     128(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 128(AX), Z17
+	VPANDD      128(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z4
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
 	VMOVUPS     Z5, 320(R9)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
-	VMOVUPS     192(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 192(AX), Z17
+	VPANDD      192(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z6
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
@@ -6194,9 +7100,8 @@ wideselfone:
 	JZ          wideselflast
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VMOVUPS     (AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (AX), Z17
+	VPANDD      (AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6270,14 +7175,12 @@ widepair:
 	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VMOVUPS     (R14), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (R14), Z17
+	VPANDD      (R14), Z23, Z18
 	VFMADD231PS Z17, Z24, Z0
 	VFMADD231PS Z18, Z24, Z1
-	VMOVUPS     (AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (AX), Z17
+	VPANDD      (AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6286,14 +7189,12 @@ widepair:
 	PREFETCHT0  64(CX)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
-	VMOVUPS     64(R14), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 64(R14), Z17
+	VPANDD      64(R14), Z23, Z18
 	VFMADD231PS Z17, Z24, Z2
 	VFMADD231PS Z18, Z24, Z3
-	VMOVUPS     64(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 64(AX), Z17
+	VPANDD      64(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z2
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
@@ -6302,14 +7203,12 @@ widepair:
 	PREFETCHT0  128(CX)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
-	VMOVUPS     128(R14), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 128(R14), Z17
+	VPANDD      128(R14), Z23, Z18
 	VFMADD231PS Z17, Z24, Z4
 	VFMADD231PS Z18, Z24, Z5
-	VMOVUPS     128(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 128(AX), Z17
+	VPANDD      128(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z4
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
@@ -6318,14 +7217,12 @@ widepair:
 	PREFETCHT0  192(CX)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
-	VMOVUPS     192(R14), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 192(R14), Z17
+	VPANDD      192(R14), Z23, Z18
 	VFMADD231PS Z17, Z24, Z6
 	VFMADD231PS Z18, Z24, Z7
-	VMOVUPS     192(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 192(AX), Z17
+	VPANDD      192(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z6
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
@@ -6348,14 +7245,12 @@ widepairone:
 	PREFETCHT0  (CX)
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VMOVUPS     (R14), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (R14), Z17
+	VPANDD      (R14), Z23, Z18
 	VFMADD231PS Z17, Z24, Z0
 	VFMADD231PS Z18, Z24, Z1
-	VMOVUPS     (AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (AX), Z17
+	VPANDD      (AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6405,36 +7300,32 @@ wideadd:
 	JLE         wideaddtail
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VMOVUPS     (AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (AX), Z17
+	VPANDD      (AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
 	VMOVUPS     Z1, 64(R9)
 	VMOVUPS     128(R9), Z2
 	VMOVUPS     192(R9), Z3
-	VMOVUPS     64(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 64(AX), Z17
+	VPANDD      64(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z2
 	VFMADD231PS Z18, Z16, Z3
 	VMOVUPS     Z2, 128(R9)
 	VMOVUPS     Z3, 192(R9)
 	VMOVUPS     256(R9), Z4
 	VMOVUPS     320(R9), Z5
-	VMOVUPS     128(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 128(AX), Z17
+	VPANDD      128(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z4
 	VFMADD231PS Z18, Z16, Z5
 	VMOVUPS     Z4, 256(R9)
 	VMOVUPS     Z5, 320(R9)
 	VMOVUPS     384(R9), Z6
 	VMOVUPS     448(R9), Z7
-	VMOVUPS     192(AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, 192(AX), Z17
+	VPANDD      192(AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z6
 	VFMADD231PS Z18, Z16, Z7
 	VMOVUPS     Z6, 384(R9)
@@ -6455,9 +7346,8 @@ wideaddone:
 	JZ          wideaddlast
 	VMOVUPS     (R9), Z0
 	VMOVUPS     64(R9), Z1
-	VMOVUPS     (AX), Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
+	VPSLLD      $0x10, (AX), Z17
+	VPANDD      (AX), Z23, Z18
 	VFMADD231PS Z17, Z16, Z0
 	VFMADD231PS Z18, Z16, Z1
 	VMOVUPS     Z0, (R9)
@@ -6490,7 +7380,12 @@ widedone:
 	MOVQ         144(DI), AX
 	MOVQ         104(DI), R10
 	MOVQ         CX, R9
-	KXNORD       K2, K2, K2
+	TESTQ        $0x00000008, 136(DI)
+	JZ           widefinishdirect
+	MOVQ         144(DI), R9
+
+widefinishdirect:
+	KXNORD K2, K2, K2
 
 widefinish:
 	CMPQ  R10, $0x01
@@ -6562,9 +7457,44 @@ widefinishstored:
 	ADDQ $0x40, R9
 
 widefinishstep:
-	ADDQ $0x00000080, AX
-	DECQ R10
-	JNZ  widefinish
+	ADDQ       $0x00000080, AX
+	DECQ       R10
+	JNZ        widefinish
+	TESTQ      $0x00000008, 136(DI)
+	JZ         widefinishdone
+	MOVQ       144(DI), AX
+	MOVQ       176(DI), R10
+	MOVQ       CX, R9
+	MOVQ       CX, BP
+	NEGQ       BP
+	ANDQ       $0x3f, BP
+	MOVQ       $-1, R14
+	BZHIQ      BP, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+	ADDQ       BP, AX
+	ADDQ       BP, R9
+	SUBQ       BP, R10
+
+widefinishline:
+	SUBQ     $0x40, R10
+	JLT      widefinishrest
+	VMOVUPS  (AX), Z17
+	VMOVNTPS Z17, (R9)
+	ADDQ     $0x40, AX
+	ADDQ     $0x40, R9
+	JMP      widefinishline
+
+widefinishrest:
+	ADDQ       $0x40, R10
+	MOVQ       $-1, R14
+	BZHIQ      R10, R14, R14
+	KMOVQ      R14, K2
+	VMOVDQU8.Z (AX), K2, Z17
+	VMOVDQU8   Z17, K2, (R9)
+
+widefinishdone:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)

@@ -17,11 +17,12 @@ import (
 func addBlock(from Mem, w, even, odd VecPhysical, tail bool) {
 	if tail {
 		VMOVDQU16_Z(from, K1, y)
-	} else {
-		VMOVUPS(from, y)
+		VPSLLD(U8(16), y, x)
+		VPANDD(y, upper, y)
+	} else { // read twice, as operands: an instruction less
+		VPSLLD(U8(16), from, x)
+		VPANDD(from, upper, y)
 	}
-	VPSLLD(U8(16), y, x)
-	VPANDD(y, upper, y)
 	VFMADD231PS(x, w, even)
 	VFMADD231PS(y, w, odd)
 }
@@ -99,7 +100,7 @@ func finish16(name string) {
 	even, odd := acc(0), acc(1)
 	MOVQ(field(fieldAcc), at)
 	MOVQ(field(fieldVectors), end)
-	MOVQ(dst, tmp)
+	target(name)
 	KXNORD(K2, K2, K2)
 	Label(name)
 	CMPQ(end, U8(1))
@@ -147,6 +148,7 @@ func finish16(name string) {
 	ADDQ(U32(128), at)
 	DECQ(end)
 	JNZ(LabelRef(name))
+	putLines(name)
 }
 
 // interleave turns even and odd columns into the first and second sixteen columns.

@@ -77,7 +77,7 @@ func narrow(n int) {
 func finish(name string) {
 	MOVQ(field(fieldAcc), at)
 	MOVQ(field(fieldVectors), end)
-	MOVQ(dst, tmp)
+	target(name)
 	KXNORW(K2, K2, K2)
 	Label(name)
 	CMPQ(end, U8(1))
@@ -116,6 +116,7 @@ func finish(name string) {
 	ADDQ(U8(64), at)
 	DECQ(end)
 	JNZ(LabelRef(name))
+	putLines(name)
 }
 
 // wide is the loop for rows of more vectors than there are registers.
