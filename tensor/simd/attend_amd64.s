@@ -638,67 +638,68 @@ store:
 // func attendSum512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendSum512(SB), NOSPLIT, $8-8
-	MOVQ      a+0(FP), DI
-	MOVQ      24(DI), SI
-	MOVQ      32(DI), BX
-	MOVQ      40(DI), CX
-	MOVQ      80(DI), R11
-	MOVQ      88(DI), R12
-	MOVQ      96(DI), R13
-	MOVQ      104(DI), R14
-	MOVQ      112(DI), BP
-	MOVQ      (DI), R9
-	MOVQ      (R9), R9
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(R9*4), R8
-	XORQ      DX, DX
-	MOVQ      64(DI), R9
-	KMOVD     R9, K1
-	VMOVDQU32 (R13), Z16
-	VMOVDQU32 64(R13), Z17
-	VMOVDQU32 128(R13), Z18
-	VMOVDQU32 192(R13), Z19
-	VMOVDQU32 256(R13), Z20
-	VMOVDQU32 320(R13), Z21
-	VMOVDQU32 384(R13), Z22
-	VMOVDQU32 448(R13), Z23
-	VMOVDQU32 512(R13), Z24
-	VMOVDQU32 576(R13), Z25
-	VMOVDQU32 640(R13), Z26
-	VMOVDQU32 704(R13), Z27
-	MOVQ      56(DI), R9
-	CMPQ      R9, $0x01
-	JE        row1
-	CMPQ      R9, $0x02
-	JE        row2
-	CMPQ      R9, $0x03
-	JE        row3
-	CMPQ      R9, $0x04
-	JE        row4
-	CMPQ      R9, $0x05
-	JE        row5
-	CMPQ      R9, $0x06
-	JE        row6
-	CMPQ      R9, $0x07
-	JE        row7
-	CMPQ      R9, $0x08
-	JE        row8
-	CMPQ      R9, $0x09
-	JE        row9
-	CMPQ      R9, $0x0a
-	JE        row10
-	CMPQ      R9, $0x0b
-	JE        row11
-	CMPQ      R9, $0x0c
-	JE        row12
-	CMPQ      R9, $0x0d
-	JE        row13
-	CMPQ      R9, $0x0e
-	JE        row14
-	CMPQ      R9, $0x0f
-	JE        row15
-	CMPQ      R9, $0x10
-	JE        row16
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VMOVDQU32    (R13), Z16
+	VMOVDQU32    64(R13), Z17
+	VMOVDQU32    128(R13), Z18
+	VMOVDQU32    192(R13), Z19
+	VMOVDQU32    256(R13), Z20
+	VMOVDQU32    320(R13), Z21
+	VMOVDQU32    384(R13), Z22
+	VMOVDQU32    448(R13), Z23
+	VMOVDQU32    512(R13), Z24
+	VMOVDQU32    576(R13), Z25
+	VMOVDQU32    640(R13), Z26
+	VMOVDQU32    704(R13), Z27
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
+	CMPQ         R9, $0x09
+	JE           row9
+	CMPQ         R9, $0x0a
+	JE           row10
+	CMPQ         R9, $0x0b
+	JE           row11
+	CMPQ         R9, $0x0c
+	JE           row12
+	CMPQ         R9, $0x0d
+	JE           row13
+	CMPQ         R9, $0x0e
+	JE           row14
+	CMPQ         R9, $0x0f
+	JE           row15
+	CMPQ         R9, $0x10
+	JE           row16
 	RET
 
 row1:
@@ -2329,54 +2330,58 @@ done16:
 	VZEROUPPER
 	RET
 
+DATA bitsffff0000<>+0(SB)/4, $0xffff0000
+GLOBL bitsffff0000<>(SB), RODATA|NOPTR, $4
+
 // func attendSum512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendSum512b16(SB), NOSPLIT, $8-8
-	MOVQ      a+0(FP), DI
-	MOVQ      24(DI), SI
-	MOVQ      32(DI), BX
-	MOVQ      40(DI), CX
-	MOVQ      80(DI), R11
-	MOVQ      88(DI), R12
-	MOVQ      96(DI), R13
-	MOVQ      104(DI), R14
-	MOVQ      112(DI), BP
-	MOVQ      (DI), R9
-	MOVQ      (R9), R9
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(R9*4), R8
-	XORQ      DX, DX
-	MOVQ      64(DI), R9
-	KMOVD     R9, K1
-	VMOVDQU32 (R13), Z16
-	VMOVDQU32 64(R13), Z17
-	VMOVDQU32 128(R13), Z18
-	VMOVDQU32 192(R13), Z19
-	VMOVDQU32 256(R13), Z20
-	VMOVDQU32 320(R13), Z21
-	VMOVDQU32 384(R13), Z22
-	VMOVDQU32 448(R13), Z23
-	VMOVDQU32 512(R13), Z24
-	VMOVDQU32 576(R13), Z25
-	VMOVDQU32 640(R13), Z26
-	VMOVDQU32 704(R13), Z27
-	MOVQ      56(DI), R9
-	CMPQ      R9, $0x01
-	JE        row1
-	CMPQ      R9, $0x02
-	JE        row2
-	CMPQ      R9, $0x03
-	JE        row3
-	CMPQ      R9, $0x04
-	JE        row4
-	CMPQ      R9, $0x05
-	JE        row5
-	CMPQ      R9, $0x06
-	JE        row6
-	CMPQ      R9, $0x07
-	JE        row7
-	CMPQ      R9, $0x08
-	JE        row8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VMOVDQU32    (R13), Z16
+	VMOVDQU32    64(R13), Z17
+	VMOVDQU32    128(R13), Z18
+	VMOVDQU32    192(R13), Z19
+	VMOVDQU32    256(R13), Z20
+	VMOVDQU32    320(R13), Z21
+	VMOVDQU32    384(R13), Z22
+	VMOVDQU32    448(R13), Z23
+	VMOVDQU32    512(R13), Z24
+	VMOVDQU32    576(R13), Z25
+	VMOVDQU32    640(R13), Z26
+	VMOVDQU32    704(R13), Z27
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
 	RET
 
 row1:
@@ -2407,7 +2412,7 @@ ask1:
 	ADDQ        SI, AX
 	VMOVDQU16.Z (AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
@@ -2499,15 +2504,14 @@ ask2:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VMOVDQU16.Z 64(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
@@ -2633,22 +2637,20 @@ ask3:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VPSLLD      $0x10, 64(AX), Z29
-	VMOVUPS     64(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      64(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	VMOVDQU16.Z 128(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z21, Z31
@@ -2808,29 +2810,26 @@ ask4:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VPSLLD      $0x10, 64(AX), Z29
-	VMOVUPS     64(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      64(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	VPSLLD      $0x10, 128(AX), Z29
-	VMOVUPS     128(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      128(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z5
 	VMOVDQU16.Z 192(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z23, Z31
@@ -3024,36 +3023,32 @@ ask5:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VPSLLD      $0x10, 64(AX), Z29
-	VMOVUPS     64(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      64(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	VPSLLD      $0x10, 128(AX), Z29
-	VMOVUPS     128(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      128(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z5
 	VPSLLD      $0x10, 192(AX), Z29
-	VMOVUPS     192(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      192(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z7
 	VMOVDQU16.Z 256(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z25, Z31
@@ -3281,43 +3276,38 @@ ask6:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VPSLLD      $0x10, 64(AX), Z29
-	VMOVUPS     64(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      64(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	VPSLLD      $0x10, 128(AX), Z29
-	VMOVUPS     128(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      128(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z5
 	VPSLLD      $0x10, 192(AX), Z29
-	VMOVUPS     192(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      192(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z7
 	VPSLLD      $0x10, 256(AX), Z29
-	VMOVUPS     256(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      256(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z9
 	VMOVDQU16.Z 320(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VPERMPS     (R11), Z26, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z27, Z31
@@ -3579,50 +3569,44 @@ ask7:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VPSLLD      $0x10, 64(AX), Z29
-	VMOVUPS     64(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      64(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	VPSLLD      $0x10, 128(AX), Z29
-	VMOVUPS     128(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      128(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z5
 	VPSLLD      $0x10, 192(AX), Z29
-	VMOVUPS     192(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      192(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z7
 	VPSLLD      $0x10, 256(AX), Z29
-	VMOVUPS     256(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      256(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z9
 	VPSLLD      $0x10, 320(AX), Z29
-	VMOVUPS     320(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      320(AX), Z28, Z30
 	VPERMPS     (R11), Z26, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z11
 	VMOVDQU16.Z 384(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVDQU32   768(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z12
@@ -3922,50 +3906,43 @@ ask8:
 	IMULQ       BX, AX
 	ADDQ        SI, AX
 	VPSLLD      $0x10, (AX), Z29
-	VMOVUPS     (AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      (AX), Z28, Z30
 	VPERMPS     (R11), Z16, Z31
 	VFMADD231PS Z29, Z31, Z0
 	VPERMPS     (R11), Z17, Z31
 	VFMADD231PS Z30, Z31, Z1
 	VPSLLD      $0x10, 64(AX), Z29
-	VMOVUPS     64(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      64(AX), Z28, Z30
 	VPERMPS     (R11), Z18, Z31
 	VFMADD231PS Z29, Z31, Z2
 	VPERMPS     (R11), Z19, Z31
 	VFMADD231PS Z30, Z31, Z3
 	VPSLLD      $0x10, 128(AX), Z29
-	VMOVUPS     128(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      128(AX), Z28, Z30
 	VPERMPS     (R11), Z20, Z31
 	VFMADD231PS Z29, Z31, Z4
 	VPERMPS     (R11), Z21, Z31
 	VFMADD231PS Z30, Z31, Z5
 	VPSLLD      $0x10, 192(AX), Z29
-	VMOVUPS     192(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      192(AX), Z28, Z30
 	VPERMPS     (R11), Z22, Z31
 	VFMADD231PS Z29, Z31, Z6
 	VPERMPS     (R11), Z23, Z31
 	VFMADD231PS Z30, Z31, Z7
 	VPSLLD      $0x10, 256(AX), Z29
-	VMOVUPS     256(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      256(AX), Z28, Z30
 	VPERMPS     (R11), Z24, Z31
 	VFMADD231PS Z29, Z31, Z8
 	VPERMPS     (R11), Z25, Z31
 	VFMADD231PS Z30, Z31, Z9
 	VPSLLD      $0x10, 320(AX), Z29
-	VMOVUPS     320(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      320(AX), Z28, Z30
 	VPERMPS     (R11), Z26, Z31
 	VFMADD231PS Z29, Z31, Z10
 	VPERMPS     (R11), Z27, Z31
 	VFMADD231PS Z30, Z31, Z11
 	VPSLLD      $0x10, 384(AX), Z29
-	VMOVUPS     384(AX), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      384(AX), Z28, Z30
 	VMOVDQU32   768(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z12
@@ -3974,7 +3951,7 @@ ask8:
 	VFMADD231PS Z30, Z31, Z13
 	VMOVDQU16.Z 448(AX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD      Z30, Z28, Z30
 	VMOVDQU32   896(R13), Z31
 	VPERMPS     (R11), Z31, Z31
 	VFMADD231PS Z29, Z31, Z14
@@ -4259,9 +4236,6 @@ written8:
 	VZEROUPPER
 	RET
 
-DATA bitsffff0000<>+0(SB)/4, $0xffff0000
-GLOBL bitsffff0000<>(SB), RODATA|NOPTR, $4
-
 DATA bits00000001<>+0(SB)/4, $0x00000001
 GLOBL bits00000001<>(SB), RODATA|NOPTR, $4
 
@@ -4308,69 +4282,70 @@ GLOBL interleaved<>(SB), RODATA|NOPTR, $128
 // func attendGradTree512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendGradTree512(SB), NOSPLIT, $8-8
-	MOVQ  a+0(FP), DI
-	MOVQ  24(DI), SI
-	MOVQ  32(DI), BX
-	MOVQ  40(DI), CX
-	MOVQ  80(DI), R11
-	MOVQ  88(DI), R12
-	MOVQ  96(DI), R13
-	MOVQ  104(DI), R14
-	MOVQ  112(DI), BP
-	MOVQ  (DI), R9
-	MOVQ  (R9), R9
-	MOVQ  8(DI), R8
-	LEAQ  (R8)(R9*4), R8
-	XORQ  DX, DX
-	MOVQ  64(DI), R9
-	KMOVD R9, K1
-	MOVQ  168(DI), R15
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	MOVQ  200(DI), R9
-	KMOVW R9, K4
-	SHRQ  $0x10, R9
-	KMOVW R9, K5
-	SHRQ  $0x10, R9
-	KMOVW R9, K6
-	SHRQ  $0x10, R9
-	KMOVW R9, K7
-	SHRQ  $0x10, R9
-	MOVQ  56(DI), R9
-	CMPQ  R9, $0x01
-	JE    row1
-	CMPQ  R9, $0x02
-	JE    row2
-	CMPQ  R9, $0x03
-	JE    row3
-	CMPQ  R9, $0x04
-	JE    row4
-	CMPQ  R9, $0x05
-	JE    row5
-	CMPQ  R9, $0x06
-	JE    row6
-	CMPQ  R9, $0x07
-	JE    row7
-	CMPQ  R9, $0x08
-	JE    row8
-	CMPQ  R9, $0x09
-	JE    row9
-	CMPQ  R9, $0x0a
-	JE    row10
-	CMPQ  R9, $0x0b
-	JE    row11
-	CMPQ  R9, $0x0c
-	JE    row12
-	CMPQ  R9, $0x0d
-	JE    row13
-	CMPQ  R9, $0x0e
-	JE    row14
-	CMPQ  R9, $0x0f
-	JE    row15
-	CMPQ  R9, $0x10
-	JE    row16
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
+	CMPQ         R9, $0x09
+	JE           row9
+	CMPQ         R9, $0x0a
+	JE           row10
+	CMPQ         R9, $0x0b
+	JE           row11
+	CMPQ         R9, $0x0c
+	JE           row12
+	CMPQ         R9, $0x0d
+	JE           row13
+	CMPQ         R9, $0x0e
+	JE           row14
+	CMPQ         R9, $0x0f
+	JE           row15
+	CMPQ         R9, $0x10
+	JE           row16
 	RET
 
 row1:
@@ -7075,70 +7050,71 @@ GLOBL transposed<>(SB), RODATA|NOPTR, $64
 // func dotTree512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·dotTree512(SB), NOSPLIT, $8-8
-	MOVQ  a+0(FP), DI
-	MOVQ  24(DI), SI
-	MOVQ  32(DI), BX
-	MOVQ  40(DI), CX
-	MOVQ  80(DI), R11
-	MOVQ  88(DI), R12
-	MOVQ  96(DI), R13
-	MOVQ  104(DI), R14
-	MOVQ  112(DI), BP
-	MOVQ  (DI), R9
-	MOVQ  (R9), R9
-	MOVQ  8(DI), R8
-	LEAQ  (R8)(R9*4), R8
-	XORQ  DX, DX
-	MOVQ  64(DI), R9
-	KMOVD R9, K1
-	MOVQ  168(DI), R15
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	MOVQ  200(DI), R9
-	KMOVW R9, K4
-	SHRQ  $0x10, R9
-	KMOVW R9, K5
-	SHRQ  $0x10, R9
-	KMOVW R9, K6
-	SHRQ  $0x10, R9
-	KMOVW R9, K7
-	SHRQ  $0x10, R9
-	MOVQ  SI, AX
-	MOVQ  56(DI), R9
-	CMPQ  R9, $0x01
-	JE    row1
-	CMPQ  R9, $0x02
-	JE    row2
-	CMPQ  R9, $0x03
-	JE    row3
-	CMPQ  R9, $0x04
-	JE    row4
-	CMPQ  R9, $0x05
-	JE    row5
-	CMPQ  R9, $0x06
-	JE    row6
-	CMPQ  R9, $0x07
-	JE    row7
-	CMPQ  R9, $0x08
-	JE    row8
-	CMPQ  R9, $0x09
-	JE    row9
-	CMPQ  R9, $0x0a
-	JE    row10
-	CMPQ  R9, $0x0b
-	JE    row11
-	CMPQ  R9, $0x0c
-	JE    row12
-	CMPQ  R9, $0x0d
-	JE    row13
-	CMPQ  R9, $0x0e
-	JE    row14
-	CMPQ  R9, $0x0f
-	JE    row15
-	CMPQ  R9, $0x10
-	JE    row16
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         SI, AX
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
+	CMPQ         R9, $0x09
+	JE           row9
+	CMPQ         R9, $0x0a
+	JE           row10
+	CMPQ         R9, $0x0b
+	JE           row11
+	CMPQ         R9, $0x0c
+	JE           row12
+	CMPQ         R9, $0x0d
+	JE           row13
+	CMPQ         R9, $0x0e
+	JE           row14
+	CMPQ         R9, $0x0f
+	JE           row15
+	CMPQ         R9, $0x10
+	JE           row16
 	RET
 
 row1:
@@ -8777,75 +8753,75 @@ same16:
 // func attendGradLanes512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendGradLanes512(SB), NOSPLIT, $8-8
-	MOVQ      a+0(FP), DI
-	MOVQ      24(DI), SI
-	MOVQ      32(DI), BX
-	MOVQ      40(DI), CX
-	MOVQ      80(DI), R11
-	MOVQ      88(DI), R12
-	MOVQ      96(DI), R13
-	MOVQ      104(DI), R14
-	MOVQ      112(DI), BP
-	MOVQ      (DI), R9
-	MOVQ      (R9), R9
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(R9*4), R8
-	XORQ      DX, DX
-	MOVQ      64(DI), R9
-	KMOVD     R9, K1
-	VMOVDQU32 (R13), Z23
-	VMOVDQU32 64(R13), Z24
-	VMOVDQU32 128(R13), Z25
-	VMOVDQU32 192(R13), Z26
-	VMOVDQU32 256(R13), Z27
-	VMOVDQU32 320(R13), Z28
-	MOVQ      168(DI), R15
-	MOVQ      184(DI), R9
-	KMOVW     R9, K2
-	MOVQ      192(DI), R9
-	KMOVW     R9, K3
-	MOVQ      200(DI), R9
-	KMOVW     R9, K4
-	SHRQ      $0x10, R9
-	KMOVW     R9, K5
-	SHRQ      $0x10, R9
-	KMOVW     R9, K6
-	SHRQ      $0x10, R9
-	KMOVW     R9, K7
-	SHRQ      $0x10, R9
-	MOVQ      56(DI), R9
-	CMPQ      R9, $0x01
-	JE        row1
-	CMPQ      R9, $0x02
-	JE        row2
-	CMPQ      R9, $0x03
-	JE        row3
-	CMPQ      R9, $0x04
-	JE        row4
-	CMPQ      R9, $0x05
-	JE        row5
-	CMPQ      R9, $0x06
-	JE        row6
-	CMPQ      R9, $0x07
-	JE        row7
-	CMPQ      R9, $0x08
-	JE        row8
-	CMPQ      R9, $0x09
-	JE        row9
-	CMPQ      R9, $0x0a
-	JE        row10
-	CMPQ      R9, $0x0b
-	JE        row11
-	CMPQ      R9, $0x0c
-	JE        row12
-	CMPQ      R9, $0x0d
-	JE        row13
-	CMPQ      R9, $0x0e
-	JE        row14
-	CMPQ      R9, $0x0f
-	JE        row15
-	CMPQ      R9, $0x10
-	JE        row16
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VMOVDQU32    (R13), Z23
+	VMOVDQU32    64(R13), Z24
+	VMOVDQU32    128(R13), Z25
+	VMOVDQU32    192(R13), Z26
+	VMOVDQU32    256(R13), Z27
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
+	CMPQ         R9, $0x09
+	JE           row9
+	CMPQ         R9, $0x0a
+	JE           row10
+	CMPQ         R9, $0x0b
+	JE           row11
+	CMPQ         R9, $0x0c
+	JE           row12
+	CMPQ         R9, $0x0d
+	JE           row13
+	CMPQ         R9, $0x0e
+	JE           row14
+	CMPQ         R9, $0x0f
+	JE           row15
+	CMPQ         R9, $0x10
+	JE           row16
 	RET
 
 row1:
@@ -9476,7 +9452,8 @@ ask6:
 	ADDQ          144(DI), R9
 	VMOVUPS.Z     320(AX), K1, Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -9640,7 +9617,8 @@ ask7:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -9825,7 +9803,8 @@ ask8:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -10031,7 +10010,8 @@ ask9:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -10258,7 +10238,8 @@ ask10:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -10506,7 +10487,8 @@ ask11:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -10775,7 +10757,8 @@ ask12:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -11065,7 +11048,8 @@ ask13:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -11376,7 +11360,8 @@ ask14:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -11708,7 +11693,8 @@ ask15:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -12061,7 +12047,8 @@ ask16:
 	ADDQ          144(DI), R9
 	VMOVUPS       320(AX), Z29
 	VMULPS        320(R15), Z29, Z16
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z29, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -12266,70 +12253,71 @@ done16:
 // func dotLanes512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·dotLanes512(SB), NOSPLIT, $8-8
-	MOVQ  a+0(FP), DI
-	MOVQ  24(DI), SI
-	MOVQ  32(DI), BX
-	MOVQ  40(DI), CX
-	MOVQ  80(DI), R11
-	MOVQ  88(DI), R12
-	MOVQ  96(DI), R13
-	MOVQ  104(DI), R14
-	MOVQ  112(DI), BP
-	MOVQ  (DI), R9
-	MOVQ  (R9), R9
-	MOVQ  8(DI), R8
-	LEAQ  (R8)(R9*4), R8
-	XORQ  DX, DX
-	MOVQ  64(DI), R9
-	KMOVD R9, K1
-	MOVQ  168(DI), R15
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	MOVQ  200(DI), R9
-	KMOVW R9, K4
-	SHRQ  $0x10, R9
-	KMOVW R9, K5
-	SHRQ  $0x10, R9
-	KMOVW R9, K6
-	SHRQ  $0x10, R9
-	KMOVW R9, K7
-	SHRQ  $0x10, R9
-	MOVQ  SI, AX
-	MOVQ  56(DI), R9
-	CMPQ  R9, $0x01
-	JE    row1
-	CMPQ  R9, $0x02
-	JE    row2
-	CMPQ  R9, $0x03
-	JE    row3
-	CMPQ  R9, $0x04
-	JE    row4
-	CMPQ  R9, $0x05
-	JE    row5
-	CMPQ  R9, $0x06
-	JE    row6
-	CMPQ  R9, $0x07
-	JE    row7
-	CMPQ  R9, $0x08
-	JE    row8
-	CMPQ  R9, $0x09
-	JE    row9
-	CMPQ  R9, $0x0a
-	JE    row10
-	CMPQ  R9, $0x0b
-	JE    row11
-	CMPQ  R9, $0x0c
-	JE    row12
-	CMPQ  R9, $0x0d
-	JE    row13
-	CMPQ  R9, $0x0e
-	JE    row14
-	CMPQ  R9, $0x0f
-	JE    row15
-	CMPQ  R9, $0x10
-	JE    row16
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         SI, AX
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
+	CMPQ         R9, $0x09
+	JE           row9
+	CMPQ         R9, $0x0a
+	JE           row10
+	CMPQ         R9, $0x0b
+	JE           row11
+	CMPQ         R9, $0x0c
+	JE           row12
+	CMPQ         R9, $0x0d
+	JE           row13
+	CMPQ         R9, $0x0e
+	JE           row14
+	CMPQ         R9, $0x0f
+	JE           row15
+	CMPQ         R9, $0x10
+	JE           row16
 	RET
 
 row1:
@@ -14783,70 +14771,71 @@ same16:
 // func headGrad512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·headGrad512(SB), NOSPLIT, $8-8
-	MOVQ      a+0(FP), DI
-	MOVQ      24(DI), SI
-	MOVQ      32(DI), BX
-	MOVQ      40(DI), CX
-	MOVQ      80(DI), R11
-	MOVQ      88(DI), R12
-	MOVQ      96(DI), R13
-	MOVQ      104(DI), R14
-	MOVQ      112(DI), BP
-	MOVQ      (DI), R9
-	MOVQ      (R9), R9
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(R9*4), R8
-	XORQ      DX, DX
-	MOVQ      64(DI), R9
-	KMOVD     R9, K1
-	VMOVDQU32 (R13), Z16
-	VMOVDQU32 64(R13), Z17
-	VMOVDQU32 128(R13), Z18
-	VMOVDQU32 192(R13), Z19
-	VMOVDQU32 256(R13), Z20
-	VMOVDQU32 320(R13), Z21
-	VMOVDQU32 384(R13), Z22
-	VMOVDQU32 448(R13), Z23
-	VMOVDQU32 512(R13), Z24
-	VMOVDQU32 576(R13), Z25
-	MOVQ      168(DI), R9
-	MOVQ      152(DI), R15
-	MOVQ      144(DI), AX
-	KMOVW     AX, K2
-	MOVQ      SI, AX
-	MOVQ      56(DI), R9
-	CMPQ      R9, $0x01
-	JE        row1
-	CMPQ      R9, $0x02
-	JE        row2
-	CMPQ      R9, $0x03
-	JE        row3
-	CMPQ      R9, $0x04
-	JE        row4
-	CMPQ      R9, $0x05
-	JE        row5
-	CMPQ      R9, $0x06
-	JE        row6
-	CMPQ      R9, $0x07
-	JE        row7
-	CMPQ      R9, $0x08
-	JE        row8
-	CMPQ      R9, $0x09
-	JE        row9
-	CMPQ      R9, $0x0a
-	JE        row10
-	CMPQ      R9, $0x0b
-	JE        row11
-	CMPQ      R9, $0x0c
-	JE        row12
-	CMPQ      R9, $0x0d
-	JE        row13
-	CMPQ      R9, $0x0e
-	JE        row14
-	CMPQ      R9, $0x0f
-	JE        row15
-	CMPQ      R9, $0x10
-	JE        row16
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VMOVDQU32    (R13), Z16
+	VMOVDQU32    64(R13), Z17
+	VMOVDQU32    128(R13), Z18
+	VMOVDQU32    192(R13), Z19
+	VMOVDQU32    256(R13), Z20
+	VMOVDQU32    320(R13), Z21
+	VMOVDQU32    384(R13), Z22
+	VMOVDQU32    448(R13), Z23
+	VMOVDQU32    512(R13), Z24
+	VMOVDQU32    576(R13), Z25
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R9
+	MOVQ         152(DI), R15
+	MOVQ         144(DI), AX
+	KMOVW        AX, K2
+	MOVQ         SI, AX
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
+	CMPQ         R9, $0x09
+	JE           row9
+	CMPQ         R9, $0x0a
+	JE           row10
+	CMPQ         R9, $0x0b
+	JE           row11
+	CMPQ         R9, $0x0c
+	JE           row12
+	CMPQ         R9, $0x0d
+	JE           row13
+	CMPQ         R9, $0x0e
+	JE           row14
+	CMPQ         R9, $0x0f
+	JE           row15
+	CMPQ         R9, $0x10
+	JE           row16
 	RET
 
 row1:
@@ -16270,53 +16259,54 @@ dz16:
 // func attendGradTree512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendGradTree512b16(SB), NOSPLIT, $8-8
-	MOVQ  a+0(FP), DI
-	MOVQ  24(DI), SI
-	MOVQ  32(DI), BX
-	MOVQ  40(DI), CX
-	MOVQ  80(DI), R11
-	MOVQ  88(DI), R12
-	MOVQ  96(DI), R13
-	MOVQ  104(DI), R14
-	MOVQ  112(DI), BP
-	MOVQ  (DI), R9
-	MOVQ  (R9), R9
-	MOVQ  8(DI), R8
-	LEAQ  (R8)(R9*4), R8
-	XORQ  DX, DX
-	MOVQ  64(DI), R9
-	KMOVD R9, K1
-	MOVQ  168(DI), R15
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	MOVQ  200(DI), R9
-	KMOVW R9, K4
-	SHRQ  $0x10, R9
-	KMOVW R9, K5
-	SHRQ  $0x10, R9
-	KMOVW R9, K6
-	SHRQ  $0x10, R9
-	KMOVW R9, K7
-	SHRQ  $0x10, R9
-	MOVQ  56(DI), R9
-	CMPQ  R9, $0x01
-	JE    row1
-	CMPQ  R9, $0x02
-	JE    row2
-	CMPQ  R9, $0x03
-	JE    row3
-	CMPQ  R9, $0x04
-	JE    row4
-	CMPQ  R9, $0x05
-	JE    row5
-	CMPQ  R9, $0x06
-	JE    row6
-	CMPQ  R9, $0x07
-	JE    row7
-	CMPQ  R9, $0x08
-	JE    row8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
 	RET
 
 row1:
@@ -16356,7 +16346,7 @@ ask1:
 	MOVQ          176(DI), R9
 	VMOVDQU16.Z   (AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -16484,8 +16474,7 @@ ask2:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -16494,7 +16483,7 @@ ask2:
 	VFMADD231PS   Z30, Z31, Z1
 	VMOVDQU16.Z   64(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -16657,8 +16646,7 @@ ask3:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -16666,8 +16654,7 @@ ask3:
 	VFMADD231PS   Z29, Z31, Z0
 	VFMADD231PS   Z30, Z31, Z1
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -16679,7 +16666,7 @@ ask3:
 	VADDPS        Z31, Z30, Z16
 	VMOVDQU16.Z   128(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        256(R15), Z29, Z17
 	VFMADD231PS   320(R15), Z30, Z17
 	MOVL          256(R13), CX
@@ -16878,8 +16865,7 @@ ask4:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -16887,8 +16873,7 @@ ask4:
 	VFMADD231PS   Z29, Z31, Z0
 	VFMADD231PS   Z30, Z31, Z1
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -16899,8 +16884,7 @@ ask4:
 	VSHUFF32X4    $0xee, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z17
 	VFMADD231PS   320(R15), Z30, Z17
 	MOVL          256(R13), CX
@@ -16909,7 +16893,7 @@ ask4:
 	VFMADD231PS   Z30, Z31, Z5
 	VMOVDQU16.Z   192(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        384(R15), Z29, Z18
 	VFMADD231PS   448(R15), Z30, Z18
 	MOVL          384(R13), CX
@@ -17142,8 +17126,7 @@ ask5:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -17151,8 +17134,7 @@ ask5:
 	VFMADD231PS   Z29, Z31, Z0
 	VFMADD231PS   Z30, Z31, Z1
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -17163,8 +17145,7 @@ ask5:
 	VSHUFF32X4    $0xee, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z17
 	VFMADD231PS   320(R15), Z30, Z17
 	MOVL          256(R13), CX
@@ -17172,8 +17153,7 @@ ask5:
 	VFMADD231PS   Z29, Z31, Z4
 	VFMADD231PS   Z30, Z31, Z5
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z18
 	VFMADD231PS   448(R15), Z30, Z18
 	MOVL          384(R13), CX
@@ -17188,7 +17168,7 @@ ask5:
 	VADDPS        Z31, Z30, Z16
 	VMOVDQU16.Z   256(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        512(R15), Z29, Z17
 	VFMADD231PS   576(R15), Z30, Z17
 	MOVL          512(R13), CX
@@ -17458,8 +17438,7 @@ ask6:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -17467,8 +17446,7 @@ ask6:
 	VFMADD231PS   Z29, Z31, Z0
 	VFMADD231PS   Z30, Z31, Z1
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -17479,8 +17457,7 @@ ask6:
 	VSHUFF32X4    $0xee, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z17
 	VFMADD231PS   320(R15), Z30, Z17
 	MOVL          256(R13), CX
@@ -17488,8 +17465,7 @@ ask6:
 	VFMADD231PS   Z29, Z31, Z4
 	VFMADD231PS   Z30, Z31, Z5
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z18
 	VFMADD231PS   448(R15), Z30, Z18
 	MOVL          384(R13), CX
@@ -17503,8 +17479,7 @@ ask6:
 	VSHUFF32X4    $0xdd, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        256(AX), Z28, Z30
 	VMULPS        512(R15), Z29, Z17
 	VFMADD231PS   576(R15), Z30, Z17
 	MOVL          512(R13), CX
@@ -17513,7 +17488,7 @@ ask6:
 	VFMADD231PS   Z30, Z31, Z9
 	VMOVDQU16.Z   320(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        640(R15), Z29, Z18
 	VFMADD231PS   704(R15), Z30, Z18
 	MOVL          640(R13), CX
@@ -17817,8 +17792,7 @@ ask7:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -17826,8 +17800,7 @@ ask7:
 	VFMADD231PS   Z29, Z31, Z0
 	VFMADD231PS   Z30, Z31, Z1
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -17838,8 +17811,7 @@ ask7:
 	VSHUFF32X4    $0xee, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z17
 	VFMADD231PS   320(R15), Z30, Z17
 	MOVL          256(R13), CX
@@ -17847,8 +17819,7 @@ ask7:
 	VFMADD231PS   Z29, Z31, Z4
 	VFMADD231PS   Z30, Z31, Z5
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z18
 	VFMADD231PS   448(R15), Z30, Z18
 	MOVL          384(R13), CX
@@ -17862,8 +17833,7 @@ ask7:
 	VSHUFF32X4    $0xdd, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        256(AX), Z28, Z30
 	VMULPS        512(R15), Z29, Z17
 	VFMADD231PS   576(R15), Z30, Z17
 	MOVL          512(R13), CX
@@ -17871,8 +17841,7 @@ ask7:
 	VFMADD231PS   Z29, Z31, Z8
 	VFMADD231PS   Z30, Z31, Z9
 	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        320(AX), Z28, Z30
 	VMULPS        640(R15), Z29, Z18
 	VFMADD231PS   704(R15), Z30, Z18
 	MOVL          640(R13), CX
@@ -17884,7 +17853,7 @@ ask7:
 	VADDPS        Z31, Z30, Z17
 	VMOVDQU16.Z   384(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        768(R15), Z29, Z18
 	VFMADD231PS   832(R15), Z30, Z18
 	MOVL          768(R13), CX
@@ -18223,8 +18192,7 @@ ask8:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	MOVL          (R13), CX
@@ -18232,8 +18200,7 @@ ask8:
 	VFMADD231PS   Z29, Z31, Z0
 	VFMADD231PS   Z30, Z31, Z1
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z17
 	VFMADD231PS   192(R15), Z30, Z17
 	MOVL          128(R13), CX
@@ -18244,8 +18211,7 @@ ask8:
 	VSHUFF32X4    $0xee, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z17
 	VFMADD231PS   320(R15), Z30, Z17
 	MOVL          256(R13), CX
@@ -18253,8 +18219,7 @@ ask8:
 	VFMADD231PS   Z29, Z31, Z4
 	VFMADD231PS   Z30, Z31, Z5
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z18
 	VFMADD231PS   448(R15), Z30, Z18
 	MOVL          384(R13), CX
@@ -18268,8 +18233,7 @@ ask8:
 	VSHUFF32X4    $0xdd, Z17, Z16, Z31
 	VADDPS        Z31, Z30, Z16
 	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        256(AX), Z28, Z30
 	VMULPS        512(R15), Z29, Z17
 	VFMADD231PS   576(R15), Z30, Z17
 	MOVL          512(R13), CX
@@ -18277,8 +18241,7 @@ ask8:
 	VFMADD231PS   Z29, Z31, Z8
 	VFMADD231PS   Z30, Z31, Z9
 	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        320(AX), Z28, Z30
 	VMULPS        640(R15), Z29, Z18
 	VFMADD231PS   704(R15), Z30, Z18
 	MOVL          640(R13), CX
@@ -18289,8 +18252,7 @@ ask8:
 	VSHUFF32X4    $0xee, Z18, Z17, Z31
 	VADDPS        Z31, Z30, Z17
 	VPSLLD        $0x10, 384(AX), Z29
-	VMOVUPS       384(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        384(AX), Z28, Z30
 	VMULPS        768(R15), Z29, Z18
 	VFMADD231PS   832(R15), Z30, Z18
 	MOVL          768(R13), CX
@@ -18299,7 +18261,7 @@ ask8:
 	VFMADD231PS   Z30, Z31, Z13
 	VMOVDQU16.Z   448(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        896(R15), Z29, Z19
 	VFMADD231PS   960(R15), Z30, Z19
 	MOVL          896(R13), CX
@@ -18575,54 +18537,55 @@ written8:
 // func dotTree512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·dotTree512b16(SB), NOSPLIT, $8-8
-	MOVQ  a+0(FP), DI
-	MOVQ  24(DI), SI
-	MOVQ  32(DI), BX
-	MOVQ  40(DI), CX
-	MOVQ  80(DI), R11
-	MOVQ  88(DI), R12
-	MOVQ  96(DI), R13
-	MOVQ  104(DI), R14
-	MOVQ  112(DI), BP
-	MOVQ  (DI), R9
-	MOVQ  (R9), R9
-	MOVQ  8(DI), R8
-	LEAQ  (R8)(R9*4), R8
-	XORQ  DX, DX
-	MOVQ  64(DI), R9
-	KMOVD R9, K1
-	MOVQ  168(DI), R15
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	MOVQ  200(DI), R9
-	KMOVW R9, K4
-	SHRQ  $0x10, R9
-	KMOVW R9, K5
-	SHRQ  $0x10, R9
-	KMOVW R9, K6
-	SHRQ  $0x10, R9
-	KMOVW R9, K7
-	SHRQ  $0x10, R9
-	MOVQ  SI, AX
-	MOVQ  56(DI), R9
-	CMPQ  R9, $0x01
-	JE    row1
-	CMPQ  R9, $0x02
-	JE    row2
-	CMPQ  R9, $0x03
-	JE    row3
-	CMPQ  R9, $0x04
-	JE    row4
-	CMPQ  R9, $0x05
-	JE    row5
-	CMPQ  R9, $0x06
-	JE    row6
-	CMPQ  R9, $0x07
-	JE    row7
-	CMPQ  R9, $0x08
-	JE    row8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         SI, AX
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
 	RET
 
 row1:
@@ -19413,59 +19376,59 @@ same8:
 // func attendGradLanes512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendGradLanes512b16(SB), NOSPLIT, $8-8
-	MOVQ      a+0(FP), DI
-	MOVQ      24(DI), SI
-	MOVQ      32(DI), BX
-	MOVQ      40(DI), CX
-	MOVQ      80(DI), R11
-	MOVQ      88(DI), R12
-	MOVQ      96(DI), R13
-	MOVQ      104(DI), R14
-	MOVQ      112(DI), BP
-	MOVQ      (DI), R9
-	MOVQ      (R9), R9
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(R9*4), R8
-	XORQ      DX, DX
-	MOVQ      64(DI), R9
-	KMOVD     R9, K1
-	VMOVDQU32 (R13), Z23
-	VMOVDQU32 64(R13), Z24
-	VMOVDQU32 128(R13), Z25
-	VMOVDQU32 192(R13), Z26
-	VMOVDQU32 256(R13), Z27
-	VMOVDQU32 320(R13), Z28
-	MOVQ      168(DI), R15
-	MOVQ      184(DI), R9
-	KMOVW     R9, K2
-	MOVQ      192(DI), R9
-	KMOVW     R9, K3
-	MOVQ      200(DI), R9
-	KMOVW     R9, K4
-	SHRQ      $0x10, R9
-	KMOVW     R9, K5
-	SHRQ      $0x10, R9
-	KMOVW     R9, K6
-	SHRQ      $0x10, R9
-	KMOVW     R9, K7
-	SHRQ      $0x10, R9
-	MOVQ      56(DI), R9
-	CMPQ      R9, $0x01
-	JE        row1
-	CMPQ      R9, $0x02
-	JE        row2
-	CMPQ      R9, $0x03
-	JE        row3
-	CMPQ      R9, $0x04
-	JE        row4
-	CMPQ      R9, $0x05
-	JE        row5
-	CMPQ      R9, $0x06
-	JE        row6
-	CMPQ      R9, $0x07
-	JE        row7
-	CMPQ      R9, $0x08
-	JE        row8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VMOVDQU32    (R13), Z23
+	VMOVDQU32    64(R13), Z24
+	VMOVDQU32    128(R13), Z25
+	VMOVDQU32    192(R13), Z26
+	VMOVDQU32    256(R13), Z27
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
 	RET
 
 row1:
@@ -19505,7 +19468,7 @@ ask1:
 	MOVQ          176(DI), R9
 	VMOVDQU16.Z   (AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -19619,8 +19582,7 @@ ask2:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -19640,7 +19602,7 @@ ask2:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   64(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -19789,8 +19751,7 @@ ask3:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -19809,8 +19770,7 @@ ask3:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -19830,12 +19790,13 @@ ask3:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   128(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        256(R15), Z29, Z16
 	VFMADD231PS   320(R15), Z30, Z16
 	VPERMPS       (R11), Z27, Z31
 	VFMADD231PS   Z29, Z31, Z4
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z30, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -20014,8 +19975,7 @@ ask4:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -20034,8 +19994,7 @@ ask4:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -20054,13 +20013,13 @@ ask4:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z16
 	VFMADD231PS   320(R15), Z30, Z16
 	VPERMPS       (R11), Z27, Z31
 	VFMADD231PS   Z29, Z31, Z4
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z30, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -20075,7 +20034,7 @@ ask4:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   192(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        384(R15), Z29, Z16
 	VFMADD231PS   448(R15), Z30, Z16
 	VMOVDQU32     384(R13), Z31
@@ -20296,8 +20255,7 @@ ask5:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -20316,8 +20274,7 @@ ask5:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -20336,13 +20293,13 @@ ask5:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z16
 	VFMADD231PS   320(R15), Z30, Z16
 	VPERMPS       (R11), Z27, Z31
 	VFMADD231PS   Z29, Z31, Z4
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z30, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -20356,8 +20313,7 @@ ask5:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z16
 	VFMADD231PS   448(R15), Z30, Z16
 	VMOVDQU32     384(R13), Z31
@@ -20379,7 +20335,7 @@ ask5:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   256(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        512(R15), Z29, Z16
 	VFMADD231PS   576(R15), Z30, Z16
 	VMOVDQU32     512(R13), Z31
@@ -20635,8 +20591,7 @@ ask6:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -20655,8 +20610,7 @@ ask6:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -20675,13 +20629,13 @@ ask6:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z16
 	VFMADD231PS   320(R15), Z30, Z16
 	VPERMPS       (R11), Z27, Z31
 	VFMADD231PS   Z29, Z31, Z4
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z30, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -20695,8 +20649,7 @@ ask6:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z16
 	VFMADD231PS   448(R15), Z30, Z16
 	VMOVDQU32     384(R13), Z31
@@ -20717,8 +20670,7 @@ ask6:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        256(AX), Z28, Z30
 	VMULPS        512(R15), Z29, Z16
 	VFMADD231PS   576(R15), Z30, Z16
 	VMOVDQU32     512(R13), Z31
@@ -20740,7 +20692,7 @@ ask6:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   320(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        640(R15), Z29, Z16
 	VFMADD231PS   704(R15), Z30, Z16
 	VMOVDQU32     640(R13), Z31
@@ -21031,8 +20983,7 @@ ask7:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -21051,8 +21002,7 @@ ask7:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -21071,13 +21021,13 @@ ask7:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z16
 	VFMADD231PS   320(R15), Z30, Z16
 	VPERMPS       (R11), Z27, Z31
 	VFMADD231PS   Z29, Z31, Z4
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z30, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -21091,8 +21041,7 @@ ask7:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z16
 	VFMADD231PS   448(R15), Z30, Z16
 	VMOVDQU32     384(R13), Z31
@@ -21113,8 +21062,7 @@ ask7:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        256(AX), Z28, Z30
 	VMULPS        512(R15), Z29, Z16
 	VFMADD231PS   576(R15), Z30, Z16
 	VMOVDQU32     512(R13), Z31
@@ -21135,8 +21083,7 @@ ask7:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        320(AX), Z28, Z30
 	VMULPS        640(R15), Z29, Z16
 	VFMADD231PS   704(R15), Z30, Z16
 	VMOVDQU32     640(R13), Z31
@@ -21158,7 +21105,7 @@ ask7:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   384(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        768(R15), Z29, Z16
 	VFMADD231PS   832(R15), Z30, Z16
 	VMOVDQU32     768(R13), Z31
@@ -21484,8 +21431,7 @@ ask8:
 	ADDQ          SI, AX
 	MOVQ          176(DI), R9
 	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        (AX), Z28, Z30
 	VMULPS        (R15), Z29, Z16
 	VFMADD231PS   64(R15), Z30, Z16
 	VPERMPS       (R11), Z23, Z31
@@ -21504,8 +21450,7 @@ ask8:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        64(AX), Z28, Z30
 	VMULPS        128(R15), Z29, Z16
 	VFMADD231PS   192(R15), Z30, Z16
 	VPERMPS       (R11), Z25, Z31
@@ -21524,13 +21469,13 @@ ask8:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        128(AX), Z28, Z30
 	VMULPS        256(R15), Z29, Z16
 	VFMADD231PS   320(R15), Z30, Z16
 	VPERMPS       (R11), Z27, Z31
 	VFMADD231PS   Z29, Z31, Z4
-	VPERMPS       (R11), Z28, Z31
+	VMOVDQU32     320(R13), Z31
+	VPERMPS       (R11), Z31, Z31
 	VFMADD231PS   Z30, Z31, Z5
 	VPERMILPS     $0xb1, Z16, Z30
 	VADDPS        Z30, Z16, K4, Z16
@@ -21544,8 +21489,7 @@ ask8:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        192(AX), Z28, Z30
 	VMULPS        384(R15), Z29, Z16
 	VFMADD231PS   448(R15), Z30, Z16
 	VMOVDQU32     384(R13), Z31
@@ -21566,8 +21510,7 @@ ask8:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        256(AX), Z28, Z30
 	VMULPS        512(R15), Z29, Z16
 	VFMADD231PS   576(R15), Z30, Z16
 	VMOVDQU32     512(R13), Z31
@@ -21588,8 +21531,7 @@ ask8:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        320(AX), Z28, Z30
 	VMULPS        640(R15), Z29, Z16
 	VFMADD231PS   704(R15), Z30, Z16
 	VMOVDQU32     640(R13), Z31
@@ -21610,8 +21552,7 @@ ask8:
 	VMOVUPS       Z16, K3, (R9)
 	ADDQ          144(DI), R9
 	VPSLLD        $0x10, 384(AX), Z29
-	VMOVUPS       384(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        384(AX), Z28, Z30
 	VMULPS        768(R15), Z29, Z16
 	VFMADD231PS   832(R15), Z30, Z16
 	VMOVDQU32     768(R13), Z31
@@ -21633,7 +21574,7 @@ ask8:
 	ADDQ          144(DI), R9
 	VMOVDQU16.Z   448(AX), K1, Z30
 	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
+	VPANDD        Z30, Z28, Z30
 	VMULPS        896(R15), Z29, Z16
 	VFMADD231PS   960(R15), Z30, Z16
 	VMOVDQU32     896(R13), Z31
@@ -21897,54 +21838,55 @@ written8:
 // func dotLanes512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·dotLanes512b16(SB), NOSPLIT, $8-8
-	MOVQ  a+0(FP), DI
-	MOVQ  24(DI), SI
-	MOVQ  32(DI), BX
-	MOVQ  40(DI), CX
-	MOVQ  80(DI), R11
-	MOVQ  88(DI), R12
-	MOVQ  96(DI), R13
-	MOVQ  104(DI), R14
-	MOVQ  112(DI), BP
-	MOVQ  (DI), R9
-	MOVQ  (R9), R9
-	MOVQ  8(DI), R8
-	LEAQ  (R8)(R9*4), R8
-	XORQ  DX, DX
-	MOVQ  64(DI), R9
-	KMOVD R9, K1
-	MOVQ  168(DI), R15
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	MOVQ  200(DI), R9
-	KMOVW R9, K4
-	SHRQ  $0x10, R9
-	KMOVW R9, K5
-	SHRQ  $0x10, R9
-	KMOVW R9, K6
-	SHRQ  $0x10, R9
-	KMOVW R9, K7
-	SHRQ  $0x10, R9
-	MOVQ  SI, AX
-	MOVQ  56(DI), R9
-	CMPQ  R9, $0x01
-	JE    row1
-	CMPQ  R9, $0x02
-	JE    row2
-	CMPQ  R9, $0x03
-	JE    row3
-	CMPQ  R9, $0x04
-	JE    row4
-	CMPQ  R9, $0x05
-	JE    row5
-	CMPQ  R9, $0x06
-	JE    row6
-	CMPQ  R9, $0x07
-	JE    row7
-	CMPQ  R9, $0x08
-	JE    row8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         184(DI), R9
+	KMOVW        R9, K2
+	MOVQ         192(DI), R9
+	KMOVW        R9, K3
+	MOVQ         200(DI), R9
+	KMOVW        R9, K4
+	SHRQ         $0x10, R9
+	KMOVW        R9, K5
+	SHRQ         $0x10, R9
+	KMOVW        R9, K6
+	SHRQ         $0x10, R9
+	KMOVW        R9, K7
+	SHRQ         $0x10, R9
+	MOVQ         SI, AX
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
 	RET
 
 row1:
@@ -22878,54 +22820,55 @@ same8:
 // func headGrad512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
-	MOVQ      a+0(FP), DI
-	MOVQ      24(DI), SI
-	MOVQ      32(DI), BX
-	MOVQ      40(DI), CX
-	MOVQ      80(DI), R11
-	MOVQ      88(DI), R12
-	MOVQ      96(DI), R13
-	MOVQ      104(DI), R14
-	MOVQ      112(DI), BP
-	MOVQ      (DI), R9
-	MOVQ      (R9), R9
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(R9*4), R8
-	XORQ      DX, DX
-	MOVQ      64(DI), R9
-	KMOVD     R9, K1
-	VMOVDQU32 (R13), Z16
-	VMOVDQU32 64(R13), Z17
-	VMOVDQU32 128(R13), Z18
-	VMOVDQU32 192(R13), Z19
-	VMOVDQU32 256(R13), Z20
-	VMOVDQU32 320(R13), Z21
-	VMOVDQU32 384(R13), Z22
-	VMOVDQU32 448(R13), Z23
-	VMOVDQU32 512(R13), Z24
-	VMOVDQU32 576(R13), Z25
-	MOVQ      168(DI), R9
-	MOVQ      152(DI), R15
-	MOVQ      144(DI), AX
-	KMOVW     AX, K2
-	MOVQ      SI, AX
-	MOVQ      56(DI), R9
-	CMPQ      R9, $0x01
-	JE        row1
-	CMPQ      R9, $0x02
-	JE        row2
-	CMPQ      R9, $0x03
-	JE        row3
-	CMPQ      R9, $0x04
-	JE        row4
-	CMPQ      R9, $0x05
-	JE        row5
-	CMPQ      R9, $0x06
-	JE        row6
-	CMPQ      R9, $0x07
-	JE        row7
-	CMPQ      R9, $0x08
-	JE        row8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VMOVDQU32    (R13), Z16
+	VMOVDQU32    64(R13), Z17
+	VMOVDQU32    128(R13), Z18
+	VMOVDQU32    192(R13), Z19
+	VMOVDQU32    256(R13), Z20
+	VMOVDQU32    320(R13), Z21
+	VMOVDQU32    384(R13), Z22
+	VMOVDQU32    448(R13), Z23
+	VMOVDQU32    512(R13), Z24
+	VMOVDQU32    576(R13), Z25
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R9
+	MOVQ         152(DI), R15
+	MOVQ         144(DI), AX
+	KMOVW        AX, K2
+	MOVQ         SI, AX
+	MOVQ         56(DI), R9
+	CMPQ         R9, $0x01
+	JE           row1
+	CMPQ         R9, $0x02
+	JE           row2
+	CMPQ         R9, $0x03
+	JE           row3
+	CMPQ         R9, $0x04
+	JE           row4
+	CMPQ         R9, $0x05
+	JE           row5
+	CMPQ         R9, $0x06
+	JE           row6
+	CMPQ         R9, $0x07
+	JE           row7
+	CMPQ         R9, $0x08
+	JE           row8
 	RET
 
 row1:

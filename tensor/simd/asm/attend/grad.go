@@ -27,7 +27,7 @@ func gradRows(bf16, tree bool) {
 	if bf16 {
 		name, most = name+"b16", 8
 	}
-	regs := []VecPhysical{Z23, Z24, Z25, Z26, Z27, Z28}
+	regs := []VecPhysical{Z23, Z24, Z25, Z26, Z27}
 	if tree {
 		regs = nil
 	}
@@ -122,7 +122,7 @@ func gradBody(n int, bf16, tree bool, regs []VecPhysical) {
 		q := s.push()
 		line := Mem{Base: at, Disp: 64 * v}
 		if bf16 {
-			lanes.SplitBF16(line, x, y, v == n-1, K1)
+			lanes.SplitBF16By(upper, line, x, y, v == n-1, K1)
 			VMULPS(Mem{Base: zrow, Disp: 128 * v}, x, q)
 			VFMADD231PS(Mem{Base: zrow, Disp: 128*v + 64}, y, q)
 			if tree {

@@ -26,6 +26,7 @@ var (
 	last      = RBP
 	at, tmp   = RAX, R9
 	zrow      = R15
+	upper     = Z28 // of bfloat16 rows: the mask of odd columns
 	x, y, w   = Z29, Z30, Z31
 	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "vectors", "mask", "mode",
 		"weights", "gap", "patterns", "prefetch", "last",
@@ -58,6 +59,7 @@ func beginRows(patternRegs []VecPhysical) {
 	for i, v := range patternRegs {
 		VMOVDQU32(Mem{Base: patterns, Disp: 64 * i}, v)
 	}
+	lanes.LoadUpper(upper)
 }
 
 // choose branches to the body for the number of vectors.
@@ -194,7 +196,7 @@ func sumBody(n int, bf16 bool, regs []VecPhysical) {
 	for v := range n {
 		line := Mem{Base: at, Disp: 64 * v}
 		if bf16 {
-			lanes.SplitBF16(line, x, y, v == n-1, K1)
+			lanes.SplitBF16By(upper, line, x, y, v == n-1, K1)
 			columnWeights(2*v, from, regs, w)
 			VFMADD231PS(x, w, sums[2*v])
 			columnWeights(2*v+1, from, regs, w)

@@ -80,6 +80,21 @@ func SplitBF16(from Mem, even, odd VecPhysical, tail bool, k OpmaskPhysical) {
 	VPANDD_BCST(Bits(0xffff0000), odd, odd)
 }
 
+// LoadUpper loads the mask of odd columns that SplitBF16By takes.
+func LoadUpper(upper VecPhysical) { VPBROADCASTD(Bits(0xffff0000), upper) }
+
+// SplitBF16By is SplitBF16 with the mask of odd columns in a register, an instruction less.
+func SplitBF16By(upper VecPhysical, from Mem, even, odd VecPhysical, tail bool, k OpmaskPhysical) {
+	if tail {
+		VMOVDQU16_Z(from, k, odd)
+		VPSLLD(U8(16), odd, even)
+		VPANDD(odd, upper, odd)
+		return
+	}
+	VPSLLD(U8(16), from, even)
+	VPANDD(from, upper, odd)
+}
+
 // Interleave turns even and odd columns into the first and second sixteen columns.
 func Interleave(even, odd, x, y VecPhysical) {
 	t := Table("interleaved", 32, func(i int) uint32 { return uint32(i/2 + i%2*16) })
