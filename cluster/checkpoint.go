@@ -63,6 +63,9 @@ type fileMark struct {
 	CRC32C string `json:"crc32c"`
 }
 
+// reached is called where a crash would leave the disk in another state; tests crash there.
+var reached = func(point string) {}
+
 // folder is where the checkpoint of an epoch lies.
 func folder(dir string, epoch int) string {
 	return filepath.Join(dir, fmt.Sprintf("epoch-%06d", epoch))
@@ -91,9 +94,11 @@ func Save(dir string, c *Checkpoint, keep int) (path string, size int64, err err
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return "", 0, err
 	}
+	reached("written")
 	if err := replace(tmp, path); err != nil {
 		return "", 0, err
 	}
+	reached("in place")
 	return path, size, prune(dir, keep)
 }
 
@@ -171,6 +176,7 @@ func replace(tmp, path string) error {
 			return err
 		}
 		defer os.RemoveAll(old)
+		reached("old one aside")
 	}
 	if err := os.Rename(tmp, path); err != nil {
 		return err
@@ -223,6 +229,7 @@ func prune(dir string, keep int) error {
 			if err := os.RemoveAll(folder(dir, n)); err != nil {
 				return err
 			}
+			reached("pruned")
 		}
 	}
 	entries, err := os.ReadDir(dir)

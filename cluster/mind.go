@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Exited is the error of a process that did not end well.
+type Exited struct {
+	Code int    // -1: it was killed
+	Text string // how it ended
+	Last string // the last line it wrote
+}
+
+func (e *Exited) Error() string {
+	if e.Last == "" {
+		return "its process " + e.Text
+	}
+	return "its process " + e.Text + "; its last line: " + e.Last
+}
+
+// Mind runs a process to its end, and starts it again when it was killed, so many
+// times; what it writes goes to output, line by line. When ctx ends the process is asked to end too, and
+// is waited for; when kill does, it is not asked.
+func Mind(ctx, kill context.Context, times int, command func() (*exec.Cmd, error), output func(line string)) error {
+	for ; ; times-- {
+		cmd, err := command()
+		if err != nil {
+			return err
+		}
+		err = mindOne(ctx, kill, cmd, output)
+		var e *Exited
+		if !errors.As(err, &e) || e.Code >= 0 || times <= 0 || ctx.Err() != nil || kill.Err() != nil {
+			return err
+		}
+		output(fmt.Sprintf("%v; starting it again", err))
+	}
+}
+
+func mindOne(ctx, kill context.Context, cmd *exec.Cmd, output func(line string)) error {
+	var code int
+	p, err := Launch([]*exec.Cmd{cmd}, func(_ int, line string) { output(line) })
+	if err != nil {
+		return err
+	}
+	asked := ctx.Done()
+	for {
+		select {
+		case <-asked:
+			asked = nil
+			p.signal(syscall.SIGTERM)
+		case <-kill.Done():
+			p.Stop(time.Second)
+			kill = context.WithoutCancel(kill)
+		case e := <-p.exits:
+			p.Wait()
+			if e.Err == nil {
+				return nil
+			}
+			code = cmd.ProcessState.ExitCode()
+			return &Exited{Code: code, Text: e.Err.Error(), Last: e.Last}
+		}
+	}
+}
