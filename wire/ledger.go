@@ -57,6 +57,27 @@ func (c Counts) ByLink(sent bool) map[string]Count {
 	return c.by(sent, func(e Entry) string { return e.Link.String() })
 }
 
+// Channel is a kind of message and how far it travels.
+type Channel struct {
+	Kind Kind
+	Link Link
+}
+
+// Channels adds up all bytes sent, and received, by channel.
+func (l *Ledger) Channels() (sent, received map[Channel]int64) {
+	sent, received = map[Channel]int64{}, map[Channel]int64{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e, n := range l.mu.counts {
+		to := received
+		if e.Sent {
+			to = sent
+		}
+		to[Channel{e.Kind, e.Link}] += n.Bytes
+	}
+	return sent, received
+}
+
 func (c Counts) by(sent bool, name func(Entry) string) map[string]Count {
 	out := map[string]Count{}
 	for e, n := range c {

@@ -62,6 +62,7 @@ type node struct {
 	carriers []carrier
 	box      *mailbox
 	ledger   *Ledger
+	waits    waits
 	// poll, where there is shared memory, looks for messages on the waiter's own
 	// goroutine, until the pending is done or it gives up.
 	poll func(*Pending) bool

@@ -48,6 +48,8 @@ func (p *Pending) Wait(ctx context.Context) error {
 		return p.err
 	}
 	start := time.Now()
+	p.node.waits.begin(p, start)
+	defer p.node.waits.end(p)
 	var late <-chan time.Time
 	if _, ok := ctx.Deadline(); !ok {
 		timer := time.NewTimer(p.node.opt.Timeout)

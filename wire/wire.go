@@ -73,6 +73,8 @@ type Endpoint interface {
 	Recv(from int, key Key, kind Kind, into []byte) *Pending
 	// Ledger counts what was sent and received.
 	Ledger() *Ledger
+	// Waits are those of this rank that are under way, the longest first.
+	Waits() []Wait
 	// Fail ends the endpoint with a cause: everything pending, and everything
 	// after, fails with it. The first cause stays, and the peers are told, so that
 	// they fail with the same. It does not wait for them to hear; Close does.
