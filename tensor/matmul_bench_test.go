@@ -3,6 +3,7 @@ package tensor
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,6 +79,46 @@ func BenchmarkMatMul(b *testing.B) {
 				})
 			}
 		}
+	}
+}
+
+// BenchmarkBlocks is a product of 169343 x 256 and 256 x 256 in turns of under a
+// millisecond with an FMA loop, on each core: what its blocks reach at the better
+// moments (best: nine turns of ten are below) and the worse. Where a core's sibling thread
+// belongs to somebody else, the two are far apart.
+func BenchmarkBlocks(b *testing.B) {
+	for threads := 1; threads <= 2; threads++ {
+		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			c := NewCPU(threads)
+			defer c.Close()
+			dst, x, y := peerShape{"NN", 169343, 256, 256, nn}.operands(c, F32)
+			c.MatMul(dst, x, y, nn)
+			g := c.newProduct(x.Cols, dst.Cols)
+			panels, room := c.packSmall(y, false, g), c.Scratch(F32, c.threads, g.block*simd.LeftPitch)
+			tiles := make([]simd.Tile, c.threads)
+			var mu sync.Mutex
+			var of []float64
+			for range b.N {
+				c.forRows(dst.Rows, 4*g.block, func(lo, hi, _, thread int) {
+					ours := seconds(func() {
+						for i := lo; i < hi; i += g.block {
+							end := min(hi, i+g.block)
+							c.block(g, &tiles[thread], dst.Slice(i, end), x.Slice(i, end), panels, room.row(thread), false)
+						}
+					})
+					var flops int
+					fma := seconds(func() { flops = simd.FMALoop(c.level, 50_000) })
+					mu.Lock()
+					of = append(of, 2*float64(hi-lo)*float64(g.k*g.n)/ours/(float64(flops)/fma))
+					mu.Unlock()
+				})
+			}
+			slices.Sort(of)
+			b.ReportMetric(0, "ns/op")
+			for name, q := range map[string]float64{"worst-of-FMA": 0.1, "of-FMA": 0.5, "best-of-FMA": 0.9} {
+				b.ReportMetric(of[int(q*float64(len(of)-1))], name)
+			}
+		})
 	}
 }
 
