@@ -116,6 +116,30 @@ func (r *Ranges) GoesBack(joint int) bool {
 	return !ok || r.joints[joint] > 0 || !c.keepsSum()
 }
 
+// Width is how wide the rows are that a Summed joint adds up.
+func (r *Ranges) Width(joint int) int {
+	c := r.steps[r.joints[joint]].(*sumConv)
+	if c.sumsFirst() {
+		return c.in()
+	}
+	return c.outWidth()
+}
+
+// Weights is about how many weights a row meets in a phase, a measure of its work.
+func (r *Ranges) Weights(phase int) (n int) {
+	from, to := r.bounds(phase)
+	last := -1
+	for i := max(from, 0); i < to; i++ {
+		if mod := r.module[i]; mod != last {
+			for _, p := range r.model.Params[r.model.params[mod]:r.model.params[mod+1]] {
+				n += p.Value.Rows * p.Value.Cols
+			}
+			last = mod
+		}
+	}
+	return n
+}
+
 // bounds are the steps a phase lies between: it has the second half of step from and
 // the first half of step to, where these exist.
 func (r *Ranges) bounds(phase int) (from, to int) {

@@ -43,7 +43,7 @@ func (g *g3) backward(p *nn.Pass) *schedule {
 func (g *g3) backwardRows(s *schedule, p *nn.Pass, phase int, after, next *passage) []int {
 	leave := next != nil && next.kind != nn.Together && g.run.GoesBack(next.joint)
 	if leave {
-		next.coming = arrivals(s, len(g.bins.sends))
+		next.coming = arrivals(s, len(g.owned.sends))
 	}
 	return g.eachBin(func(b, lo, hi int) int {
 		var waits [][]int
@@ -72,9 +72,9 @@ func (g *g3) backwardWaits(j *passage, b int) [][]int {
 	case len(j.sums) == 0: // the first layer, of which only the weights are wanted
 		return [][]int{{j.rows[b]}, {j.roots[b]}}
 	case j.kind == nn.Attended:
-		return [][]int{j.sums, pick(j.coming, g.bins.sendsOf[b]), {j.roots[b]}, g.unlessEager(j.coming)}
+		return [][]int{j.sums, pick(j.coming, g.owned.sendsOf[b]), {j.roots[b]}, g.unlessEager(j.coming)}
 	}
-	return [][]int{{j.sums[b]}, pick(j.coming, g.bins.sendsOf[b]), {j.roots[b]}}
+	return [][]int{{j.sums[b]}, pick(j.coming, g.owned.sendsOf[b]), {j.roots[b]}}
 }
 
 // backwardJoint goes back through a joint: far rows first, whose gradients leave.
@@ -85,7 +85,11 @@ func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
 		return
 	}
 	j.roots = g.eachBin(func(b, lo, hi int) int {
-		return s.add(urgency(urgentRoot, place, b), func() { g.run.Root(j.joint, lo, hi) }, []int{j.rows[b]})
+		return s.add(urgency(urgentRoot, place, b), func() {
+			end := p.Span(fmt.Sprintf("roots %d, bin %d", j.joint, b))
+			g.run.Root(j.joint, lo, hi)
+			end()
+		}, []int{j.rows[b]})
 	})
 	switch {
 	case !g.run.GoesBack(j.joint):
@@ -100,26 +104,33 @@ func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
 				sums := g.run.SumGrads(j.joint)
 				g.border(0).near.SumGradRows(sums.Reduce, sums.Src, sums.Dst, lo, hi)
 				end()
-			}, pick(j.rows, g.bins.back[b]), g.unlessEager(j.coming))
+			}, pick(j.rows, g.bins.back[b]), g.unlessEager(j.coming), g.unlessEager(j.fars))
 		})
 	}
 }
 
 // farGrads computes the gradients of far rows, a chunk at a time, and sends them home.
 func (g *g3) farGrads(s *schedule, p *nn.Pass, j *passage, place int, learn []int) {
-	for i, c := range g.bins.fars {
-		j.fars = append(j.fars, s.add(urgency(urgentSend, place, c.bin), func() {
-			end := p.Span(fmt.Sprintf("far sums %d, bin %d of rank %d", j.joint, c.bin, c.peer))
+	for i, c := range g.owned.fars {
+		j.fars = append(j.fars, s.add(urgency(urgentSend, place, g.turn(c)), func() {
+			end := p.Span(fmt.Sprintf("far sums %d, bin %d of rank %d", j.joint, c.number, c.peer))
 			sums, f := g.run.SumGrads(j.joint), g.flows[j.joint]
-			g.border(0).far.SumGradRows(sums.Reduce, f.parts[0].out, sums.Dst, c.lo, c.hi)
+			g.owned.far.SumGradRows(sums.Reduce, f.parts[0].out, sums.Dst, c.lo, c.hi)
 			end()
 			if g.early {
-				f.send([]int{i})
+				f.send(i)
 			}
-		}, pick(j.rows, g.bins.users[i]), g.unlessEager(learn)))
+		}, pick(j.rows, g.owned.users[i]), g.unlessEager(learn)))
 	}
 	if !g.early {
-		j.fars = append(j.fars, s.add(urgency(urgentSend, place, 0), func() { g.flows[j.joint].send(all(len(g.bins.fars))) }, j.rows, j.fars))
+		j.fars = append(j.fars, s.add(urgency(urgentSend, place, 0), func() { g.sendAll(j.joint) }, j.rows, j.fars))
+	}
+}
+
+// sendAll lets all gradients of a joint's far rows leave.
+func (g *g3) sendAll(joint int) {
+	for i := range g.owned.fars {
+		g.flows[joint].send(i)
 	}
 }
 
@@ -130,7 +141,7 @@ func (g *g3) attendGrad(p *nn.Pass, joint int) {
 	a.Op.SrcIDs = b.ids
 	b.both.AttendGrad(a.DZ, a.DLeft, a.DRight, a.Z, a.Left, a.Right, a.Stat, a.Dst, a.DDst, a.Op)
 	end()
-	g.flows[joint].send(all(len(g.bins.fars)))
+	g.sendAll(joint)
 }
 
 // learn adds up the gradients of a phase's weights, bins in ascending order.
@@ -145,13 +156,4 @@ func (g *g3) learn(s *schedule, p *nn.Pass, phase int, rows []int) []int {
 		before = []int{id}
 		return id
 	})
-}
-
-// all are the numbers below n.
-func all(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
 }

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"slices"
 	"time"
 
 	"starling/coflow"
@@ -14,6 +13,7 @@ import (
 // flow is the exchange of one joint's rows in one direction, a message a chunk.
 type flow struct {
 	g        *g3
+	o        *order
 	t        transfer
 	parts    []flowPart // the rows, and attention's scores
 	sent     []chunk    // what leaves, what comes
@@ -46,16 +46,17 @@ type landed struct {
 // forwardFlow brings the far rows of sums or of attention.
 func (g *g3) forwardFlow(joint int, arrivals []int) *flow {
 	b := g.border(0)
-	f := &flow{g: g, t: transfer{kind: wire.Activation}, sent: g.bins.sends, coming: g.bins.fars, arrivals: arrivals}
+	o := g.order(joint)
+	f := &flow{g: g, o: o, t: transfer{kind: wire.Activation}, sent: o.sends, coming: o.fars, arrivals: arrivals}
 	if g.run.Joint(joint) == nn.Summed {
 		s := g.run.Sums(joint)
 		f.t.layer = s.Layer
-		f.add(f.scratch(s.Src, b.farRows()), f.scratch(s.Src, b.send.Len()), s.Src)
+		f.add(f.scratch(s.Src, b.farRows()), f.scratch(s.Src, o.send.Len()), s.Src)
 	} else {
 		a := g.run.Attends(joint)
 		f.t.layer, f.t.attends = a.Layer, true
 		for _, m := range []tensor.Matrix{a.Z, a.Left} {
-			f.add(m.Slice(b.src, m.Rows), f.scratch(m, b.send.Len()), m.Slice(0, b.src))
+			f.add(m.Slice(b.src, m.Rows), f.scratch(m, o.send.Len()), m.Slice(0, b.src))
 		}
 	}
 	f.receive()
@@ -65,16 +66,17 @@ func (g *g3) forwardFlow(joint int, arrivals []int) *flow {
 // backwardFlow takes the gradients of far rows home, and brings those of own rows.
 func (g *g3) backwardFlow(joint int, arrivals []int) *flow {
 	b := g.border(0)
-	f := &flow{g: g, t: transfer{backward: true, kind: wire.Gradient}, sent: g.bins.fars, coming: g.bins.sends, arrivals: arrivals}
+	o := g.owned
+	f := &flow{g: g, o: o, t: transfer{backward: true, kind: wire.Gradient}, sent: o.fars, coming: o.sends, arrivals: arrivals}
 	if g.run.Joint(joint) == nn.Summed {
 		s := g.run.SumGrads(joint)
 		f.t.layer = s.Layer
-		f.add(f.scratch(s.Src, b.send.Len()), f.scratch(s.Src, b.farRows()), s.Src)
+		f.add(f.scratch(s.Src, o.send.Len()), f.scratch(s.Src, b.farRows()), s.Src)
 	} else {
 		a := g.run.AttendGrads(joint)
 		f.t.layer, f.t.attends = a.Layer, true
 		for _, m := range []tensor.Matrix{a.DZ, a.DLeft} {
-			f.add(f.scratch(m, b.send.Len()), m.Slice(b.src, m.Rows), m.Slice(0, b.src))
+			f.add(f.scratch(m, o.send.Len()), m.Slice(b.src, m.Rows), m.Slice(0, b.src))
 		}
 	}
 	f.receive()
@@ -94,9 +96,9 @@ func (f *flow) scratch(m tensor.Matrix, rows int) tensor.Matrix {
 	return s
 }
 
-// key is that of a bin's message; exchanges of whole layers have the steps below.
-func (f *flow) key(t transfer, bin int) wire.Key {
-	step := uint32(4 + 2*bin)
+// key is that of a chunk's message; exchanges of whole layers have the steps below.
+func (f *flow) key(t transfer, number int) wire.Key {
+	step := uint32(4 + 2*number)
 	if t.scores {
 		step++
 	}
@@ -111,7 +113,7 @@ func (f *flow) receive() {
 	for i, c := range f.coming {
 		pending := make([]*wire.Pending, len(f.parts))
 		for k, p := range f.parts {
-			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.bin), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
+			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.number), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
 		}
 		f.g.expected = append(f.g.expected, pending...)
 		go func() {
@@ -131,28 +133,24 @@ func (f *flow) receive() {
 	}
 }
 
-// send lets chunks leave, those for the next rank first, so that not all send to rank 0.
-func (f *flow) send(chunks []int) {
-	rank := f.g.end.Rank()
-	first := slices.IndexFunc(chunks, func(i int) bool { return f.sent[i].peer > rank })
-	for k := range chunks {
-		c := f.sent[chunks[(max(first, 0)+k)%len(chunks)]]
-		for _, p := range f.parts {
-			if !p.t.backward {
-				f.g.dev.GatherRows(p.out.Slice(c.lo, c.hi), p.own, f.g.border(0).send.Slice(c.lo, c.hi))
-			}
-			f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c.bin), p.t.kind, p.bytes.outBytes(c.lo, c.hi)))
+// send lets a chunk leave.
+func (f *flow) send(i int) {
+	c := f.sent[i]
+	for _, p := range f.parts {
+		if !p.t.backward {
+			f.g.dev.GatherRows(p.out.Slice(c.lo, c.hi), p.own, f.o.send.Slice(c.lo, c.hi))
 		}
+		f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c.number), p.t.kind, p.bytes.outBytes(c.lo, c.hi)))
 	}
 }
 
 // addTheirs adds the gradients that peers computed for the rows of an own bin, in rank
 // order.
 func (f *flow) addTheirs(bin int) {
-	for _, i := range f.g.bins.sendsOf[bin] {
+	for _, i := range f.o.sendsOf[bin] {
 		c := f.coming[i]
 		for _, p := range f.parts {
-			f.g.dev.ScatterAdd(p.own, p.in.Slice(c.lo, c.hi), f.g.border(0).send.Slice(c.lo, c.hi))
+			f.g.dev.ScatterAdd(p.own, p.in.Slice(c.lo, c.hi), f.o.send.Slice(c.lo, c.hi))
 		}
 	}
 }

@@ -38,6 +38,7 @@ func (g *g3) forward(p *nn.Pass) *schedule {
 // and the chunks that come.
 type passage struct {
 	joint              int
+	order              *order
 	kind               nn.Joint
 	rows, sums, coming []int
 	fars               []int // backwards: the sums of far rows
@@ -48,7 +49,8 @@ type passage struct {
 func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passage) []int {
 	leave := next != nil && next.kind != nn.Together
 	if leave {
-		next.coming = arrivals(s, len(g.bins.fars))
+		next.order = g.order(phase)
+		next.coming = arrivals(s, len(next.order.fars))
 	}
 	rows := g.eachBin(func(b, lo, hi int) int {
 		var waits [][]int
@@ -65,17 +67,16 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 			}
 			g.run.Forward(phase, lo, hi)
 			end()
-			if leave && g.early {
-				g.flows[phase].send(g.bins.sendsOf[b])
-			}
 		}, waits...)
 	})
-	if leave && !g.early {
-		s.add(urgency(urgentSend, phase, 0), func() {
-			for _, chunks := range g.bins.sendsOf {
-				g.flows[phase].send(chunks)
+	if leave {
+		for i, c := range next.order.sends {
+			after := rows
+			if g.early {
+				after = pick(rows, next.order.makers[i])
 			}
-		}, rows)
+			s.add(urgency(urgentSend, phase, g.turn(c)), func() { g.flows[phase].send(i) }, after)
+		}
 	}
 	return rows
 }
@@ -84,9 +85,9 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 func (g *g3) forwardWaits(j *passage, b int) [][]int {
 	switch j.kind {
 	case nn.Summed:
-		return [][]int{{j.sums[b]}, pick(j.coming, g.bins.farsOf[b])}
+		return [][]int{{j.sums[b]}, pick(j.coming, j.order.farsOf[b])}
 	case nn.Attended:
-		return [][]int{pick(j.rows, g.bins.near[b]), pick(j.coming, g.bins.farsOf[b]), g.unlessEager(j.coming)}
+		return [][]int{pick(j.rows, g.bins.near[b]), pick(j.coming, j.order.farsOf[b]), g.unlessEager(j.coming)}
 	}
 	return [][]int{j.sums}
 }
@@ -95,9 +96,9 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 func (g *g3) complete(j *passage, b, lo, hi int) {
 	n := g.border(0)
 	switch {
-	case j.kind == nn.Summed && len(g.bins.farsOf[b]) > 0:
+	case j.kind == nn.Summed && len(j.order.farsOf[b]) > 0:
 		sums := g.run.Sums(j.joint)
-		n.far.SumRows(sums.Reduce, sums.Dst, g.flows[j.joint].parts[0].in, lo, hi, true)
+		j.order.far.SumRows(sums.Reduce, sums.Dst, g.flows[j.joint].parts[0].in, lo, hi, true)
 	case j.kind == nn.Attended:
 		a := g.run.Attends(j.joint)
 		a.Op.SrcIDs = n.ids
@@ -120,6 +121,13 @@ func (g *g3) forwardJoint(s *schedule, p *nn.Pass, j *passage) {
 	case nn.Together:
 		j.sums = []int{s.add(urgency(urgentSum, j.joint, 0), func() { g.run.Whole(j.joint) }, j.rows)}
 	}
+}
+
+// turn orders chunks by number, those of a number from the next rank on, so that not
+// all send to rank 0 first.
+func (g *g3) turn(c chunk) int {
+	n := g.end.Size()
+	return c.number*n + (c.peer-g.end.Rank()+n)%n
 }
 
 // close frees the flow of a joint, if it has one.
