@@ -129,7 +129,7 @@ func BenchmarkAttend(b *testing.B) {
 	d := NewCPU(runtime.GOMAXPROCS(0))
 	defer d.Close()
 	for _, size := range []struct{ rows, entries, heads, width int }{
-		{169343, 2501829, 4, 32}, {169343, 2501829, 8, 8}, {169343, 2501829, 1, 40},
+		{169343, 2501829, 4, 32}, {169343, 2501829, 8, 8}, {169343, 2501829, 1, 40}, {7000, 1500000, 4, 32},
 	} {
 		g := benchGraph(size.rows, size.entries)
 		for _, t := range []DType{F32, BF16} {
