@@ -21,7 +21,7 @@ type growth struct {
 
 // begin counts hop 0 and the border of the part.
 func (g *growth) begin(s *surroundings) {
-	g.rows = []int64{int64(s.part.Core())}
+	g.rows, g.edges = []int64{int64(s.part.Core())}, []int64{s.part.In.Edges()}
 	for q := range s.end.Size() {
 		if n := s.part.HaloPtr[q+1] - s.part.HaloPtr[q]; q >= s.first && q < s.last {
 			g.inside += n
@@ -36,7 +36,9 @@ func (g *growth) add(s *surroundings) {
 	n := len(s.hops)
 	g.rows = append(g.rows, int64(len(s.hops[n-1].ids)))
 	before := &s.hops[n-2]
-	g.edges = append(g.edges, before.in.Edges())
+	if n > 2 {
+		g.edges = append(g.edges, before.in.Edges())
+	}
 	var far int64
 	for _, u := range before.in.Indices {
 		if _, own := s.own(u); !own && !s.needed[u] && s.holder(u) != s.end.Rank() {

@@ -70,7 +70,8 @@ func (s *surroundings) sample(last *hop, news []finding) ([]finding, error) {
 }
 
 // of lists the candidates that some row picks, ascending: of each row's in-neighbours
-// those with most left, as many as the fanout.
+// those with most left, until with those that rows before it picked there are as many
+// as the fanout.
 func (p *sampling) of(in *graph.CSR, left map[uint32]int64) []uint32 {
 	picked := map[uint32]bool{}
 	var row []uint32
@@ -83,8 +84,17 @@ func (p *sampling) of(in *graph.CSR, left map[uint32]int64) []uint32 {
 		}
 		slices.SortFunc(row, func(a, b uint32) int { return cmp.Or(cmp.Compare(left[b], left[a]), cmp.Compare(a, b)) })
 		row = slices.Compact(row)
-		for _, u := range row[:min(p.fanout, len(row))] {
-			picked[u] = true
+		room := p.fanout
+		for _, u := range row {
+			if picked[u] {
+				room--
+			}
+		}
+		for _, u := range row {
+			if room > 0 && !picked[u] {
+				picked[u] = true
+				room--
+			}
 		}
 	}
 	return slices.Sorted(maps.Keys(picked))

@@ -416,10 +416,14 @@ func TestGrowthCountsWhatBordersHave(t *testing.T) {
 		parts := cutServers(t, communities(t, 100, false), "fennel", shape[0], shape[1])
 		onAll(t, parts, func(l *lookup) error {
 			s, err := newSurroundings(l, nil)
-			if err == nil {
-				err = s.grow(layers)
-			}
 			if err != nil {
+				return err
+			}
+			b := newBorder(l.dev, haloLists(l.part))
+			if w := s.grown.layer(0, 0); w.made != int64(b.dst) || w.taken != int64(b.src) || w.edges != l.part.In.Edges() || w.inside+w.between != int64(b.farRows()) {
+				return fmt.Errorf("halo: counted %+v", w)
+			}
+			if err := s.grow(layers); err != nil {
 				return err
 			}
 			for k := 1; k <= layers; k++ {

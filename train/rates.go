@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,10 @@ import (
 // measure times a small step of the model and a short exchange, and shares the
 // figures, so that all workers count with the same ones.
 func (l *lookup) measure(model *nn.Model) (*costs, error) {
-	row, edge := l.timeStep(model)
+	row, edge, err := l.timeStep(model)
+	if err != nil {
+		return nil, err
+	}
 	inside, between, err := l.timeExchange()
 	if err != nil {
 		return nil, err
@@ -96,22 +100,24 @@ const timed = 8192
 
 // timeStep is the seconds a row and an edge of each layer take in an epoch. A step
 // without edges gives the rows' part, and the difference to one with edges theirs.
-func (l *lookup) timeStep(model *nn.Model) (row, edge []float64) {
+func (l *lookup) timeStep(model *nn.Model) (row, edge []float64, err error) {
 	n := min(l.part.Core(), timed)
 	row, edge = make([]float64, model.Convs()), make([]float64, model.Convs())
-	if n == 0 {
-		return row, edge
-	}
 	g := folded(l.part.In, n)
-	bare := l.stepSeconds(model, &graph.CSR{Indptr: make([]int64, n+1)})
-	full := l.stepSeconds(model, g)
+	bare, err := l.stepSeconds(model, &graph.CSR{Indptr: make([]int64, n+1)})
+	if err != nil {
+		return nil, nil, err
+	}
+	full, err := l.stepSeconds(model, g)
 	for i := range row {
-		row[i] = bare[i] / float64(n)
-		if g.Edges() > 0 {
+		if n > 0 {
+			row[i] = bare[i] / float64(n)
+		}
+		if g.Edges() > 0 && err == nil {
 			edge[i] = max(0, full[i]-bare[i]) / float64(g.Edges())
 		}
 	}
-	return row, edge
+	return row, edge, err
 }
 
 // folded is the first n vertices of a graph with all their in-edges, from vertices
@@ -128,33 +134,44 @@ func folded(in *graph.CSR, n int) *graph.CSR {
 }
 
 // stepSeconds times forward and backward over a graph on the first rows, layer by
-// layer: the better of two, after one that warms up. Backwards takes of each layer what
-// forwards does.
-func (l *lookup) stepSeconds(model *nn.Model, g *graph.CSR) []float64 {
+// layer; backwards takes of each layer what forwards does. All workers begin together
+// and the mean of several steps counts, not the best: where workers share cores or
+// memory they do so in training too.
+func (l *lookup) stepSeconds(model *nn.Model, g *graph.CSR) ([]float64, error) {
 	w := &stopwatch{Local: nn.NewLocal(nn.NewTopology(l.dev, g), l.opt.CacheFirst)}
-	x := input(l.dev, firstRows(l.part.Features, g.Nodes()), l.opt)
 	p := &nn.Pass{Dev: l.dev, Agg: w, Train: true, Key: rng.New(l.opt.Seed), Vertices: int64(g.Nodes()), Rows: l.opt.Rows, Span: w.span}
-	var best []float64
-	var least float64
-	for i := range 3 {
-		w.seconds = make([]float64, model.Convs())
-		start := time.Now()
-		logits := model.Forward(p, x)
-		forward := time.Since(start).Seconds()
-		w.backward = true
-		model.Backward(p, logits)
-		w.backward = false
-		l.dev.Free(logits)
-		all := time.Since(start).Seconds()
-		if i == 0 || best != nil && all >= least {
-			continue
-		}
-		least, best = all, w.seconds
-		for j := range best {
-			best[j] *= all / forward
-		}
+	var x nn.Input
+	if g.Nodes() > 0 {
+		x = input(l.dev, firstRows(l.part.Features, g.Nodes()), l.opt)
+		l.step(model, w, p, x) // makes room
 	}
-	return best
+	if _, err := l.agree(0); err != nil {
+		return nil, err
+	}
+	w.seconds = make([]float64, model.Convs())
+	var forward, all float64
+	for all < 0.1 && g.Nodes() > 0 {
+		f, b := l.step(model, w, p, x)
+		forward, all = forward+f, all+f+b
+		w.steps++
+	}
+	for i := range w.seconds {
+		w.seconds[i] *= all / max(forward, 1e-9) / float64(max(w.steps, 1))
+	}
+	return w.seconds, nil
+}
+
+// step is the seconds of a forward and a backward pass.
+func (l *lookup) step(model *nn.Model, w *stopwatch, p *nn.Pass, x nn.Input) (forward, backward float64) {
+	w.seconds = slices.Grow(w.seconds, model.Convs())[:model.Convs()]
+	start := time.Now()
+	logits := model.Forward(p, x)
+	forward = time.Since(start).Seconds()
+	w.backward = true
+	model.Backward(p, logits)
+	w.backward = false
+	l.dev.Free(logits)
+	return forward, time.Since(start).Seconds() - forward
 }
 
 // firstRows are the features of the first n vertices.
@@ -176,7 +193,8 @@ type stopwatch struct {
 	*nn.Local
 	layer    int
 	backward bool
-	seconds  []float64
+	seconds  []float64 // of forward passes, by layer
+	steps    int
 }
 
 // Rows is called by every graph layer when it begins.
