@@ -202,27 +202,30 @@ func (b *builder) placeChunk(next []uint32, src, dst []uint32, w []float32) {
 // sortRows puts every list of neighbours in ascending order; equal neighbours
 // keep their order, so that weights stay with the edge that came first.
 func (g *CSR) sortRows() {
-	Parallel(int64(g.Nodes()), 1024, func(lo, hi int64) {
-		var keys []uint64
-		var old []float32
-		var tmp []uint32
-		for v := lo; v < hi; v++ {
-			row := g.Indices[g.Indptr[v]:g.Indptr[v+1]]
-			if g.Weights == nil {
-				tmp = sortRow(row, tmp)
-				continue
-			}
-			w := g.Weights[g.Indptr[v]:g.Indptr[v+1]]
-			keys, old = keys[:0], append(old[:0], w...)
-			for i, u := range row {
-				keys = append(keys, uint64(u)<<32|uint64(i))
-			}
-			slices.Sort(keys)
-			for i, k := range keys {
-				row[i], w[i] = uint32(k>>32), old[k&math.MaxUint32]
-			}
+	Parallel(int64(g.Nodes()), 1024, func(lo, hi int64) { g.sortRange(lo, hi, nil) })
+}
+
+// sortRange sorts rows lo to hi and returns tmp, grown if it had to.
+func (g *CSR) sortRange(lo, hi int64, tmp []uint32) []uint32 {
+	var keys []uint64
+	var old []float32
+	for v := lo; v < hi; v++ {
+		row := g.Indices[g.Indptr[v]:g.Indptr[v+1]]
+		if g.Weights == nil {
+			tmp = sortRow(row, tmp)
+			continue
 		}
-	})
+		w := g.Weights[g.Indptr[v]:g.Indptr[v+1]]
+		keys, old = keys[:0], append(old[:0], w...)
+		for i, u := range row {
+			keys = append(keys, uint64(u)<<32|uint64(i))
+		}
+		slices.Sort(keys)
+		for i, k := range keys {
+			row[i], w[i] = uint32(k>>32), old[k&math.MaxUint32]
+		}
+	}
+	return tmp
 }
 
 // dropDuplicates keeps the first of equal neighbours in every sorted row and

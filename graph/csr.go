@@ -127,28 +127,31 @@ func notFinite(field string, x float32, pos int64, cols int) error {
 // reversed edges, so it needs no memory; two different multisets agree by chance
 // once in 2^64.
 func (g *CSR) Symmetric() bool {
-	type sum struct{ diff uint64 }
-	sums := make(chan sum, g.Nodes()/grain+1)
-	Parallel(int64(g.Nodes()), grain, func(lo, hi int64) {
-		var s sum
-		for v := lo; v < hi; v++ {
-			for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
-				var w uint64
-				if g.Weights != nil {
-					w = uint64(math.Float32bits(g.Weights[e]))
-				}
-				u := uint64(g.Indices[e])
-				s.diff += mix(u<<32|uint64(v), w) - mix(uint64(v)<<32|u, w)
-			}
-		}
-		sums <- s
-	})
+	sums := make(chan uint64, g.Nodes()/grain+1)
+	Parallel(int64(g.Nodes()), grain, func(lo, hi int64) { sums <- g.lopsided(lo, hi, 0) })
 	close(sums)
 	var total uint64
 	for s := range sums {
-		total += s.diff
+		total += s
 	}
 	return total == 0
+}
+
+// lopsided is the difference of the two sums over rows lo to hi, where row 0
+// belongs to vertex first.
+func (g *CSR) lopsided(lo, hi int64, first uint64) (diff uint64) {
+	for i := lo; i < hi; i++ {
+		v := first + uint64(i)
+		for e := g.Indptr[i]; e < g.Indptr[i+1]; e++ {
+			var w uint64
+			if g.Weights != nil {
+				w = uint64(math.Float32bits(g.Weights[e]))
+			}
+			u := uint64(g.Indices[e])
+			diff += mix(u<<32|v, w) - mix(v<<32|u, w)
+		}
+	}
+	return diff
 }
 
 // mix hashes an ordered pair of vertices and a weight.

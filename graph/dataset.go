@@ -281,10 +281,14 @@ func (d *Dataset) loadFeatures() (err error) {
 }
 
 func (d *Dataset) loadLabels() (err error) {
-	if d.Meta.Task != SingleLabel {
+	if d.Meta.Task == "" {
 		return nil
 	}
 	d.Labels = &Labels{Classes: d.Meta.Classes}
+	if d.Meta.Task == MultiLabel {
+		d.Labels.Multi, err = array[uint8](d, "labels.npy", d.Meta.Nodes, int64(d.Meta.Classes))
+		return err
+	}
 	d.Labels.Class, err = array[int32](d, "labels.npy", d.Meta.Nodes)
 	return err
 }

@@ -2,15 +2,62 @@ package graph
 
 import "fmt"
 
-// Labels gives each vertex one class in 0..Classes-1, or -1 for none. (Meta.Task
-// names the kind of target; other kinds will be further fields here.)
+// Labels gives each vertex one class in 0..Classes-1, or -1 for none; or, when
+// Multi is not nil, a row of Classes marks: 1 for every class it belongs to, 0 for the
+// others, and NoLabel throughout for a vertex without any. (Meta.Task names the kind of
+// target; other kinds will be further fields here.)
 type Labels struct {
 	Classes int
 	Class   []int32
+	Multi   []uint8 // [vertices, Classes], instead of Class
 }
 
-// Validate checks that there are n labels, each a class or -1.
+// NoLabel marks, in Labels.Multi, that nothing is known.
+const NoLabel = 255
+
+// Has tells whether vertex v is labelled.
+func (l *Labels) Has(v int) bool {
+	if l.Multi != nil {
+		return l.Multi[v*l.Classes] != NoLabel
+	}
+	return l.Class[v] >= 0
+}
+
+// Row is the marks of vertex v, when there are several labels a vertex.
+func (l *Labels) Row(v int) []uint8 { return l.Multi[v*l.Classes : (v+1)*l.Classes] }
+
+// Len is the number of vertices.
+func (l *Labels) Len() int {
+	if l.Multi != nil {
+		return len(l.Multi) / l.Classes
+	}
+	return len(l.Class)
+}
+
+func (l *Labels) validateMulti(n int) error {
+	if l.Classes < 1 || len(l.Multi)/l.Classes != n || len(l.Multi)%l.Classes != 0 {
+		return &InputError{Field: "labels", Found: fmt.Sprintf("%d marks", len(l.Multi)),
+			Want: fmt.Sprintf("%d a vertex (%d)", l.Classes, n), Fix: "use a row of 255 for a vertex without labels"}
+	}
+	return parallelErr(int64(n), 1<<14, func(lo, hi int64) error {
+		for v := lo; v < hi; v++ {
+			row := l.Row(int(v))
+			for c, x := range row {
+				if x > 1 && (x != NoLabel || row[0] != NoLabel) || x != NoLabel && row[0] == NoLabel {
+					return &InputError{Field: "labels", Found: fmt.Sprintf("%d for vertex %d and class %d", x, v, c),
+						Want: "0 or 1, or 255 in the whole row", Fix: "mark classes with 0 and 1"}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Validate checks that there are n labels, each a class or -1 (or n rows of marks).
 func (l *Labels) Validate(n int) error {
+	if l.Multi != nil {
+		return l.validateMulti(n)
+	}
 	if len(l.Class) != n {
 		return &InputError{Field: "labels", Found: fmt.Sprintf("%d labels", len(l.Class)),
 			Want: fmt.Sprintf("one a vertex (%d)", n), Fix: "use -1 for a vertex without a label"}
@@ -81,7 +128,7 @@ func (sp namedSplit) validate(n int, labels *Labels) error {
 			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d after %d", v, sp.ids[i-1]),
 				Want: "ascending ids, each once", Fix: "sort the ids and drop repeats"}
 		}
-		if labels != nil && labels.Class[v] < 0 {
+		if labels != nil && !labels.Has(int(v)) {
 			return &InputError{Field: sp.name, Found: fmt.Sprintf("vertex %d, which has no label", v), Want: "labelled vertices",
 				Fix: "leave unlabelled vertices out of the splits"}
 		}

@@ -19,8 +19,11 @@ const (
 	maxMetaBytes  = 1 << 20
 )
 
-// SingleLabel is the task of a dataset whose vertices have one class each.
-const SingleLabel = "single-label"
+// The tasks of a dataset: its vertices have one class each, or any number.
+const (
+	SingleLabel = "single-label"
+	MultiLabel  = "multi-label"
+)
 
 // Meta is meta.json.
 type Meta struct {
@@ -31,7 +34,7 @@ type Meta struct {
 	Edges     int64                `json:"edges"`
 	Symmetric bool                 `json:"symmetric"`          // every edge has its reverse
 	Features  *FeatureMeta         `json:"features,omitempty"` // nil: structure only
-	Task      string               `json:"task,omitempty"`     // SingleLabel, or empty without labels
+	Task      string               `json:"task,omitempty"`     // SingleLabel, MultiLabel, or empty without labels
 	Classes   int                  `json:"classes,omitempty"`
 	Source    string               `json:"source,omitempty"` // where it came from: importer or generator with its options
 	Notes     []string             `json:"notes,omitempty"`
@@ -111,9 +114,9 @@ func (m *Meta) validate() error {
 		return badMeta("features.dim", fmt.Sprint(m.Features.Dim), "1 to 2^31-1")
 	case m.Features != nil && m.Features.Kind != Dense && m.Features.Kind != BFloat16 && m.Features.Kind != Sparse:
 		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
-	case m.Task != "" && m.Task != SingleLabel:
-		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q", SingleLabel))
-	case m.Task == SingleLabel && (m.Classes < 1 || m.Classes > 1<<31-1):
+	case m.Task != "" && m.Task != SingleLabel && m.Task != MultiLabel:
+		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q or %q", SingleLabel, MultiLabel))
+	case m.Task != "" && (m.Classes < 1 || m.Classes > 1<<31-1):
 		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^31-1")
 	case m.Checksum != "" && m.Checksum != "crc32c":
 		return badMeta("checksum", fmt.Sprintf("%q", m.Checksum), `"crc32c"`)

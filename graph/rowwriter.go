@@ -1,0 +1,130 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// rowWriter writes a graph a range of rows at a time, when neither the number of
+// edges nor anything else of the rows to come is known.
+type rowWriter struct {
+	w                        *Writer
+	indptr, indices, weights *ArrayWriter
+	nodes, edges             int64
+	lopsided                 uint64
+	offsets                  []int64
+}
+
+func (w *Writer) startRows(nodes int64, weighted bool) (*rowWriter, error) {
+	r := &rowWriter{w: w, nodes: nodes}
+	var err error
+	if r.indptr, err = w.Array("indptr.npy", "<i8", nodes+1); err != nil {
+		return nil, err
+	}
+	if err = WriteSlice(r.indptr, []int64{0}); err == nil {
+		r.indices, err = w.lateArray("indices.npy", "<u4")
+	}
+	if err == nil && weighted {
+		r.weights, err = w.lateArray("weights.npy", "<f4")
+	}
+	if err != nil {
+		r.abort()
+	}
+	return r, err
+}
+
+func (r *rowWriter) abort() {
+	for _, a := range []*ArrayWriter{r.indptr, r.indices, r.weights} {
+		if a != nil {
+			a.Abort()
+		}
+	}
+}
+
+// rows appends the rows of a sorted unit.
+func (r *rowWriter) rows(x *unitSort) error {
+	r.offsets = r.offsets[:0]
+	for _, end := range x.g.Indptr[1:] {
+		r.offsets = append(r.offsets, r.edges+end)
+	}
+	r.edges += x.g.Edges()
+	r.lopsided += x.lopsided
+	if err := WriteSlice(r.indptr, r.offsets); err != nil {
+		return err
+	}
+	if err := WriteSlice(r.indices, x.g.Indices); err != nil || r.weights == nil {
+		return err
+	}
+	return WriteSlice(r.weights, x.g.Weights)
+}
+
+// close completes the arrays. After an error of rows it only closes them.
+func (r *rowWriter) close() error {
+	if r.indptr.bytes != r.indptr.want {
+		r.abort()
+		return nil
+	}
+	r.w.Meta.Nodes, r.w.Meta.Edges, r.w.Meta.Symmetric = r.nodes, r.edges, r.lopsided == 0
+	err := errors.Join(r.indptr.Close(), r.indices.closeLate(r.edges))
+	if r.weights != nil {
+		err = errors.Join(err, r.weights.closeLate(r.edges))
+	}
+	return err
+}
+
+// lateHeader is the room left for a header that is written last. numpy's headers
+// of one-dimensional arrays all fit it exactly.
+const lateHeader = 128
+
+// lateArray starts a one-dimensional array whose length closeLate tells.
+func (w *Writer) lateArray(name, descr string) (*ArrayWriter, error) {
+	a, err := w.open(name)
+	if err != nil {
+		return nil, err
+	}
+	a.meta.DType = descr
+	_, err = a.f.Write(make([]byte, lateHeader))
+	return a, err
+}
+
+func (a *ArrayWriter) closeLate(length int64) error {
+	head := npyHeader(a.meta.DType, []int64{length})
+	if len(head) != lateHeader {
+		a.Abort()
+		return fmt.Errorf("%s: a header of %d bytes", a.name, len(head))
+	}
+	if _, err := a.f.WriteAt(head, 0); err != nil {
+		a.Abort()
+		return err
+	}
+	a.meta.Shape = []int64{length}
+	a.sum = joinSums(crc32.Checksum(head, castagnoli), a.sum, a.bytes)
+	a.bytes += lateHeader
+	return a.Close()
+}
+
+// joinSums is the CRC-32C of two pieces of which only the sums are known, and the
+// length of the second. The sum is a remainder of polynomials over two elements
+// (the highest bit is the constant term), so the first is multiplied by x^(8·length).
+func joinSums(first, second uint32, length int64) uint32 {
+	power, square := uint32(1)<<31, uint32(1)<<(31-8)
+	for ; length > 0; length >>= 1 {
+		if length&1 == 1 {
+			power = mulMod(power, square)
+		}
+		square = mulMod(square, square)
+	}
+	return mulMod(power, first) ^ second
+}
+
+// mulMod multiplies modulo Castagnoli's polynomial.
+func mulMod(a, b uint32) (product uint32) {
+	for ; a != 0; a <<= 1 {
+		if a>>31 == 1 {
+			product ^= b
+		}
+		b = b>>1 ^ crc32.Castagnoli&-(b&1)
+	}
+	return product
+}

@@ -1,0 +1,408 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"os"
+	"runtime"
+	"sync"
+)
+
+// Sorter makes the graph of a dataset from edges that are more than memory. It
+// gives what FromEdges gives, byte for byte, and holds neither the edges nor the
+// graph:
+//
+//	s := w.Sorter(n, expected, weighted, opt)
+//	defer s.Close()
+//	s.Add(0, src, dst, nil); s.Add(1, …) // chunks, numbered from 0, on any goroutines
+//	err := s.Finish()                    // writes indptr, indices and weights
+//
+// Add deals edges out to buckets, each of a range of targets. A bucket that is full
+// goes to a nameless file beside the dataset. Finish takes neighbouring buckets of a
+// few million edges together, sorts them in memory on all cores, and writes them in
+// order. Vertices cost nothing but their offset in indptr.npy, which is streamed.
+type Sorter struct {
+	w        *Writer
+	n        int
+	weighted bool
+	opt      BuildOptions
+	shift    int // a bucket's targets are those equal above this bit
+	full     int // edges a bucket buffers
+	buckets  []bucket
+	file     *os.File
+	end      int64 // of what the file holds
+	listed   int64
+
+	mu   sync.Mutex
+	turn *sync.Cond
+	next int64 // the chunk whose turn it is
+	err  error
+}
+
+// bucket holds its newest edges; where the earlier ones are in the file.
+type bucket struct {
+	src, dst []uint32
+	weights  []float32
+	written  []extent
+	edges    int64
+}
+
+type extent struct {
+	at    int64
+	edges int
+}
+
+const (
+	unitEdges  = 4 << 20  // sorted at a time: 32 MiB in, 16 MiB out, a core
+	bufferSize = 32 << 20 // of all buckets together
+	maxBuckets = 4096
+)
+
+// Sorter starts the graph of n vertices. expected is about how many edges will
+// come; only speed and memory depend on it.
+func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) *Sorter {
+	if opt.Symmetrise {
+		expected *= 2
+	}
+	// Eight times finer than a unit, so that units come out about equal.
+	want := min(max(expected/unitEdges*8, 1), maxBuckets/2)
+	s := &Sorter{w: w, n: n, weighted: weighted, opt: opt, shift: max(0, bits.Len64(uint64(n)/uint64(want))-1)}
+	if want == 1 {
+		s.shift = bits.Len64(uint64(n))
+	}
+	s.buckets = make([]bucket, int64(max(n-1, 0))>>s.shift+1)
+	s.full = min(max(bufferSize/8/len(s.buckets), 1024), 1<<16)
+	s.turn = sync.NewCond(&s.mu)
+	return s
+}
+
+// dealt is a chunk grouped by bucket.
+type dealt struct {
+	src, dst []uint32
+	weights  []float32
+	ends     []int
+}
+
+var dealtPool = sync.Pool{New: func() any { return new(dealt) }}
+
+// Add takes chunk number seq. Chunks may come from any goroutine, but each waits
+// until those before it were taken. The slices are the caller's again afterwards.
+func (s *Sorter) Add(seq int64, src, dst []uint32, weights []float32) error {
+	d := dealtPool.Get().(*dealt)
+	defer dealtPool.Put(d)
+	bad := s.deal(d, src, dst, weights)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.next != seq && s.err == nil {
+		s.turn.Wait()
+	}
+	if s.err == nil && bad >= 0 {
+		s.err = &InputError{Field: fmt.Sprintf("edge %d", s.listed+int64(bad)), Found: fmt.Sprintf("%d → %d", src[bad], dst[bad]),
+			Want: fmt.Sprintf("vertices from 0 to %d", s.n-1), Fix: "an edge names an absent vertex: correct the source or the number of vertices"}
+	}
+	if s.err == nil {
+		s.err = s.take(d)
+	}
+	s.listed += int64(len(src))
+	s.next++
+	s.turn.Broadcast()
+	return s.err
+}
+
+// Fail makes every Add and Finish return err; for a producer that cannot go on.
+func (s *Sorter) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.turn.Broadcast()
+}
+
+// Listed is how many edges were added.
+func (s *Sorter) Listed() int64 { return s.listed }
+
+// deal groups the edges by bucket, in order, and with reverses where asked for. It
+// returns the first edge with an absent end, or -1.
+func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) {
+	if cap(d.ends) < len(s.buckets)+1 {
+		d.ends = make([]int, len(s.buckets)+1)
+	}
+	d.ends = d.ends[:len(s.buckets)+1]
+	clear(d.ends)
+	count, n, shift := d.ends[1:], uint64(s.n), s.shift
+	for i, u := range src {
+		v := dst[i]
+		if uint64(max(u, v)) >= n {
+			return i
+		}
+		if u == v && s.opt.DropSelfLoops {
+			continue
+		}
+		count[v>>shift]++
+		if s.opt.Symmetrise && u != v {
+			count[u>>shift]++
+		}
+	}
+	total := 0
+	for i, c := range count {
+		count[i] = total // where the bucket starts; placing moves it to where it ends
+		total += c
+	}
+	d.src, d.dst = grown(d.src, total), grown(d.dst, total)
+	if s.weighted {
+		d.weights = grown(d.weights, total)
+	}
+	put := func(u, v uint32, i int) {
+		at := count[v>>shift]
+		count[v>>shift]++
+		d.src[at], d.dst[at] = u, v
+		if s.weighted {
+			d.weights[at] = weights[i]
+		}
+	}
+	for i, u := range src {
+		v := dst[i]
+		if u == v {
+			if !s.opt.DropSelfLoops {
+				put(u, v, i)
+			}
+			continue
+		}
+		put(u, v, i)
+		if s.opt.Symmetrise {
+			put(v, u, i)
+		}
+	}
+	return -1
+}
+
+func grown[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// take appends a dealt chunk to the buckets. REQUIRES: mu held.
+func (s *Sorter) take(d *dealt) error {
+	for k := range s.buckets {
+		lo, hi := d.ends[k], d.ends[k+1]
+		b := &s.buckets[k]
+		for lo < hi {
+			m := min(hi, lo+s.full-len(b.src))
+			b.src, b.dst = append(b.src, d.src[lo:m]...), append(b.dst, d.dst[lo:m]...)
+			if s.weighted {
+				b.weights = append(b.weights, d.weights[lo:m]...)
+			}
+			b.edges += int64(m - lo)
+			lo = m
+			if len(b.src) == s.full {
+				if err := s.spill(b); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// spill writes a bucket's edges to the file and empties it. REQUIRES: mu held.
+func (s *Sorter) spill(b *bucket) (err error) {
+	if s.file == nil {
+		if s.file, err = s.w.Scratch(); err != nil {
+			return err
+		}
+	}
+	b.written = append(b.written, extent{s.end, len(b.src)})
+	for _, part := range [][]byte{asBytes(b.src), asBytes(b.dst), asBytes(b.weights)} {
+		if _, err := s.file.WriteAt(part, s.end); err != nil {
+			return err
+		}
+		s.end += int64(len(part))
+	}
+	b.src, b.dst, b.weights = b.src[:0], b.dst[:0], b.weights[:0]
+	return nil
+}
+
+// Scratch is a file beside the dataset that has no name: it is gone when closed,
+// however the process ends.
+func (w *Writer) Scratch() (*os.File, error) {
+	f, err := os.CreateTemp(w.tmp, "scratch-")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// Close gives up what Finish has not used. It does nothing after Finish.
+func (s *Sorter) Close() {
+	if s.file != nil {
+		s.file.Close()
+		s.file = nil
+	}
+	s.buckets = nil
+}
+
+// Finish sorts and writes the graph.
+func (s *Sorter) Finish() error {
+	defer s.Close()
+	if s.err != nil {
+		return s.err
+	}
+	var total int64
+	for i := range s.buckets {
+		total += s.buckets[i].edges
+	}
+	if total > MaxEdges || int64(s.n) > MaxNodes || s.n < 0 {
+		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total), Want: "fewer than 2^32 of each", Fix: "split the graph"}
+	}
+	out, err := s.w.startRows(int64(s.n), s.weighted)
+	if err != nil {
+		return err
+	}
+	units := s.units()
+	return errors.Join(s.sortUnits(units, out), out.close())
+}
+
+// unit is buckets lo to hi, sorted together.
+type unit struct{ lo, hi int }
+
+func (s *Sorter) units() (list []unit) {
+	var edges int64
+	for k := range s.buckets {
+		e := s.buckets[k].edges
+		if len(list) == 0 || edges+e > unitEdges {
+			list = append(list, unit{k, k})
+			edges = 0
+		}
+		list[len(list)-1].hi = k + 1
+		edges += e
+	}
+	return list
+}
+
+// sortUnits sorts units on all cores and writes them in order.
+func (s *Sorter) sortUnits(units []unit, out *rowWriter) error {
+	var next int
+	s.next = 0
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(units)) {
+		wg.Go(func() {
+			var x unitSort
+			for {
+				s.mu.Lock()
+				u := next
+				next++
+				failed := s.err != nil
+				s.mu.Unlock()
+				if u >= len(units) || failed {
+					return
+				}
+				err := x.sort(s, units[u])
+				s.mu.Lock()
+				for s.next != int64(u) && s.err == nil {
+					s.turn.Wait()
+				}
+				if s.err == nil && err == nil {
+					err = out.rows(&x)
+				}
+				if s.err == nil {
+					s.err = err
+				}
+				s.next++
+				s.turn.Broadcast()
+				s.mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return s.err
+}
+
+// unitSort is the memory one core sorts in, and its result.
+type unitSort struct {
+	src, dst, tmp []uint32
+	weights       []float32
+	g             CSR // rows of the unit; Indptr from 0
+	lopsided      uint64
+}
+
+// sort loads a unit and sorts it by target, then by source, as FromEdges does.
+func (x *unitSort) sort(s *Sorter, u unit) error {
+	first := u.lo << s.shift
+	rows := min(u.hi<<s.shift, s.n) - first
+	if err := x.load(s, u); err != nil {
+		return err
+	}
+	x.g.Indptr = grown(x.g.Indptr, rows+1)
+	clear(x.g.Indptr)
+	x.g.Indices = grown(x.g.Indices, len(x.src))
+	if s.weighted {
+		x.g.Weights = grown(x.g.Weights, len(x.src))
+	}
+	next := x.g.Indptr[1:]
+	for _, v := range x.dst {
+		next[int(v)-first]++
+	}
+	var at int64
+	for i, c := range next {
+		next[i] = at
+		at += c
+	}
+	for i, v := range x.dst {
+		e := next[int(v)-first]
+		next[int(v)-first]++
+		x.g.Indices[e] = x.src[i]
+		if s.weighted {
+			x.g.Weights[e] = x.weights[i]
+		}
+	}
+	x.tmp = x.g.sortRange(0, int64(rows), x.tmp)
+	if s.opt.DropDuplicates {
+		x.g.dropDuplicates()
+	}
+	x.lopsided = x.g.lopsided(0, int64(rows), uint64(first))
+	return checkFinite("weights", x.g.Weights, 1)
+}
+
+// load reads a unit's edges in the order they came, bucket by bucket.
+func (x *unitSort) load(s *Sorter, u unit) error {
+	var edges int64
+	for _, b := range s.buckets[u.lo:u.hi] {
+		edges += b.edges
+	}
+	if edges > math.MaxInt32 {
+		return fmt.Errorf("%d edges lead to vertices %d to %d, more than can be sorted at a time", edges, u.lo<<s.shift, u.hi<<s.shift)
+	}
+	x.src, x.dst = grown(x.src, int(edges)), grown(x.dst, int(edges))
+	if s.weighted {
+		x.weights = grown(x.weights, int(edges))
+	}
+	at := 0
+	for k := u.lo; k < u.hi; k++ {
+		b := &s.buckets[k]
+		for _, e := range b.written {
+			parts := [][]byte{asBytes(x.src[at : at+e.edges]), asBytes(x.dst[at : at+e.edges])}
+			if s.weighted {
+				parts = append(parts, asBytes(x.weights[at:at+e.edges]))
+			}
+			for i, part := range parts {
+				if _, err := s.file.ReadAt(part, e.at+int64(i*len(part))); err != nil {
+					return err
+				}
+			}
+			at += e.edges
+		}
+		copy(x.src[at:], b.src)
+		copy(x.dst[at:], b.dst)
+		if s.weighted {
+			copy(x.weights[at:], b.weights)
+		}
+		at += len(b.src)
+		*b = bucket{}
+	}
+	return nil
+}
