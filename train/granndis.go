@@ -103,15 +103,19 @@ func (s *surroundings) grow(k int) error {
 // preload makes the borders of k preloaded layers and of the others.
 func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 	c := s.copies(k)
+	need := s.memory(k)
+	if b := s.opt.Strategy.Budget; b > 0 && need > b && k > 0 {
+		return nil, fmt.Errorf("granndis: %d preloaded layers need about %s on worker %d, over the memory budget of %s; preload fewer, or auto", k, event.Bytes(need), s.end.Rank(), event.Bytes(b))
+	}
+	if s.end.Rank() == 0 {
+		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies, about %s", k, layers, s.part.Core(), len(c.ids), event.Bytes(need))})
+	}
 	borders, err := c.borders(k, func(_ int, v uint32) int { return s.holder(v) })
 	if err != nil {
 		return nil, err
 	}
 	if k < layers {
 		borders = append(borders, slices.Repeat([]*border{newBorder(s.dev, haloLists(s.part))}, layers-k)...)
-	}
-	if s.end.Rank() == 0 {
-		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies", k, layers, s.part.Core(), len(c.ids))})
 	}
 	return c.strategy(borders)
 }

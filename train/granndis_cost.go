@@ -129,6 +129,14 @@ func (c *costs) memory(g *growth, k int) (bytes int64) {
 	return bytes
 }
 
+// memory is what this worker needs with k preloaded layers.
+func (s *surroundings) memory(k int) int64 {
+	model := nn.New(s.dev, s.opt.Model, s.opt.Seed)
+	defer s.release(model)
+	none := make([]float64, model.Convs())
+	return s.costs(model, none, none, 0, 0).memory(&s.grown, k)
+}
+
 // forecast is the predicted seconds of an epoch for each number of preloaded layers
 // that was looked at, and what was made of it.
 type forecast struct {

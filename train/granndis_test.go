@@ -578,3 +578,23 @@ func TestKeptDegrees(t *testing.T) {
 		}
 	}
 }
+
+// TestGranndisOverBudget: more layers than memory are refused by name.
+func TestGranndisOverBudget(t *testing.T) {
+	parts := cutServers(t, communities(t, 60, false), "random", 2, 2)
+	o := modelOptions("sage")
+	o.Strategy.Preload, o.Strategy.Budget = "2", 100
+	ends := wire.NewGroup(2, wire.DefaultOptions())
+	var wg sync.WaitGroup
+	for k := range parts {
+		wg.Go(func() {
+			dev := tensor.NewRef()
+			_, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, nil)
+			if err == nil || !strings.Contains(err.Error(), "over the memory budget of 100 B") {
+				t.Errorf("worker %d: %v", k, err)
+			}
+			ends[k].Close()
+		})
+	}
+	wg.Wait()
+}
