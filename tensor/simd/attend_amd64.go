@@ -255,9 +255,12 @@ func (a *Attention) sum512(r, n int, weights *float32, patterns []float32) {
 		s.dst, s.dstStride = a.Dst.at(r, c)
 		s.inv, s.invStride = a.Inv.at(r, 0)
 		s.patterns = (*uint32)(unsafe.Pointer(&patterns[c]))
-		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
+		switch raw := (*byte)(unsafe.Pointer(&s)); {
+		case bf16 && (a.Width%32 == 0 || a.Heads == 1):
+			attendSumWhole512b16(raw)
+		case bf16:
 			attendSum512b16(raw)
-		} else {
+		default:
 			attendSum512(raw)
 		}
 	}

@@ -29,6 +29,11 @@ func attendSum512(a *byte)
 //go:noescape
 func attendSum512b16(a *byte)
 
+// attendSumWhole512b16 sums the rows of an attendRowArgs.
+//
+//go:noescape
+func attendSumWhole512b16(a *byte)
+
 // attendGradTree512 computes the wide rows of an attendRowArgs.
 //
 //go:noescape

@@ -20,9 +20,9 @@ func main() {
 	weights()
 	gradWeights()
 	gradScores()
-	for _, bf16 := range []bool{false, true} {
-		sumRows(bf16)
-	}
+	sumRows(false, false)
+	sumRows(true, false)
+	sumRows(true, true)
 	for _, bf16 := range []bool{false, true} {
 		for _, tree := range []bool{true, false} {
 			gradRows(bf16, tree)

@@ -160,10 +160,14 @@ func nextRow(again string) {
 
 // sumRows is the forward pass's sum: dst = scale · inv · sum over entries of
 // weight · source row, where weight and inv are those of the column's head.
-func sumRows(bf16 bool) {
+// Blocks of bfloat16 that are whole heads' have one weight for even and odd columns.
+func sumRows(bf16, whole bool) {
 	name, most := "attendSum512", 16
 	if bf16 {
 		name, most = "attendSum512b16", 8
+	}
+	if whole {
+		name = "attendSumWhole512b16"
 	}
 	regs := []VecPhysical{Z16, Z17, Z18, Z19, Z20, Z21, Z22, Z23, Z24, Z25, Z26, Z27}
 	TEXT(name, NOSPLIT, "func(a *byte)")
@@ -172,11 +176,11 @@ func sumRows(bf16 bool) {
 	beginRows(regs)
 	choose(most)
 	for n := 1; n <= most; n++ {
-		sumBody(n, bf16, regs)
+		sumBody(n, bf16, whole, regs)
 	}
 }
 
-func sumBody(n int, bf16 bool, regs []VecPhysical) {
+func sumBody(n int, bf16, whole bool, regs []VecPhysical) {
 	f := rowFields
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
 	vectors := n
@@ -199,7 +203,9 @@ func sumBody(n int, bf16 bool, regs []VecPhysical) {
 			lanes.SplitBF16By(upper, line, x, y, v == n-1, K1)
 			columnWeights(2*v, from, regs, w)
 			VFMADD231PS(x, w, sums[2*v])
-			columnWeights(2*v+1, from, regs, w)
+			if !whole {
+				columnWeights(2*v+1, from, regs, w)
+			}
 			VFMADD231PS(y, w, sums[2*v+1])
 			continue
 		}
