@@ -50,6 +50,9 @@ func newG3(s *site) (planned, error) {
 	if !slices.Contains([]string{"", "none", "inter", "intra", "both"}, c.Pipeline) {
 		return nil, fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
 	}
+	if c.WireRows != "" {
+		return nil, fmt.Errorf("g3 sends rows as they are; leave out --wire-dtype %s, or choose halo", c.WireRows)
+	}
 	e := &exact{site: s}
 	g := &g3{exchanging: newExchanging(s, e, newBorder(s.dev, haloLists(s.part))), moves: e, landing: make(chan landed), failing: make(chan struct{})}
 	g.early, g.eager = c.Pipeline != "none" && c.Pipeline != "inter", c.Pipeline != "none" && c.Pipeline != "intra"

@@ -1,11 +1,19 @@
 package train
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"starling/event"
 	"starling/nn"
+	"starling/partition"
 	"starling/tensor"
+	"starling/wire"
 )
 
 func g3Options(model, pipeline string) Options {
@@ -17,8 +25,7 @@ func g3Options(model, pipeline string) Options {
 }
 
 // TestG3IsExact: every model and pipeline, on several workers and partitions, follows
-// one worker's loss: to 1e-9 in float64, to 1e-4 in float32. All pipelines have the
-// same bits.
+// one worker's loss: to 1e-9 in float64, to 1e-4 in float32.
 func TestG3IsExact(t *testing.T) {
 	for _, model := range nn.Models {
 		for _, sparse := range []bool{false, true} {
@@ -47,4 +54,145 @@ func TestG3IsExact(t *testing.T) {
 			}
 		}
 	}
+}
+
+// g3Choice has bins of a few vertices in small models.
+func g3Choice(pipeline string) Choice { return g3Options("gcn", pipeline).Strategy }
+
+func TestG3OnOddParts(t *testing.T) {
+	for _, pipeline := range []string{"none", "both"} {
+		exactOnOddParts(t, g3Choice(pipeline))
+	}
+}
+
+func TestG3StopsTogether(t *testing.T) { allStop(t, g3Choice("both")) }
+
+// TestG3SameBits: whatever rows come first, equal runs have equal bits.
+func TestG3SameBits(t *testing.T) {
+	for _, model := range []string{"sage", "gat", "ressage+"} {
+		d := communities(t, 300, false)
+		o := g3Options(model, "both")
+		o.Epochs, o.EvalEvery, o.Model.Layers = 5, 0, 3
+		parts := cut(t, d, "fennel", 3)
+		want := trainParts(t, parts, func() tensor.Device { return tensor.NewCPU(1) }, o)[0]
+		for range 3 {
+			if r := trainParts(t, parts, func() tensor.Device { return tensor.NewCPU(2) }, o)[0]; !slices.Equal(r.Loss, want.Loss) {
+				t.Fatalf("%s: losses %v, before %v", model, r.Loss, want.Loss)
+			}
+		}
+	}
+}
+
+// TestG3Orders: in both orders each row travels once, and what one worker sends in a
+// chunk is what the other expects in it.
+func TestG3Orders(t *testing.T) {
+	d := communities(t, 150, false)
+	parts := cut(t, d, "fennel", 4)
+	bound := func(rows int) []int { return cutBins(rows, 5) }
+	dev := tensor.NewRef()
+	for name, numbers := range map[string]func(*partition.Part, func(int) []int) (func(int, int) int, func(int, int) int){"owner": byOwner, "need": byNeed} {
+		sent, expected := map[string][]uint32{}, map[string][]uint32{}
+		for k, p := range parts {
+			send, far := numbers(p, bound)
+			o, at := newOrder(&site{dev: dev, part: p}, newBins(p, bound(p.Core())), send, far)
+			rows := slices.Clone(p.Send)
+			for q := range parts { // the same sort, the dumb way
+				mine := rows[p.SendPtr[q]:p.SendPtr[q+1]]
+				place := map[uint32]int{}
+				for i, v := range p.SendTo(q) {
+					place[v] = send(q, i)
+				}
+				slices.SortStableFunc(mine, func(a, b uint32) int { return place[a] - place[b] })
+			}
+			for _, c := range o.sends {
+				for _, v := range rows[c.lo:c.hi] {
+					key := fmt.Sprintf("%d to %d, %d", k, c.peer, c.number)
+					sent[key] = append(sent[key], p.IDs[v])
+				}
+			}
+			back := make([]int, len(at))
+			for i, place := range at {
+				back[place] = i
+			}
+			for _, c := range o.fars {
+				for row := c.lo; row < c.hi; row++ {
+					key := fmt.Sprintf("%d to %d, %d", c.peer, k, c.number)
+					expected[key] = append(expected[key], p.IDs[p.Core()+back[row]])
+				}
+			}
+		}
+		if len(sent) != len(expected) || len(sent) < 20 {
+			t.Fatalf("by %s: %d chunks leave, %d are expected", name, len(sent), len(expected))
+		}
+		for key, ids := range sent {
+			if !slices.Equal(ids, expected[key]) {
+				t.Fatalf("by %s, %s: %v leave, %v are expected", name, key, ids, expected[key])
+			}
+		}
+	}
+}
+
+// TestBinsCoverAllRows: bins are ranges one after the other, within the budget.
+func TestBinsCoverAllRows(t *testing.T) {
+	for _, rows := range []int{0, 1, 5, 16, 17, 1000, 123456} {
+		for _, budget := range []int64{0, 1, 1 << 10, 1 << 30} {
+			each := binRows(rows, 100, budget)
+			at := cutBins(rows, each)
+			if budget >= 200 && int64(each)*100 > budget/2 || at[0] != 0 || at[len(at)-1] != rows || budget == 0 && len(at)-1 > mostBins {
+				t.Fatalf("%d rows, budget %d: %d rows a bin, bounds %v", rows, budget, each, at)
+			}
+			for b := range len(at) - 1 {
+				if rows > 0 && (at[b] >= at[b+1] || at[b+1]-at[b] > each || binOf(at, at[b]) != b || binOf(at, at[b+1]-1) != b) {
+					t.Fatalf("%d rows, budget %d: bin %d of %v", rows, budget, b, at)
+				}
+			}
+		}
+	}
+}
+
+// TestG3Timeline: every exchange of an epoch is on the timeline, beside computation,
+// and from it follows how much was hidden.
+func TestG3Timeline(t *testing.T) {
+	parts := cut(t, communities(t, 200, false), "hash", 2)
+	o := g3Options("sage", "both")
+	o.Epochs, o.EvalEvery, o.Model.Layers = 2, 0, 3
+	ends := wire.NewGroup(2, wire.DefaultOptions())
+	var spans []event.Span
+	var wg sync.WaitGroup
+	for k := range parts {
+		wg.Go(func() {
+			dev := tensor.NewRef()
+			defer dev.Close()
+			listen := event.Func(func(e event.Event) {
+				if s, ok := e.(event.Span); ok && k == 0 {
+					spans = append(spans, s)
+				}
+			})
+			if _, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, listen); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, e := range ends {
+		e.Close()
+	}
+	var travel, wait time.Duration
+	transfers, computed := 0, 0
+	for _, s := range spans {
+		switch {
+		case s.Kind == "transfer" && s.Lane > 0 && strings.Contains(s.Name, "layer"):
+			transfers++
+			travel += s.Dur
+		case s.Kind == "wait" && strings.Contains(s.Name, "layer") && s.Lane == 0:
+			wait += s.Dur
+		case (s.Kind == "forward" || s.Kind == "backward") && strings.Contains(s.Name, "bin"):
+			computed++
+		}
+	}
+	// Two layers go forwards and backwards in each epoch, and forwards to measure.
+	if want := 2*4 + 2; transfers != want || computed == 0 {
+		t.Fatalf("%d transfers and %d bins on the timeline, want %d transfers", transfers, computed, want)
+	}
+	t.Logf("rows travelled %v, %v of it waited for: %.0f%% hidden", travel, wait, 100*(1-float64(wait)/float64(travel)))
 }
