@@ -120,8 +120,8 @@ func (l *lists) same(o *lists) bool {
 func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32) {
 	dst, src := c.rows(layer+1), c.rows(layer)
 	edges := c.in.Indptr[dst]
-	far, at := c.far(edges, src, holder)
-	l := lists{src: src, in: &graph.CSR{Indptr: c.in.Indptr[:dst+1], Indices: make([]uint32, edges)}, farPtr: make([]int64, c.end.Size()+1)}
+	far, at, ptr := c.far(edges, src, holder)
+	l := lists{src: src, in: &graph.CSR{Indptr: c.in.Indptr[:dst+1], Indices: make([]uint32, edges)}, farPtr: ptr}
 	if c.in.Weights != nil {
 		l.in.Weights = c.in.Weights[:edges]
 	}
@@ -136,12 +136,6 @@ func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32) {
 	for i, v := range slices.Concat(c.all[:src], far) {
 		m, _ := c.known(v)
 		l.ids[i], l.degrees.All[i], l.degrees.NoLoops[i] = m.id, float64(m.degree), m.gcn
-		if i >= src {
-			l.farPtr[holder(v)+1]++
-		}
-	}
-	for q := range c.end.Size() {
-		l.farPtr[q+1] += l.farPtr[q]
 	}
 	if c.kept != nil {
 		l.rows = keptDegrees(l.degrees.Slice(0, dst), c.kept)
@@ -162,26 +156,32 @@ func keptDegrees(d *nn.Degrees, kept []float64) *nn.Degrees {
 	return out
 }
 
-// far lists what edges need beyond the first src rows, by holder and ascending, and
-// where each, by its place after those rows, stands in that list.
-func (c *copies) far(edges int64, src int, holder func(v uint32) int) (far, at []uint32) {
-	at = make([]uint32, len(c.all)-src)
-	var places []uint32
+// far lists what edges need beyond the first src rows, by holder and ascending; where
+// each, by its place after those rows, stands in that list; and where holders begin.
+func (c *copies) far(edges int64, src int, holder func(v uint32) int) (far, at []uint32, ptr []int64) {
+	type row struct {
+		holder   int
+		v, place uint32
+	}
+	var rows []row
+	at, ptr = make([]uint32, len(c.all)-src), make([]int64, c.end.Size()+1)
 	for _, p := range c.from[:edges] {
 		if p := int(p) - src; p >= 0 && at[p] == 0 {
 			at[p] = 1
-			places = append(places, uint32(p))
+			v := c.all[src+p]
+			rows = append(rows, row{holder(v), v, uint32(p)})
 		}
 	}
-	slices.SortFunc(places, func(a, b uint32) int {
-		u, v := c.all[src+int(a)], c.all[src+int(b)]
-		return cmp.Or(cmp.Compare(holder(u), holder(v)), cmp.Compare(u, v))
-	})
-	for i, p := range places {
-		at[p] = uint32(i)
-		far = append(far, c.all[src+int(p)])
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(a.v, b.v)) })
+	for i, r := range rows {
+		at[r.place] = uint32(i)
+		far = append(far, r.v)
+		ptr[r.holder+1]++
 	}
-	return far, at
+	for q := range c.end.Size() {
+		ptr[q+1] += ptr[q]
+	}
+	return far, at, ptr
 }
 
 // known is the mark of a vertex, if it is known.
