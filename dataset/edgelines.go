@@ -26,14 +26,16 @@ type layout struct {
 	skip    int // lines before the first edge that are no comments: the header
 }
 
-// block is a piece of the file that ends at a line end, and the edges in it.
+// block is a piece of the file that ends at a line end, and the edges in it, until
+// they are put aside.
 type block struct {
 	data     []byte
 	index    int
 	line     int64 // lines in it
 	src, dst []uint32
 	weights  []float32
-	most     uint32 // when ids are numbers: the largest
+	at       int64 // where they are put
+	edges    int
 	err      *lineError
 }
 
@@ -145,13 +147,18 @@ func (l layout) count(line []byte) (n int) {
 	return n
 }
 
-// readEdges cuts the file into blocks and parses them on all cores.
+// readEdges cuts the file into blocks, parses them on all cores and puts their
+// edges aside.
 func readEdges(path string, lay layout, opt ImportOptions, parse func(*block, layout, bool)) (*edges, error) {
 	in, err := openInput(path)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
+	e := &edges{weighted: opt.Weights}
+	if e.file, err = opt.newScratch(); err != nil {
+		return nil, err
+	}
 	jobs, free := make(chan *block), make(chan []byte, 2*runtime.GOMAXPROCS(0))
 	for range cap(free) {
 		free <- nil
@@ -159,26 +166,33 @@ func readEdges(path string, lay layout, opt ImportOptions, parse func(*block, la
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
+			var spare block
 			for b := range jobs {
+				b.src, b.dst, b.weights = spare.src[:0], spare.dst[:0], spare.weights[:0]
 				parse(b, lay, opt.Weights)
+				e.put(b)
+				spare = *b
 				buf := b.data
-				b.data = nil
+				b.data, b.src, b.dst, b.weights = nil, nil, nil, nil
 				free <- buf
 			}
 		})
 	}
-	e, err := cut(path, in, lay, opt.Progress, jobs, free)
+	err = e.cut(path, in, lay, opt.Progress, jobs, free)
 	close(jobs)
 	wg.Wait()
 	if err == nil {
 		err = e.join(path)
 	}
-	return e, err
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
 }
 
 // cut reads blocks that end at line ends and hands them to jobs.
-func cut(path string, in io.Reader, lay layout, progress Progress, jobs chan<- *block, free <-chan []byte) (*edges, error) {
-	e := &edges{}
+func (e *edges) cut(path string, in io.Reader, lay layout, progress Progress, jobs chan<- *block, free <-chan []byte) error {
 	var carry []byte
 	var read int64
 	for {
@@ -193,14 +207,14 @@ func cut(path string, in io.Reader, lay layout, progress Progress, jobs chan<- *
 		read += int64(n)
 		ended := err == io.EOF || err == io.ErrUnexpectedEOF
 		if err != nil && !ended {
-			return nil, err
+			return err
 		}
 		end := len(buf)
 		if !ended {
 			end = bytes.LastIndexByte(buf, '\n') + 1
 		}
 		if len(buf)-end > maxLine {
-			return nil, badFile(path, "", fmt.Sprintf("a line of more than %d bytes", maxLine), "a source and a target a line", "this is no edge list")
+			return badFile(path, "", fmt.Sprintf("a line of more than %d bytes", maxLine), "a source and a target a line", "this is no edge list")
 		}
 		carry = append(carry[:0], buf[end:]...)
 		b := &block{data: buf[:end], index: len(e.blocks)}
@@ -210,15 +224,14 @@ func cut(path string, in io.Reader, lay layout, progress Progress, jobs chan<- *
 			progress("read edges", read, 0)
 		}
 		if ended {
-			return e, nil
+			return nil
 		}
 	}
 }
 
-// join numbers the edges over all blocks and reports the first bad line.
+// join counts the edges of all blocks and reports the first bad line.
 func (e *edges) join(path string) error {
 	var lines int64
-	e.first = make([]int64, 1, len(e.blocks)+1)
 	for _, b := range e.blocks {
 		if b.err != nil && b.err.err != nil {
 			return b.err.err
@@ -227,8 +240,7 @@ func (e *edges) join(path string) error {
 			return badFile(path, fmt.Sprintf("line %d", lines+b.err.line), b.err.found, b.err.want, "correct or remove the line")
 		}
 		lines += b.line
-		e.total += int64(len(b.src))
-		e.first = append(e.first, e.total)
+		e.total += int64(b.edges)
 	}
 	return nil
 }
@@ -287,18 +299,71 @@ func (b *block) weight(lay layout, line, tail []byte) bool {
 // text views bytes as a string for a call that does not keep it.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// parseNumbers reads ids that are whole numbers below 2^32.
-func parseNumbers(b *block, lay layout, weighted bool) {
-	b.eachLine(lay, weighted, func(u, v []byte) error {
-		x, ok1 := smallNumber(u)
-		y, ok2 := smallNumber(v)
-		if !ok1 || !ok2 {
-			return errNames
+// parseNumbers reads ids that are whole numbers below 2^32, and notes each in ids.
+func parseNumbers(ids *ranks) func(*block, layout, bool) {
+	return func(b *block, lay layout, weighted bool) {
+		if !weighted && b.plain(lay) {
+			ids.add(b.src)
+			ids.add(b.dst)
+			return
 		}
-		b.src, b.dst = append(b.src, x), append(b.dst, y)
-		b.most = max(b.most, x, y)
-		return nil
-	})
+		b.src, b.dst, b.line = b.src[:0], b.dst[:0], 0
+		b.eachLine(lay, weighted, func(u, v []byte) error {
+			x, ok1 := smallNumber(u)
+			y, ok2 := smallNumber(v)
+			if !ok1 || !ok2 {
+				return errNames
+			}
+			b.src, b.dst = append(b.src, x), append(b.dst, y)
+			return nil
+		})
+		ids.add(b.src)
+		ids.add(b.dst)
+	}
+}
+
+// plain parses a block of nothing but two numbers a line with one separator in
+// between, as most large files are; false if there is anything else. It is about
+// three times as fast as eachLine, which trims, unquotes and counts.
+func (b *block) plain(lay layout) bool {
+	if b.index == 0 || lay.columns != 2 {
+		return false // the first block may have comments and a header
+	}
+	delim := lay.delim
+	if delim == 0 {
+		delim = ' '
+	}
+	data := b.data
+	for at := 0; at < len(data); {
+		x, y := uint64(0), uint64(0)
+		from := at
+		for at < len(data) && data[at]-'0' <= 9 {
+			x = x*10 + uint64(data[at]-'0')
+			at++
+		}
+		if at == from || at-from > 10 || at >= len(data) || data[at] != delim {
+			return false
+		}
+		at++
+		from = at
+		for at < len(data) && data[at]-'0' <= 9 {
+			y = y*10 + uint64(data[at]-'0')
+			at++
+		}
+		if at == from || at-from > 10 || max(x, y) >= math.MaxUint32 {
+			return false
+		}
+		if at < len(data) && data[at] == '\r' {
+			at++
+		}
+		if at < len(data) && data[at] != '\n' {
+			return false
+		}
+		at++
+		b.line++
+		b.src, b.dst = append(b.src, uint32(x)), append(b.dst, uint32(y))
+	}
+	return true
 }
 
 func smallNumber(s []byte) (uint32, bool) {

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sort"
 	"strings"
-
-	"starling/graph"
 )
 
 // Edge lists: a line an edge, source then target, separated by tabs, commas,
@@ -20,8 +17,9 @@ import (
 // appearance, in the edges first, then in the labels, then in the features. The
 // ids are kept in the dataset.
 //
-// The file is cut into blocks at line ends and parsed on all cores. What is held
-// is eight bytes an edge (twelve with weights), then the graph.
+// The file is cut into blocks at line ends and parsed on all cores. The edges go to
+// a nameless file of eight bytes each (twelve with weights), and from there, when all
+// ids are known, to the sorter: memory is for the ids, never for the edges.
 
 var edgeSplit = SplitOptions{Train: 0.6, Val: 0.2, Test: 0.2}
 
@@ -34,24 +32,28 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := readEdges(path, lay, opt, parseNumbers)
+	numbers := &ranks{}
+	e, err := readEdges(path, lay, opt, parseNumbers(numbers))
 	var ids *idMap
 	if err == nil {
-		ids, err = numericIDs(e, tables, opt)
+		ids, err = numericIDs(e, numbers, tables, opt)
 	}
 	if errors.Is(err, errNames) {
 		if opt.Nodes > 0 {
 			return nil, badFile(path, "", "ids that are no whole numbers below 2^32", fmt.Sprintf("0 to %d, as --nodes says", opt.Nodes-1), "leave --nodes out to have ids mapped")
 		}
+		e.Close()
 		names := newNameTable()
 		if e, err = readEdges(path, lay, opt, parseNames(names)); err == nil {
 			ids, err = namedIDs(e, names, tables)
 		}
 	}
 	if err != nil {
+		e.Close()
 		return nil, err
 	}
 	if ids.n == 0 {
+		e.Close()
 		return nil, badFile(path, "", "no edges", "a source and a target a line", "check that this is the right file")
 	}
 	r := &read{name: opt.Name, intIDs: ids.ints, textIDs: ids.texts}
@@ -61,20 +63,12 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	if lay.columns > 2 && !opt.Weights {
 		r.notes = append(r.notes, fmt.Sprintf("columns 3 to %d of the edge list are not used", lay.columns))
 	}
-	if err := r.buildFrom(e, ids.n, opt); err != nil {
+	r.edges = &edgeFeed{nodes: ids.n, expected: e.total, weighted: opt.Weights, fill: e.fill, close: e.Close}
+	if err := r.attach(tables, ids, opt); err != nil {
+		e.Close()
 		return nil, err
 	}
-	return r, r.attach(tables, ids, opt)
-}
-
-// buildFrom is build without a second copy of the edges.
-func (r *read) buildFrom(e *edges, n int, opt ImportOptions) (err error) {
-	r.graph, err = graph.FromSource(n, e.total, opt.Weights, e.source, graph.BuildOptions{
-		Symmetrise: opt.Symmetrise, DropDuplicates: !opt.KeepDuplicates, DropSelfLoops: !opt.KeepSelfLoops})
-	if err == nil {
-		r.note(e.total, opt)
-	}
-	return err
+	return r, nil
 }
 
 // attach adds labels, splits and features.
@@ -94,26 +88,4 @@ func (r *read) attach(t tables, ids *idMap, opt ImportOptions) (err error) {
 		r.features, err = readMatrix(opt.Features, ids.n)
 	}
 	return err
-}
-
-// edges is the parsed list, block by block in file order.
-type edges struct {
-	blocks []*block
-	first  []int64 // by block: number of edges before it
-	total  int64
-}
-
-// source gives the builder the edges of any range.
-func (e *edges) source(lo int64, src, dst []uint32, w []float32) {
-	b := sort.Search(len(e.blocks), func(b int) bool { return e.first[b+1] > lo })
-	for at := 0; at < len(src); b++ {
-		from := e.blocks[b]
-		skip := lo + int64(at) - e.first[b]
-		n := copy(src[at:], from.src[skip:])
-		copy(dst[at:], from.dst[skip:])
-		if w != nil {
-			copy(w[at:], from.weights[skip:])
-		}
-		at += n
-	}
 }

@@ -35,6 +35,8 @@ type ImportOptions struct {
 	Seed      uint64
 	Overwrite bool
 	Progress  Progress
+
+	scratch func() (*os.File, error) // where the dataset will be; nil: in the system's place
 }
 
 // SplitOptions says how to split data that comes without splits: PerClass
@@ -57,29 +59,34 @@ func (s SplitOptions) split(labels *graph.Labels, seed uint64) (graph.Splits, er
 	if s.PerClass > 0 {
 		return SplitPerClass(labels, s.PerClass, s.ValCount, s.TestCount, k)
 	}
-	return SplitByFraction(len(labels.Class), labels, s.Train, s.Val, s.Test, k)
+	return SplitByFraction(labels.Len(), labels, s.Train, s.Val, s.Test, k)
 }
 
 // read is what an importer found.
 type read struct {
 	name     string
-	graph    *graph.CSR
+	graph    *graph.CSR  // the graph,
+	edges    *edgeFeed // or where its edges come from
 	features *graph.Features
+	rows     *rowFeed // or where they come from
 	labels   *graph.Labels
 	splits   graph.Splits
 	intIDs   []int64
 	textIDs  []string
 	notes    []string
+
+	symmetrise bool // the format lists edges one way
 }
 
 var importers = map[string]func(src string, opt ImportOptions) (*read, error){
 	"planetoid": readPlanetoid,
 	"npz":       readNPZ,
 	"edgelist":  readEdgeList,
+	"ogb":       readOGB,
 }
 
 // Formats lists the importers.
-func Formats() []string { return []string{"planetoid", "npz", "edgelist"} }
+func Formats() []string { return []string{"planetoid", "npz", "ogb", "edgelist"} }
 
 // Import reads src in the given format and writes a dataset to out.
 func Import(format, src string, opt ImportOptions, out string) (Summary, error) {
@@ -92,6 +99,7 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 		return Summary{}, err
 	}
 	defer w.Abort()
+	opt.scratch = w.Scratch
 	r, err := reader(src, opt)
 	if err != nil {
 		return Summary{}, err
@@ -99,13 +107,19 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	if opt.Progress != nil {
 		opt.Progress("write", 0, 1)
 	}
-	return r.write(w, format)
+	return r.write(w, format, opt)
 }
 
-func (r *read) write(w *graph.Writer, format string) (Summary, error) {
-	w.Meta.Name, w.Meta.Source, w.Meta.Notes = r.name, "import "+format, r.notes
-	if err := w.Graph(r.graph); err != nil {
+func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary, error) {
+	w.Meta.Name, w.Meta.Source = r.name, "import "+format
+	if err := r.writeGraph(w, opt); err != nil {
 		return Summary{}, err
+	}
+	w.Meta.Notes = r.notes
+	if r.rows != nil {
+		if err := r.rows.write(w); err != nil {
+			return Summary{}, err
+		}
 	}
 	if r.features != nil {
 		if err := w.Features(r.features); err != nil {
@@ -130,20 +144,37 @@ func (r *read) write(w *graph.Writer, format string) (Summary, error) {
 	return finish(w, r.splits)
 }
 
+// buildOptions is what the options say of edges.
+func (o ImportOptions) buildOptions() graph.BuildOptions {
+	return graph.BuildOptions{Symmetrise: o.Symmetrise, DropDuplicates: !o.KeepDuplicates, DropSelfLoops: !o.KeepSelfLoops}
+}
+
+// writeGraph writes the edges, sorting them on the way if they were not held.
+func (r *read) writeGraph(w *graph.Writer, opt ImportOptions) error {
+	if r.edges == nil {
+		return w.Graph(r.graph)
+	}
+	opt.Symmetrise = opt.Symmetrise || r.symmetrise
+	listed, err := r.edges.write(w, opt.buildOptions())
+	if err == nil {
+		r.note(listed, w.Meta.Edges, opt)
+	}
+	return err
+}
+
 // build sorts the edges as the options say and notes what was dropped.
 func (r *read) build(n int, src, dst []uint32, weights []float32, opt ImportOptions) (err error) {
-	r.graph, err = graph.FromEdges(n, src, dst, weights, graph.BuildOptions{
-		Symmetrise: opt.Symmetrise, DropDuplicates: !opt.KeepDuplicates, DropSelfLoops: !opt.KeepSelfLoops})
+	r.graph, err = graph.FromEdges(n, src, dst, weights, opt.buildOptions())
 	if err != nil {
 		return err
 	}
-	r.note(int64(len(src)), opt)
+	r.note(int64(len(src)), r.graph.Edges(), opt)
 	return nil
 }
 
 // note tells what became of the listed edges.
-func (r *read) note(listed int64, opt ImportOptions) {
-	note := fmt.Sprintf("%d edges listed, %d stored", listed, r.graph.Edges())
+func (r *read) note(listed, stored int64, opt ImportOptions) {
+	note := fmt.Sprintf("%d edges listed, %d stored", listed, stored)
 	if opt.Symmetrise {
 		note += ", the reverse of each among them"
 	}

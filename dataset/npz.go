@@ -36,6 +36,7 @@ const maxInflate = 1040
 type npz struct {
 	path string
 	zip  *zip.ReadCloser
+	kind string // of files it should be one of
 }
 
 func readNPZ(path string, opt ImportOptions) (*read, error) {
@@ -97,11 +98,11 @@ func openNPZ(path string) (*npz, error) {
 		return nil, badFile(path, "zip", err.Error(), "an npz file, which is a zip", "download it again")
 	}
 	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
-	return &npz{path, z}, nil
+	return &npz{path, z, "gnn-benchmark"}, nil
 }
 
 func (z *npz) bad(field, found, want string) error {
-	return badFile(z.path, field, found, want, "this is no gnn-benchmark file, or it is damaged: download it again")
+	return badFile(z.path, field, found, want, "this is no "+z.kind+" file, or it is damaged: download it again")
 }
 
 func (z *npz) find(name string) *zip.File {

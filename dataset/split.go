@@ -33,7 +33,7 @@ func SplitByFraction(n int, labels *graph.Labels, train, val, test float64, k rn
 	if err := checkFractions(train, val, test); err != nil {
 		return graph.Splits{}, err
 	}
-	in := func(v int) bool { return labels == nil || labels.Class[v] >= 0 }
+	in := func(v int) bool { return labels == nil || labels.Has(v) }
 	total := 0
 	for v := range n {
 		if in(v) {
@@ -104,6 +104,9 @@ func hashOfRank(n int, in func(int) bool, k rng.Key, rank int) uint64 {
 // SplitPerClass makes the split of the Planetoid papers: perClass training
 // vertices of every class, then val and test vertices from the rest, at random.
 func SplitPerClass(labels *graph.Labels, perClass, val, test int, k rng.Key) (graph.Splits, error) {
+	if labels.Multi != nil {
+		return graph.Splits{}, badParam("per-class", "vertices of several classes", "one class a vertex, or shares (train, val, test)")
+	}
 	order := k.Perm(len(labels.Class))
 	taken := make([]int, labels.Classes)
 	var s graph.Splits

@@ -6,8 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strconv"
-
-	"starling/graph"
+	"sync/atomic"
 )
 
 // idMap turns the ids of files into vertices 0..n-1.
@@ -19,32 +18,24 @@ type idMap struct {
 }
 
 // numericIDs numbers ids that are all whole numbers below 2^32: as they are if
-// they are 0..N-1 or opt.Nodes says so, else by rank. Edges are renumbered in place.
-func numericIDs(e *edges, t tables, opt ImportOptions) (*idMap, error) {
-	var most int64 = -1
-	for _, b := range e.blocks {
-		if len(b.src) > 0 {
-			most = max(most, int64(b.most))
-		}
-	}
+// they are 0..N-1 or opt.Nodes says so, else by rank.
+func numericIDs(e *edges, ranks *ranks, t tables, opt ImportOptions) (*idMap, error) {
 	extra, err := t.numbers()
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range extra {
-		most = max(most, int64(x))
-	}
+	ranks.add(extra)
+	most := ranks.count()
 	if opt.Nodes > 0 {
 		if most >= opt.Nodes {
 			return nil, badFile("", "ids", fmt.Sprint(most), fmt.Sprintf("0 to %d, as --nodes says", opt.Nodes-1), "give a larger --nodes or leave it out")
 		}
 		return asTheyAre(int(opt.Nodes)), nil
 	}
-	ranks := newRanks(e, extra, most)
 	if ranks.n == int(most)+1 {
 		return asTheyAre(ranks.n), nil
 	}
-	e.renumber(ranks.of)
+	e.to = ranks.of
 	return &idMap{n: ranks.n, ints: ranks.list(), find: func(id string) (uint32, bool) {
 		x, ok := smallNumber([]byte(id))
 		if !ok || !ranks.has(x) {
@@ -52,17 +43,6 @@ func numericIDs(e *edges, t tables, opt ImportOptions) (*idMap, error) {
 		}
 		return ranks.of(x), true
 	}}, nil
-}
-
-// renumber replaces every end of every edge.
-func (e *edges) renumber(to func(uint32) uint32) {
-	graph.Parallel(int64(len(e.blocks)), 1, func(lo, hi int64) {
-		for _, b := range e.blocks[lo:hi] {
-			for i := range b.src {
-				b.src[i], b.dst[i] = to(b.src[i]), to(b.dst[i])
-			}
-		}
-	})
 }
 
 func asTheyAre(n int) *idMap {
@@ -73,9 +53,10 @@ func asTheyAre(n int) *idMap {
 }
 
 // ranks is a set of numbers: a bit each, in pages that exist only where there
-// are any, and the count of those before every word.
+// are any, and the count of those before every word. Numbers may be added on all
+// cores until they are counted.
 type ranks struct {
-	pages []*rankPage
+	pages [1 << 16]atomic.Pointer[rankPage]
 	n     int
 }
 
@@ -86,49 +67,59 @@ type rankPage struct {
 	before [pageBits / 64]uint32
 }
 
-func newRanks(e *edges, extra []uint32, most int64) *ranks {
-	r := &ranks{pages: make([]*rankPage, (most+pageBits)/pageBits)}
-	add := func(ids []uint32) {
-		for _, x := range ids {
-			p := r.pages[x/pageBits]
-			if p == nil {
-				p = &rankPage{}
-				r.pages[x/pageBits] = p
-			}
-			p.bits[x%pageBits/64] |= 1 << (x % 64)
+func (r *ranks) add(ids []uint32) {
+	if r == nil {
+		return // nobody asks
+	}
+	for _, x := range ids {
+		p := r.pages[x/pageBits].Load()
+		if p == nil {
+			r.pages[x/pageBits].CompareAndSwap(nil, &rankPage{})
+			p = r.pages[x/pageBits].Load()
+		}
+		// Most are there already, and reading costs far less than an atomic write.
+		word, bit := &p.bits[x%pageBits/64], uint64(1)<<(x%64)
+		if atomic.LoadUint64(word)&bit == 0 {
+			atomic.OrUint64(word, bit)
 		}
 	}
-	for _, b := range e.blocks {
-		add(b.src)
-		add(b.dst)
-	}
-	add(extra)
-	for _, p := range r.pages {
+}
+
+// count numbers the members and returns the largest, -1 if there is none.
+func (r *ranks) count() (most int64) {
+	most, r.n = -1, 0
+	for i := range r.pages {
+		p := r.pages[i].Load()
 		if p == nil {
 			continue
 		}
-		for i, w := range p.bits {
-			p.before[i] = uint32(r.n)
+		for j, w := range p.bits {
+			p.before[j] = uint32(r.n)
 			r.n += bits.OnesCount64(w)
+			if w != 0 {
+				most = int64(i)*pageBits + int64(j)*64 + int64(bits.Len64(w)) - 1
+			}
 		}
 	}
-	return r
+	return most
 }
 
 func (r *ranks) has(x uint32) bool {
-	return int(x/pageBits) < len(r.pages) && r.pages[x/pageBits] != nil && r.pages[x/pageBits].bits[x%pageBits/64]>>(x%64)&1 == 1
+	p := r.pages[x/pageBits].Load()
+	return p != nil && p.bits[x%pageBits/64]>>(x%64)&1 == 1
 }
 
 // of is how many members are smaller.
 func (r *ranks) of(x uint32) uint32 {
-	p := r.pages[x/pageBits]
+	p := r.pages[x/pageBits].Load()
 	w := x % pageBits / 64
 	return p.before[w] + uint32(bits.OnesCount64(p.bits[w]&(1<<(x%64)-1)))
 }
 
 func (r *ranks) list() []int64 {
 	out := make([]int64, 0, r.n)
-	for i, p := range r.pages {
+	for i := range r.pages {
+		p := r.pages[i].Load()
 		if p == nil {
 			continue
 		}
@@ -156,7 +147,7 @@ func namedIDs(e *edges, t *nameTable, tab tables) (*idMap, error) {
 	if numbers {
 		sortByValue(values, to)
 	}
-	e.renumber(func(x uint32) uint32 { return to[x&(shards-1)][x/shards] })
+	e.to = func(x uint32) uint32 { return to[x&(shards-1)][x/shards] }
 	m := &idMap{n: len(names), find: func(id string) (uint32, bool) {
 		x, ok := t.find([]byte(id))
 		if !ok {

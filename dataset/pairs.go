@@ -1,0 +1,130 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"starling/graph"
+)
+
+// addPairs adds the edges whose sources and targets come from two streams of
+// pieces, dealt out on all cores.
+func addPairs(s *graph.Sorter, src, dst *pieces) error {
+	defer src.done()
+	defer dst.done()
+	var mu sync.Mutex
+	var seq int64
+	next := func() (k int64, x, y []uint32, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		x, err = src.next()
+		y, err2 := dst.next()
+		k = seq
+		seq++
+		return k, x, y, errors.Join(err, err2)
+	}
+	return onAllCores(s, func() (bool, error) {
+		k, x, y, err := next()
+		if err == nil && len(x) != len(y) {
+			err = fmt.Errorf("as many sources as targets are missing")
+		}
+		if err != nil || len(x) == 0 {
+			return false, err
+		}
+		err = s.Add(k, x, y, nil)
+		src.free <- x
+		dst.free <- y
+		return true, err
+	})
+}
+
+// onAllCores calls step from several goroutines until it answers false or fails.
+// A failure stops those that wait in the sorter.
+func onAllCores(s *graph.Sorter, step func() (more bool, err error)) error {
+	var wg sync.WaitGroup
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	for i := range errs {
+		wg.Go(func() {
+			for more := true; more && errs[i] == nil; {
+				if more, errs[i] = step(); errs[i] != nil {
+					s.Fail(errs[i])
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// edgeIndex streams an array [2, edges]: all sources, then all targets. The sources
+// are put aside as four bytes each until their targets come.
+func (z *npz) edgeIndex(name string, opt ImportOptions) (fill func(*graph.Sorter) error, edges int64, err error) {
+	a, err := z.stream(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	a.Close()
+	if len(a.shape) != 2 || a.shape[0] != 2 || a.shape[1] > graph.MaxEdges {
+		return nil, 0, z.bad(name, fmt.Sprintf("shape %v", a.shape), "[2, edges]")
+	}
+	edges = a.shape[1]
+	return func(s *graph.Sorter) error {
+		a, err := z.stream(name)
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		aside, err := opt.newScratch()
+		if err != nil {
+			return err
+		}
+		defer aside.Close()
+		sources := ahead(a, edges, false)
+		for left := edges; left > 0; {
+			x, err := sources.next()
+			if err != nil {
+				sources.done()
+				return z.bad(name, err.Error(), "a whole array of vertices")
+			}
+			left -= int64(len(x))
+			if _, err := aside.Write(bytesOf(x)); err != nil {
+				sources.done()
+				return err
+			}
+			sources.free <- x
+			opt.report("read sources", edges-left, edges)
+		}
+		sources.done()
+		if _, err := aside.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		back := &arrayStream{r: aside, descr: "u4", left: edges}
+		return z.named(name, addPairs(s, ahead(back, edges, false), ahead(a, edges, true)))
+	}, edges, nil
+}
+
+// named tells that an array is bad, unless the error is of another thing.
+func (z *npz) named(name string, err error) error {
+	var in *graph.InputError
+	if err == nil || errors.As(err, &in) {
+		if in != nil && in.File == "" {
+			in.File = z.path
+		}
+		return err
+	}
+	return z.bad(name, err.Error(), "a whole array of vertices")
+}
+
+func (o ImportOptions) report(stage string, done, total int64) {
+	if o.Progress != nil {
+		o.Progress(stage, done, total)
+	}
+}
