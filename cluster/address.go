@@ -2,37 +2,39 @@ package cluster
 
 import (
 	"net"
-	"strconv"
+	"slices"
 	"strings"
 )
 
 // Reach is where others may reach a port of this host: its addresses with commas
 // between them, the most likely first.
-func Reach(port int) string {
+func Reach(port string) string {
 	var all []string
+	for _, ip := range addresses() {
+		all = append(all, net.JoinHostPort(ip.String(), port))
+	}
+	return strings.Join(all, ",")
+}
+
+// addresses are this host's, at least one, the most likely to be reached first: that
+// on the way out, by the table of routes.
+func addresses() (all []net.IP) {
 	add := func(ip net.IP) {
-		text := net.JoinHostPort(ip.String(), strconv.Itoa(port))
-		for _, have := range all {
-			if have == text {
-				return
-			}
+		if ip.IsGlobalUnicast() && !slices.ContainsFunc(all, ip.Equal) {
+			all = append(all, ip)
 		}
-		all = append(all, text)
 	}
-	// The way out of the host, by its table of routes; nothing is sent.
-	if ip := Toward("192.0.2.1"); ip != nil && !ip.IsLoopback() {
-		add(ip)
-	}
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && !n.IP.IsLoopback() {
+	add(Toward("192.0.2.1")) // an address that is nobody's
+	list, _ := net.InterfaceAddrs()
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok {
 			add(n.IP)
 		}
 	}
 	if len(all) == 0 {
-		add(net.IPv4(127, 0, 0, 1))
+		return []net.IP{net.IPv4(127, 0, 0, 1)}
 	}
-	return strings.Join(all, ",")
+	return all
 }
 
 // Toward is this host's address on the way to another; nil: there is no way. No packet

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 // Invitation is what a worker needs to know to join a job.
 type Invitation struct {
-	// Coordinator is its address, host:port.
+	// Coordinator is its address, host:port, or several, with commas between them.
 	Coordinator string
 	// Rank to ask for; -1: any.
 	Rank int
@@ -71,6 +72,10 @@ type Refused struct{ By, Reason string }
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s refused this worker: %s", r.By, r.Reason) }
 
+// Taken tells whether the worker's place was: perhaps by one whose end was not
+// noticed yet.
+func (r *Refused) Taken() bool { return strings.HasSuffix(r.Reason, alreadyHere) }
+
 // Join finds the coordinator, which may not be there yet, and waits with the others
 // until all have come.
 func Join(ctx context.Context, in Invitation) (*Member, error) {
@@ -100,7 +105,7 @@ func dial(ctx context.Context, in Invitation) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, in.Timeout)
 	defer cancel()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		conn, err := in.Identity.Dial(ctx, in.Coordinator)
+		conn, err := dialAny(ctx, in)
 		if err == nil {
 			return conn, nil
 		}
@@ -110,6 +115,24 @@ func dial(ctx context.Context, in Invitation) (net.Conn, error) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// dialAny tries every address once. Packets to a wrong one may vanish, so none but the
+// last is waited for long.
+func dialAny(ctx context.Context, in Invitation) (conn net.Conn, err error) {
+	addrs := strings.Split(in.Coordinator, ",")
+	for i, addr := range addrs {
+		try, cancel := context.WithCancel(ctx)
+		if i < len(addrs)-1 {
+			try, cancel = context.WithTimeout(ctx, 2*time.Second)
+		}
+		conn, err = in.Identity.Dial(try, addr)
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // join1 is the worker's side of the handshake, up to the roster.
@@ -173,7 +196,11 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 // listenNear opens the worker's own door, by default on the address that reaches
 // the coordinator. It returns the address to tell the others.
 func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
-	near := conn.LocalAddr().(*net.TCPAddr).IP.String()
+	ip := conn.LocalAddr().(*net.TCPAddr).IP
+	if ip.IsLoopback() && !Loopback(in.Coordinator) { // its name stands for loopback on its own host only
+		ip = addresses()[0]
+	}
+	near := ip.String()
 	at := in.Listen
 	if at == "" {
 		at = net.JoinHostPort(near, "0")

@@ -22,14 +22,12 @@ type etcd struct {
 	key        string
 	user, pass string
 	client     *http.Client
+	lease      int // seconds that the entry of a dead coordinator stays
 }
-
-// leaseSeconds is how long the entry of a dead coordinator stays.
-const leaseSeconds = 10
 
 // newEtcd reads http://[USER:PASSWORD@]HOST:PORT[,http://HOST:PORT…][/PREFIX].
 func newEtcd(text, job string) (*etcd, error) {
-	c := &etcd{client: &http.Client{Timeout: 5 * time.Second}}
+	c := &etcd{client: &http.Client{Timeout: 5 * time.Second}, lease: 10}
 	prefix := "starling"
 	for _, part := range strings.Split(text, ",") {
 		u, err := url.Parse(part)
@@ -139,7 +137,7 @@ func (c *etcd) put(ctx context.Context, e Entry) (lease string, err error) {
 		return "", err
 	}
 	var granted struct{ ID string }
-	if err := c.call(ctx, "/v3/lease/grant", map[string]int{"TTL": leaseSeconds}, &granted); err != nil {
+	if err := c.call(ctx, "/v3/lease/grant", map[string]int{"TTL": c.lease}, &granted); err != nil {
 		return "", err
 	}
 	put := struct {
@@ -153,7 +151,7 @@ func (c *etcd) put(ctx context.Context, e Entry) (lease string, err error) {
 // renew keeps the lease alive; one that was lost, with its server perhaps, is
 // replaced. In the end it is given back, and the entry goes with it.
 func (c *etcd) renew(ctx context.Context, e Entry, lease string, warn func(error)) {
-	tick := time.NewTicker(leaseSeconds * time.Second / 4)
+	tick := time.NewTicker(time.Duration(c.lease) * time.Second / 4)
 	defer tick.Stop()
 	for {
 		select {

@@ -117,6 +117,9 @@ func join(ranks []int) string {
 
 func (s *session) send(conn int, m message) { s.out = append(s.out, act{conn: conn, message: m}) }
 
+// alreadyHere is how refusals end that another time may not bring.
+const alreadyHere = " here already"
+
 // judge says why a worker does not belong here, or "".
 func (s *session) judge(h *Hello) string {
 	taken := func(rank int) bool {
@@ -130,9 +133,9 @@ func (s *session) judge(h *Hello) string {
 	case h.Rank < -1 || h.Rank >= s.size:
 		return fmt.Sprintf("it wants rank %d, there are ranks 0 to %d", h.Rank, s.size-1)
 	case h.Rank >= 0 && taken(h.Rank):
-		return fmt.Sprintf("rank %d is here already", h.Rank)
+		return fmt.Sprintf("rank %d is%s", h.Rank, alreadyHere)
 	case s.ranks != nil || len(s.guests) == s.size:
-		return fmt.Sprintf("all %d workers are here already", s.size)
+		return fmt.Sprintf("all %d workers are%s", s.size, alreadyHere)
 	case s.cause != nil:
 		return "the job has ended"
 	}

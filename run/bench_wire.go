@@ -119,7 +119,7 @@ func BenchWire(ctx context.Context, s WireBenchSpec, events event.Listener) (*Wi
 // run times one transport.
 func (s *WireBenchSpec) run(ctx context.Context, events event.Listener) (rows []WireBenchRow, err error) {
 	meeting := Spec{Listen: s.Listen, NoLaunch: s.NoLaunch, TokenFile: s.TokenFile, Insecure: s.Insecure}
-	token, err := meeting.token()
+	token, err := meeting.token(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -30,20 +30,26 @@ type clusterRun struct {
 	from  *start // nil: from the beginning
 	token []byte
 	id    *cluster.Identity
+	meet  *meeting       // how workers that others start find us; nil: they are told
+	slots []cluster.Host // of every worker, with --hosts
 
 	restarts []Restart
 }
 
 // prepareCluster checks all that can be checked before the workers start.
-func prepareCluster(ctx context.Context, s Spec, events event.Listener) (c *clusterRun, err error) {
+func prepareCluster(ctx context.Context, s Spec, m *meeting, events event.Listener) (c *clusterRun, err error) {
+	c = &clusterRun{spec: s, meet: m}
+	if err := c.settleMeeting(); err != nil {
+		return nil, err
+	}
+	s = c.spec
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	c = &clusterRun{spec: s}
 	if c.id, err = identity(s.TLS); err != nil {
 		return nil, err
 	}
-	if c.token, err = s.token(); err != nil {
+	if c.token, err = s.token(c.meet); err != nil {
 		return nil, err
 	}
 	if c.parts, err = s.findParts(ctx, events); err != nil {
@@ -71,7 +77,7 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 		return err
 	}
 	s.resolve(&c.parts.meta, simd.Best().String())
-	if s.NoLaunch { // parts and memory are those of other hosts
+	if s.elsewhere() { // parts and memory are those of other hosts
 		_, err = s.options(&c.parts.meta)
 		return err
 	}
@@ -83,11 +89,12 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 
 // token is the secret that workers share. Workers that we start ourselves get one
 // of their own; on loopback others may go without.
-func (s *Spec) token() ([]byte, error) {
+func (s *Spec) token(m *meeting) ([]byte, error) {
+	if known, err := s.knownToken(); known != nil || err != nil {
+		return known, err
+	}
 	switch {
-	case s.TokenFile != "":
-		return ReadToken(s.TokenFile)
-	case !s.NoLaunch:
+	case !s.NoLaunch || m != nil && m.at.Secret() && s.TLS == "" && !s.Insecure: // then there is a way to tell them
 		return []byte(cluster.NewSecret()), nil
 	case s.TLS != "":
 	case s.Listen != "" && !cluster.Loopback(s.Listen) && !s.Insecure:
@@ -96,30 +103,53 @@ func (s *Spec) token() ([]byte, error) {
 	return nil, nil
 }
 
+// knownToken is what the user gives; nil: none.
+func (s *Spec) knownToken() ([]byte, error) {
+	switch text := os.Getenv(TokenVariable); {
+	case s.TokenFile != "":
+		return ReadToken(s.TokenFile)
+	case text != "":
+		return tokenOf(TokenVariable, []byte(text))
+	}
+	return nil, nil
+}
+
 const shortestToken, longestToken = 16, 4096
 
-// ReadToken reads the secret that workers share from a file.
+// ReadToken reads the secret that workers share from a file, or standard input.
 func ReadToken(path string) ([]byte, error) {
+	if path == "-" {
+		return readToken(os.Stdin)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, mistake("--token-file", err.Error(), "a file with the secret that workers share", "make one: head -c 32 /dev/urandom | base64 > token")
 	}
 	defer f.Close()
+	return readToken(f)
+}
+
+func readToken(f io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, longestToken+1))
 	if err != nil {
 		return nil, err
 	}
+	return tokenOf("--token-file", b)
+}
+
+// tokenOf is the secret in a text.
+func tokenOf(from string, b []byte) ([]byte, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) < shortestToken || len(b) > longestToken {
-		return nil, mistake("--token-file", fmt.Sprintf("%d characters in %s", len(b), path), fmt.Sprintf("%d to %d", shortestToken, longestToken), "make one: head -c 32 /dev/urandom | base64 > token")
+		return nil, mistake(from, fmt.Sprintf("%d characters", len(b)), fmt.Sprintf("%d to %d", shortestToken, longestToken), "make one: head -c 32 /dev/urandom | base64 > token")
 	}
 	return b, nil
 }
 
 // trainCluster runs s on several workers, as Train does on one.
-func trainCluster(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
+func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener) (*Report, error) {
 	start := time.Now()
-	c, err := prepareCluster(ctx, s, events)
+	c, err := prepareCluster(ctx, s, m, events)
 	if err != nil {
 		return nil, err
 	}

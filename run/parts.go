@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"starling/cluster"
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
@@ -25,6 +26,13 @@ type parts struct {
 func (s *Spec) settleWorkers() error {
 	dir := s.partitionFolder()
 	if dir == "" {
+		if s.Hosts != "" && s.Workers == 0 {
+			hosts, err := openHosts(s.Hosts)
+			if err != nil {
+				return err
+			}
+			s.Workers = len(cluster.Slots(hosts))
+		}
 		s.complete()
 		return nil
 	}
@@ -114,7 +122,7 @@ func openParts(dir string) (*parts, error) {
 
 // cut partitions the dataset into a temporary folder.
 func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err error) {
-	if s.NoLaunch {
+	if s.elsewhere() {
 		return nil, mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open", fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
 	}
 	d, err := openForTraining(s.Dataset)

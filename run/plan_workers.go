@@ -16,7 +16,7 @@ import (
 
 // dryRunCluster is the spec of a run of several workers, completed, and its plan.
 func dryRunCluster(s Spec, events event.Listener) (Spec, *Plan, error) {
-	c, err := prepareCluster(context.Background(), s, events)
+	c, err := prepareCluster(context.Background(), s, nil, events)
 	if err != nil {
 		return s, nil, err
 	}

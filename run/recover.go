@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"time"
 
@@ -58,6 +57,11 @@ func (r *recovery) run(ctx context.Context) ([]*share, error) {
 		return nil, mistake("--listen", err.Error(), "an address of this host", "")
 	}
 	defer r.co.Close()
+	end, err := r.open(ctx, r.co.Addr(), r.job, r.events)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if r.procs, err = r.launch(); err != nil {
 		return nil, err
 	}
@@ -169,7 +173,7 @@ func (r *recovery) hears() func(int, event.Event) {
 func (r *recovery) launch() (*cluster.Processes, error) {
 	s := &r.spec
 	if s.NoLaunch {
-		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %d workers: starling worker --join %s --rank R, R from 0 to %d", s.timeout(), s.Workers, r.co.Addr(), s.Workers-1)})
+		r.events.On(event.Note{Text: fmt.Sprintf("waiting %s for %d workers: %s", s.timeout(), s.Workers, r.howToJoin(r.co.Addr()))})
 		return nil, nil
 	}
 	var cmds []*exec.Cmd
@@ -187,12 +191,10 @@ func (r *recovery) launch() (*cluster.Processes, error) {
 
 // command starts the worker of a rank.
 func (r *recovery) command(rank int) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+	w := r.spec.workerOf(rank, r.token)
+	w.Join, w.Job = r.co.Addr(), r.job
+	if r.slots != nil {
+		return r.overSSH(w)
 	}
-	cmd := exec.Command(self, "worker", "--join", r.co.Addr(), "--rank", fmt.Sprint(rank), "--job", r.job, "--timeout", fmt.Sprint(r.spec.Timeout),
-		"--heartbeat", fmt.Sprint(r.spec.Heartbeat), "--quiet", "--tls", r.spec.TLS)
-	cmd.Env = append(os.Environ(), TokenVariable+"="+string(r.token))
-	return cmd, nil
+	return w.command()
 }

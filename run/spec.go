@@ -71,6 +71,10 @@ type Spec struct {
 	InProcess   bool   `json:"in_process" yaml:"in_process" help:"run workers in this process instead of one each" resume:"free"`
 	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, or auto: shm on one host, else tcp" resume:"free"`
 	Listen      string `json:"listen" yaml:"listen" help:"address where workers meet; none: a port of 127.0.0.1" resume:"free"`
+	Launcher    string `json:"launcher" yaml:"launcher" help:"who started this process as one of several: slurm, openmpi, mpich, torchrun, kubernetes, none, or auto: as the environment says" resume:"free"`
+	Rendezvous  string `json:"rendezvous" yaml:"rendezvous" help:"where workers learn of the run: tcp:HOST:PORT, file:FOLDER that all hosts share, or etcd:URL/PREFIX; none: as the launcher says" resume:"free"`
+	Hosts       string `json:"hosts" yaml:"hosts" help:"file of hosts to start workers on over ssh: a line each, as alpha slots=4" resume:"free"`
+	SSHCommand  string `json:"ssh_command" yaml:"ssh_command" help:"how --hosts are reached" resume:"free"`
 	NoLaunch    bool   `json:"no_launch" yaml:"no_launch" help:"start no workers, wait for those started with starling worker" resume:"free"`
 	TokenFile   string `json:"token_file" yaml:"token_file" help:"file with the secret that all workers share; needed beyond 127.0.0.1" resume:"free"`
 	TLS         string `json:"tls" yaml:"tls" help:"folder with this host's certificate, as starling certs makes it: all workers must have one of the same authority" resume:"free"`
@@ -99,7 +103,7 @@ func Default() Spec {
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,
 		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,
-		Partitioner: "multilevel", Transport: "auto", Timeout: 60, OnFailure: "restart", Heartbeat: 10,
+		Partitioner: "multilevel", Transport: "auto", Timeout: 60, OnFailure: "restart", Heartbeat: 10, Launcher: "auto", SSHCommand: "ssh -o BatchMode=yes -o ConnectTimeout=10",
 		CheckpointEvery: 10, KeepCheckpoints: 3,
 	}
 }

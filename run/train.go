@@ -153,13 +153,18 @@ func (s *Spec) threads() int {
 // with reason "interrupted". What s asks to write is written before it returns,
 // except the report itself, which is the caller's.
 func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
+	return trainAs(ctx, s, nil, events)
+}
+
+// trainAs is Train, with the workers that come to a meeting.
+func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*Report, error) {
 	start := time.Now()
 	events = event.All(events)
 	if err := s.settleWorkers(); err != nil {
 		return nil, err
 	}
 	if s.distributed() {
-		return trainCluster(ctx, s, events)
+		return trainCluster(ctx, s, m, events)
 	}
 	p, err := prepare(s, events)
 	if err != nil {

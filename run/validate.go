@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/cluster"
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
@@ -77,6 +78,7 @@ func (s *Spec) checkNames() error {
 		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess"}},
 		{"--partitioner", s.Partitioner, partition.Names()},
 		{"--on-failure", s.OnFailure, []string{"restart", "wait", "stop"}},
+		{"--launcher", s.Launcher, append([]string{"auto", "none"}, cluster.Launchers...)},
 	} {
 		if !slices.Contains(f.known, f.value) {
 			return mistake(f.flag, fmt.Sprintf("%q", f.value), "one of "+strings.Join(f.known, ", "), suggest(f.value, f.known))
@@ -211,6 +213,9 @@ func (s *Spec) checkUnused() error {
 		{"--transport", s.Transport != "auto", s.distributed(), "one worker sends nothing"},
 		{"--listen", s.Listen != "", s.processes(), "workers do not meet in this run"},
 		{"--no-launch", s.NoLaunch, s.processes(), "there is nothing to launch in this run"},
+		{"--rendezvous", s.Rendezvous != "", s.processes() && s.NoLaunch, "it is for workers that a launcher starts, or others with --no-launch"},
+		{"--hosts", s.Hosts != "", s.processes() && !s.NoLaunch, "it is for workers that this run starts"},
+		{"--ssh-command", s.SSHCommand != d.SSHCommand, s.Hosts != "", "it is for --hosts"},
 		{"--token-file", s.TokenFile != "", s.processes(), "workers do not meet in this run"},
 		{"--on-failure", s.OnFailure != d.OnFailure, s.processes(), "there are no processes to lose in this run"},
 		{"--heartbeat", s.Heartbeat != d.Heartbeat, s.processes(), "there are no processes to lose in this run"},

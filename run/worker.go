@@ -16,21 +16,33 @@ import (
 // WorkerSpec is what starling worker can be told.
 type WorkerSpec struct {
 	Join, Listen, Job string
-	Rank              int
-	PartDir           string
-	Token             []byte
-	TLS               string
-	Insecure          bool
-	Timeout           int // seconds
-	Heartbeat         int // seconds
+	// Rendezvous is where to learn of the run instead of Join, with the launcher's
+	// RendezvousJob.
+	Rendezvous, RendezvousJob string
+	Rank                      int
+	PartDir                   string
+	Token                     []byte
+	TLS                       string
+	Insecure                  bool
+	Timeout                   int // seconds
+	Heartbeat                 int // seconds
 
-	id *cluster.Identity
+	id    *cluster.Identity
+	at    cluster.Rendezvous
+	knows bool // it was given a token
 }
 
 // Worker joins a run and trains as one of its workers, again when another worker was
 // lost, or the coordinator comes back. What it shows goes to the run's coordinator.
 func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 	byHand := w.Job == ""
+	if w.Rendezvous != "" {
+		var err error
+		if w.at, err = cluster.ParseRendezvous(w.Rendezvous, w.RendezvousJob); err != nil {
+			return mistake("--rendezvous", err.Error(), "", "")
+		}
+		w.knows = len(w.Token) > 0
+	}
 	for {
 		again, err := w.once(ctx, byHand, events)
 		if !again || ctx.Err() != nil {
@@ -42,7 +54,7 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 
 // once joins, and tells whether to do so again.
 func (w *WorkerSpec) once(ctx context.Context, byHand bool, events event.Listener) (again bool, err error) {
-	m, err := w.join(ctx)
+	m, err := w.meet(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -64,6 +76,55 @@ func (w *WorkerSpec) once(ctx context.Context, byHand bool, events event.Listene
 	return false, err
 }
 
+// meet finds the run and joins it. What is found may be of a run that is no more, or
+// of another: then the next that is found there is tried.
+func (w *WorkerSpec) meet(ctx context.Context) (*cluster.Member, error) {
+	if w.at == nil {
+		return w.join(ctx)
+	}
+	patience, cancel := context.WithTimeout(ctx, time.Duration(w.Timeout)*time.Second)
+	defer cancel()
+	var last error
+	for found := (cluster.Entry{}); ; {
+		next, err := w.at.Find(patience, found)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ErrInterrupted
+		case last != nil && err != nil:
+			return nil, last
+		case err != nil:
+			return nil, mistake("--rendezvous", err.Error(), "", "")
+		}
+		m, err := w.joinUntilAnother(ctx, next)
+		mistaken := errors.Is(err, graph.ErrInput) && w.RendezvousJob != "" // it was the right job
+		if err == nil || mistaken || ctx.Err() != nil {
+			return m, err
+		}
+		found, last = next, err
+	}
+}
+
+// joinUntilAnother joins the run of an entry, until another takes its place.
+func (w *WorkerSpec) joinUntilAnother(ctx context.Context, e cluster.Entry) (*cluster.Member, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		if _, err := w.at.Find(ctx, e); err == nil {
+			cancel()
+		}
+	}()
+	one := *w
+	one.Join, one.Job = e.Addr, e.Job
+	if !w.knows {
+		one.Token = []byte(e.Token)
+	}
+	m, err := one.join(ctx)
+	if err == nil { // what the run's other connections need
+		w.id, w.Join, w.Token = one.id, one.Join, one.Token
+	}
+	return m, err
+}
+
 // join meets the other workers.
 func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 	if w.Join == "" {
@@ -76,7 +137,7 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 	if len(w.Token) == 0 && w.id == nil && !w.Insecure && (!cluster.Loopback(w.Join) || w.Listen != "" && !cluster.Loopback(w.Listen)) {
 		return nil, mistake("--join", w.Join+", beyond 127.0.0.1", "--tls or a --token-file", "or trust whoever answers with --insecure")
 	}
-	m, err := cluster.Join(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
+	m, err := w.comeIn(ctx, cluster.Invitation{Coordinator: w.Join, Rank: w.Rank, Job: w.Job, Version: Version(), Listen: w.Listen, Token: w.Token,
 		Identity: w.id, Insecure: w.Insecure, Timeout: time.Duration(w.Timeout) * time.Second, Silence: time.Duration(w.Heartbeat) * time.Second})
 	var refused *cluster.Refused
 	switch {
@@ -86,6 +147,23 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 		return nil, ErrInterrupted
 	}
 	return m, err
+}
+
+// comeIn joins. While the worker's place is taken it comes again: the end of the one
+// before it may not have been noticed yet.
+func (w *WorkerSpec) comeIn(ctx context.Context, in cluster.Invitation) (*cluster.Member, error) {
+	for end := time.Now().Add(2 * in.Silence); ; {
+		m, err := cluster.Join(ctx, in)
+		var refused *cluster.Refused
+		if !errors.As(err, &refused) || !refused.Taken() || time.Now().After(end) {
+			return m, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // serve trains and packs what came of it.

@@ -24,13 +24,19 @@ with underscores (--weight-decay is weight_decay); flags win over the file.
 
 Ctrl-C finishes the epoch, saves a checkpoint if --checkpoint-dir is given, writes
 what was asked for, and exits with status 130. --resume goes on from the latest
-checkpoint to exactly the result of an undisturbed run.`,
+checkpoint to exactly the result of an undisturbed run.
+
+Under srun, mpirun, mpiexec, torchrun or a Kubernetes indexed Job the same command
+runs in every task, and each is a worker: docs/launchers.md.`,
 		Example: `  # the GCN paper's setting
   starling train cora --layers 2 --hidden 16 --weight-decay 5e-4 --decay-first --row-normalize --input-dropout
 
   # GraphSAGE with checkpoints; run the second line after an interruption
   starling train graph --model sage --norm batch --checkpoint-dir ck --json result.json
   starling train graph --model sage --norm batch --checkpoint-dir ck --json result.json --resume
+
+  # on four hosts of a Slurm cluster, a worker each
+  srun -N 4 starling train parts --json result.json
 
   # half the memory, a timeline, the best weights
   starling train graph --dtype bf16 --trace trace.json --out run`,
@@ -68,10 +74,14 @@ func dryRun(spec run.Spec) error {
 
 // train runs spec and writes its report.
 func train(c *cobra.Command, spec run.Spec) error {
-	v := view(spec.Quiet, spec.JSON)
-	report, err := run.Train(c.Context(), spec, v)
-	v.Close()
+	place, err := run.PlaceOf(&spec, os.Getenv)
 	if err != nil {
+		return err
+	}
+	v := view(spec.Quiet || place != nil && place.Rank > 0, spec.JSON)
+	report, err := run.TrainAt(c.Context(), spec, place, v)
+	v.Close()
+	if err != nil || report == nil {
 		return err
 	}
 	if report.Strategy != "none" && !spec.Quiet {

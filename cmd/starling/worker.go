@@ -27,7 +27,11 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
   starling worker --join 10.0.0.1:7000 --rank 0 --token-file token
 
   # on the second
-  starling worker --join 10.0.0.1:7000 --rank 1 --token-file token --part-dir part1`,
+  starling worker --join 10.0.0.1:7000 --rank 1 --token-file token --part-dir part1
+
+  # where all hosts share a folder, it tells them all that they need to know
+  starling train parts --no-launch --rendezvous file:/shared
+  starling worker --rendezvous file:/shared --rank 0       # and 1 on the second host`,
 		Args: arguments(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			w.Token = []byte(os.Getenv(run.TokenVariable))
@@ -46,10 +50,12 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 	}
 	f := c.Flags()
 	f.StringVar(&w.Join, "join", "", "address of the run, as starling train shows it")
+	f.StringVar(&w.Rendezvous, "rendezvous", "", "where to learn of the run instead, as given to starling train")
+	f.StringVar(&w.RendezvousJob, "rendezvous-job", "", "the launcher's job, where several meet at one --rendezvous")
 	f.IntVar(&w.Rank, "rank", -1, "which worker this is; -1: any")
 	f.StringVar(&w.Listen, "listen", "", "address for the other workers; none: a port of the address that reaches the run")
 	f.StringVar(&w.PartDir, "part-dir", "", "folder of this worker's part; none: in the run's partition")
-	f.StringVar(&tokenFile, "token-file", "", "file with the secret that all workers share; needed beyond 127.0.0.1")
+	f.StringVar(&tokenFile, "token-file", "", "file with the secret that all workers share, - for standard input; needed beyond 127.0.0.1, here or in "+run.TokenVariable)
 	f.StringVar(&w.TLS, "tls", "", "folder with this host's certificate, as starling certs makes it")
 	f.BoolVar(&w.Insecure, "insecure", false, "go without a secret")
 	f.StringVar(&w.Job, "job", "", "join only the job of this id")

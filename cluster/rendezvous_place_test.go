@@ -1,0 +1,198 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func place(t *testing.T, text, job string) Rendezvous {
+	t.Helper()
+	r, err := ParseRendezvous(text, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func publish(t *testing.T, r Rendezvous, e Entry) func() {
+	t.Helper()
+	withdraw, err := r.Publish(t.Context(), e, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return withdraw
+}
+
+// finds waits for an entry, at most so long.
+func finds(t *testing.T, r Rendezvous, old Entry, within time.Duration) (Entry, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return r.Find(ctx, old)
+}
+
+// meets is what every place must do: it keeps jobs apart, replaces what is old, and
+// forgets what was withdrawn.
+func meets(t *testing.T, text string) {
+	mine, other := place(t, text, "slurm-7.0"), place(t, text, "slurm-6.0")
+	first, second := Entry{Addr: "10.0.0.1:7000", Job: "a"}, Entry{Addr: "10.0.0.2:7000", Job: "b"}
+	publish(t, other, Entry{Addr: "10.0.0.9:1", Job: "old"})
+	if e, err := finds(t, mine, Entry{}, 300*time.Millisecond); err == nil {
+		t.Errorf("found %+v of another job", e)
+	}
+	late := make(chan func(), 1)
+	go func() { late <- publish(t, mine, first) }()
+	if e, err := finds(t, mine, Entry{}, 20*time.Second); err != nil || e != first {
+		t.Fatalf("found %+v, %v", e, err)
+	}
+	if e, err := finds(t, mine, first, 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "no other run") {
+		t.Errorf("found %+v, %v", e, err)
+	}
+	again := publish(t, mine, second) // a coordinator that was started again
+	if e, err := finds(t, mine, first, 20*time.Second); err != nil || e != second {
+		t.Errorf("found %+v, %v", e, err)
+	}
+	(<-late)() // the old one takes nothing of the new one's with it
+	if e, err := finds(t, mine, Entry{}, 20*time.Second); err != nil || e != second {
+		t.Errorf("found %+v, %v", e, err)
+	}
+	again()
+	if e, err := finds(t, mine, Entry{}, 300*time.Millisecond); err == nil {
+		t.Errorf("found %+v, which was withdrawn", e)
+	}
+}
+
+func TestRendezvousInFolder(t *testing.T) {
+	dir := t.TempDir()
+	meets(t, "file:"+dir)
+	r := place(t, "file:"+dir, "")
+	secret := Entry{Addr: "127.0.0.1:1", Token: "correct horse"}
+	defer publish(t, r, secret)()
+	files, _ := filepath.Glob(filepath.Join(dir, ".starling-default*"))
+	info, err := os.Stat(files[0])
+	if err != nil || len(files) != 1 || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v has mode %v, %v", files, info.Mode(), err)
+	}
+	if e, err := finds(t, r, Entry{}, time.Second); e != secret || err != nil {
+		t.Errorf("%+v, %v", e, err)
+	}
+	os.WriteFile(files[0], []byte("half"), 0o600)
+	if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "names no run") {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if os.Getuid() == 0 { // else files cannot be given away
+		if err := os.Chown(files[0], 12345, -1); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil || !strings.Contains(err.Error(), "another user") {
+			t.Errorf("%+v, %v", e, err)
+		}
+	}
+	if _, err := place(t, "file:"+filepath.Join(dir, "none"), "").Publish(t.Context(), secret, nil); err == nil {
+		t.Error("published in a folder that is not there")
+	}
+}
+
+func TestRendezvousAtAddress(t *testing.T) {
+	r := place(t, "tcp:alpha:7000", "job")
+	if e, err := finds(t, r, Entry{}, time.Second); err != nil || e.Addr != "alpha:7000" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := finds(t, r, Entry{Addr: "alpha:7000"}, 10*time.Millisecond); err == nil {
+		t.Error("there is another")
+	}
+	for _, bad := range []string{"", "alpha:7000", "tcp:alpha", "tcp:alpha:0", "file:", "etcd:", "etcd:alpha:2379", "etcd:ftp://a", "etcd:http://", "etcd:http://a?x=1", "zk:a"} {
+		if r, err := ParseRendezvous(bad, ""); err == nil {
+			t.Errorf("%q is %v", bad, r)
+		}
+	}
+}
+
+// freePort is one that nobody listens on now.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// startEtcd runs a real server, where one is installed.
+func startEtcd(t *testing.T) (url string) {
+	t.Helper()
+	path, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Skip("etcd is not installed: no meeting through it was tested (Debian's package is etcd-server)")
+	}
+	url, peer := fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	cmd := exec.Command(path, "--data-dir", t.TempDir(), "--listen-client-urls", url, "--advertise-client-urls", url,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error")
+	if _, err := Launch([]*exec.Cmd{cmd}, func(_ int, line string) { t.Log(line) }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get(url + "/health")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return url
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("etcd did not start: ", err)
+		}
+	}
+}
+
+func TestRendezvousInEtcd(t *testing.T) {
+	url := startEtcd(t)
+	meets(t, "etcd:"+url+"/here")
+	meets(t, "etcd:http://127.0.0.1:1,"+url+"/there") // the first server is down
+	r := place(t, "etcd:"+url, "").(*etcd)
+	r.lease = 2
+	// A coordinator that dies: nobody renews its lease.
+	lease, err := r.put(t.Context(), Entry{Addr: "10.0.0.1:1", Token: "anybody's"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := finds(t, r, Entry{}, 5*time.Second); err != nil || e != (Entry{Addr: "10.0.0.1:1"}) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		if _, err := finds(t, r, Entry{}, time.Second); err != nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the entry of a dead coordinator is still there")
+		}
+	}
+	// One that lives writes its entry again when it was lost, and takes it away in the end.
+	alive, end := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() {
+		r.renew(alive, Entry{Addr: "10.0.0.1:2"}, lease, func(err error) { t.Error(err) })
+		close(over)
+	}()
+	if e, err := finds(t, r, Entry{}, 30*time.Second); err != nil || e.Addr != "10.0.0.1:2" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	end()
+	<-over
+	if e, err := finds(t, r, Entry{}, 300*time.Millisecond); err == nil {
+		t.Errorf("found %+v, which was withdrawn", e)
+	}
+	if _, err := finds(t, place(t, "etcd:http://127.0.0.1:1", ""), Entry{}, 50*time.Millisecond); err == nil {
+		t.Error("an etcd that is not there")
+	}
+}
