@@ -2,13 +2,13 @@ package train
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"starling/event"
 	"starling/nn"
 	"starling/tensor"
-	"starling/wire"
 )
 
 // g3 is exact full-graph training as a pipeline (Wan et al., "Scalable and Efficient
@@ -38,11 +38,9 @@ type g3 struct {
 	// start the next layer before all rows are there (inter).
 	early, eager bool
 
-	run      *nn.Ranges
-	flows    []*flow // of the joints, in the direction of the pass
-	expected []*wire.Pending
-	landing  chan landed
-	failing  chan struct{} // closed: nobody waits for what lands
+	run    *nn.Ranges
+	flows  []*flow // of the joints, in the direction of the pass
+	coming []comer
 }
 
 func newG3(s *site) (planned, error) {
@@ -50,11 +48,8 @@ func newG3(s *site) (planned, error) {
 	if !slices.Contains([]string{"", "none", "inter", "intra", "both"}, c.Pipeline) {
 		return nil, fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
 	}
-	if c.WireRows != "" {
-		return nil, fmt.Errorf("g3 sends rows as they are; leave out --wire-dtype %s, or choose halo", c.WireRows)
-	}
 	e := &exact{site: s}
-	g := &g3{exchanging: newExchanging(s, e, newBorder(s.dev, haloLists(s.part))), moves: e, landing: make(chan landed), failing: make(chan struct{})}
+	g := &g3{exchanging: newExchanging(s, e, newBorder(s.dev, haloLists(s.part))), moves: e}
 	g.early, g.eager = c.Pipeline != "none" && c.Pipeline != "inter", c.Pipeline != "none" && c.Pipeline != "intra"
 	m := &s.opt.Model
 	bytes := s.dev.RowType(s.opt.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
@@ -108,57 +103,66 @@ func (g *g3) Backward(_ *nn.Model, p *nn.Pass, dlogits tensor.Matrix) {
 // drive runs a schedule: the most urgent task that is ready or, where there is none,
 // it waits for rows.
 func (g *g3) drive(s *schedule) {
-	g.expected = g.expected[:0]
+	g.coming = g.coming[:0]
 	for s.left > 0 {
-		select {
-		case l := <-g.landing:
-			g.land(s, l)
-			continue
-		default:
-		}
-		if !s.step() {
+		g.look(s)
+		if !s.step() && s.left > 0 {
 			g.await(s)
 		}
 	}
 }
 
-func (g *g3) land(s *schedule, l landed) {
-	l.flow.land(l)
-	s.finish(l.flow.arrivals[l.i])
-	if l.err != nil {
-		g.giveUp(s, l.err)
-	}
-}
-
-// giveUp goes on with rows that mean nothing, as all strategies do after a failure.
-func (g *g3) giveUp(s *schedule, err error) {
-	if g.moves.err() == nil {
-		close(g.failing)
-	}
-	g.moves.fail(err)
-	s.giveUp()
-}
-
-// await waits for the next chunk. After a while it asks for one of them by name: that
-// wait ends, at the latest, with an error that says who is missing.
-func (g *g3) await(s *schedule) {
-	start := time.Now()
-	patience := time.NewTimer(time.Second)
-	defer patience.Stop()
-	var l landed
-	select {
-	case l = <-g.landing:
-	case <-patience.C:
-		for _, p := range g.expected {
-			if err := p.Wait(g.ctx); err != nil {
-				g.giveUp(s, err)
-				return
+// look takes what has come.
+func (g *g3) look(s *schedule) {
+	g.coming = slices.DeleteFunc(g.coming, func(c comer) bool {
+		for _, p := range c.pending {
+			select {
+			case <-p.Done():
+			default:
+				return false
 			}
 		}
-		l = <-g.landing
+		for _, p := range c.pending {
+			if err := p.Err(); err != nil {
+				g.moves.fail(err)
+			}
+		}
+		c.flow.land(c)
+		s.finish(c.flow.arrivals[c.i])
+		return true
+	})
+	if g.moves.err() != nil {
+		s.giveUp() // go on with rows that mean nothing, as all strategies do after a failure
 	}
-	g.events.On(event.Span{Name: l.flow.t.String(), Kind: "wait", Start: start, Dur: time.Since(start)})
-	g.land(s, l)
+}
+
+// await waits until something comes. After a while it waits for the first by name: that
+// ends, at the latest, with an error that says who is missing.
+func (g *g3) await(s *schedule) {
+	if len(g.coming) == 0 {
+		return
+	}
+	start, first := time.Now(), g.coming[0]
+	patience := time.NewTimer(time.Second)
+	defer patience.Stop()
+	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(patience.C)}}
+	for _, c := range g.coming {
+		for _, p := range c.pending {
+			select {
+			case <-p.Done():
+			default:
+				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.Done())})
+			}
+		}
+	}
+	if i, _, _ := reflect.Select(cases); i == 0 {
+		for _, p := range first.pending {
+			if err := p.Wait(g.ctx); err != nil {
+				g.moves.fail(err)
+			}
+		}
+	}
+	g.events.On(event.Span{Name: first.flow.t.String(), Kind: "wait", Start: start, Dur: time.Since(start)})
 }
 
 // The kinds of tasks, the most urgent first: what lets others go on, then what makes

@@ -35,12 +35,11 @@ type flowPart struct {
 	bytes   *exchange     // of in and out, as they travel
 }
 
-// landed is a chunk that has come.
-type landed struct {
-	flow *flow
-	i    int
-	at   time.Time
-	err  error
+// comer is a chunk on its way to us.
+type comer struct {
+	flow    *flow
+	i       int
+	pending []*wire.Pending
 }
 
 // forwardFlow brings the far rows of sums or of attention.
@@ -115,21 +114,7 @@ func (f *flow) receive() {
 		for k, p := range f.parts {
 			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.number), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
 		}
-		f.g.expected = append(f.g.expected, pending...)
-		go func() {
-			l := landed{flow: f, i: i}
-			for _, p := range pending {
-				<-p.Done()
-				l.at = p.At()
-				if l.err == nil {
-					l.err = p.Err()
-				}
-			}
-			select {
-			case f.g.landing <- l:
-			case <-f.g.failing:
-			}
-		}()
+		f.g.coming = append(f.g.coming, comer{f, i, pending})
 	}
 }
 
@@ -156,12 +141,12 @@ func (f *flow) addTheirs(bin int) {
 }
 
 // land notes that a chunk has come, and tells the timeline when it was the last.
-func (f *flow) land(l landed) {
-	for _, p := range f.parts {
-		p.bytes.unpackRows(f.coming[l.i].lo, f.coming[l.i].hi)
-	}
-	if l.at.After(f.last) {
-		f.last = l.at
+func (f *flow) land(c comer) {
+	for k, p := range f.parts {
+		p.bytes.unpackRows(f.coming[c.i].lo, f.coming[c.i].hi)
+		if at := c.pending[k].At(); at.After(f.last) {
+			f.last = at
+		}
 	}
 	if f.left--; f.left == 0 {
 		// Neighbouring layers may be on their way at the same time.
