@@ -52,6 +52,9 @@ func newBorder(dev tensor.Device, l lists) *border {
 	case b.dst == b.src:
 		rows = own // one scale serves both
 	}
+	if l.in.Weights != nil {
+		rows = weighed(l.in, rows)
+	}
 	near, beyond := splitByColumn(l.in, l.src)
 	b.near = nn.NewPart(dev, near, l.src, rows, own, true)
 	b.far = nn.NewPart(dev, beyond, b.farRows(), rows, far, false)
@@ -76,6 +79,17 @@ func degrees(p *partition.Part, n int) *nn.Degrees {
 		d.NoLoops = p.GCNDegrees[:n]
 	}
 	return d
+}
+
+// weighed are degrees of rows whose in-edges weigh: a mean is over weights.
+func weighed(in *graph.CSR, d *nn.Degrees) *nn.Degrees {
+	out := &nn.Degrees{All: make([]float64, in.Nodes()), NoLoops: d.NoLoops}
+	for v := range out.All {
+		for _, w := range in.Weights[in.Indptr[v]:in.Indptr[v+1]] {
+			out.All[v] += float64(w)
+		}
+	}
+	return out
 }
 
 // splitByColumn separates the edges from columns below cut and from the others,

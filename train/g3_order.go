@@ -160,9 +160,13 @@ func farTopology(s *site, at []uint32) *nn.Topology {
 			moved.NoLoops[place] = d.NoLoops[core+i]
 		}
 	}
+	rows := d.Slice(0, core)
+	if p.In.Weights != nil {
+		rows = weighed(p.In, rows)
+	}
 	_, far := splitByColumn(p.In, core)
 	for e, u := range far.Indices {
 		far.Indices[e] = at[u]
 	}
-	return nn.NewPart(s.dev, far, len(at), d.Slice(0, core), moved, false)
+	return nn.NewPart(s.dev, far, len(at), rows, moved, false)
 }

@@ -56,7 +56,7 @@ var exactChoices = []string{"halo", "cagnet", "bns:1", "pipegcn:0", "sancus:epoc
 type drawn struct {
 	model, norm, method, transport, strategy string
 	layers, workers, servers, vertices       int
-	sparse, cacheFirst                       bool
+	sparse, cacheFirst, weighted             bool
 }
 
 func draw(key rng.Key) drawn {
@@ -70,6 +70,7 @@ func draw(key rng.Key) drawn {
 	if d.workers%2 == 0 && pick(2) == 0 {
 		d.servers = 2
 	}
+	d.weighted = d.model != "gat" && pick(3) == 0 // attention makes weights of its own
 	if d.model == "ressage+" {
 		d.layers = 28
 		if d.norm == "none" {
@@ -102,6 +103,12 @@ func TestAnyCombinationIsExact(t *testing.T) {
 
 func followsOneWorker(t *testing.T, c drawn) {
 	d := communities(t, c.vertices, c.sparse)
+	if c.weighted {
+		d.Graph.Weights = make([]float32, d.Graph.Edges())
+		for e := range d.Graph.Weights {
+			d.Graph.Weights[e] = 0.5 + rng.New(5).Float32(uint64(e))
+		}
+	}
 	o := options(c.model)
 	o.Epochs, o.EvalEvery, o.CacheFirst = 4, 2, c.cacheFirst
 	o.Model.Layers, o.Model.Norm = c.layers, c.norm
