@@ -26,6 +26,7 @@ var transports = []transport{
 	{name: "tcp", open: openTCP, streams: true},
 	{name: "shm", open: openMemory, streams: true},
 	{name: "rings", open: openRings, streams: true},
+	{name: "mpi", open: openFakeMPI, streams: true},
 }
 
 func openTCP(t testing.TB, n int, opt Options) []Endpoint {

@@ -1,0 +1,343 @@
+package wire
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// mpiHub is MPI as one endpoint sees it. MPI moves things only while it is called,
+// and cannot wake anybody. So whoever waits for a message calls it himself for a
+// while, on his own goroutine; and another goroutine calls it now and then, so that
+// things move while everybody computes.
+type mpiHub struct {
+	node  *node
+	world *mpiWorld
+	peers []*mpiPeer
+	job   string
+	turn  int
+
+	// Guarded by the world's lock:
+	reqs    []mpiRequest // under way
+	ops     []*mpiOp     // what each is for
+	done    []*mpiOp     // those that have just ended
+	spare   [][]byte     // frames that can be used again
+	missing int          // peers that have not said hello
+	over    int          // peers that have ended
+
+	greeted  chan struct{}
+	crowded  bool // more processes than processors
+	looking  atomic.Bool
+	spins    atomic.Int64 // how long a waiter looks, in nanoseconds
+	looks    atomic.Int64
+	roomMade atomic.Bool
+	wake     chan struct{}
+	ended    chan struct{}
+}
+
+// mpiOp is what a request is for.
+type mpiOp struct {
+	peer  *mpiPeer
+	kind  mpiOpKind
+	buf   []byte
+	sync  bool      // of a frame sent: it ends only when received
+	chunk chunk     // of a piece sent
+	in    *incoming // of a piece received
+	head  header    // likewise
+	pin   runtime.Pinner
+}
+
+type mpiOpKind uint8
+
+const (
+	frameOut mpiOpKind = iota
+	frameIn
+	pieceOut
+	pieceIn
+)
+
+func newMPIHub(w *mpiWorld, cfg *Config) *mpiHub {
+	n := newNode(w.rank, cfg.links(), cfg.Options)
+	n.addrs = cfg.Addrs
+	n.carriers[w.rank] = newInProcess(n, n)
+	w.Lock()
+	defer w.Unlock()
+	h := &mpiHub{node: n, world: w, job: cfg.Job, turn: w.turn, missing: w.size - 1, greeted: make(chan struct{}), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w.turn++
+	h.crowded = w.size > runtime.NumCPU()
+	h.spins.Store(mostSpins)
+	for r := range w.size {
+		if r != w.rank {
+			p := newMPIPeer(h, r)
+			h.peers = append(h.peers, p)
+			n.carriers[r] = p
+		}
+	}
+	return h
+}
+
+// start sends hello and sets the endpoint going.
+func (h *mpiHub) start(hello []byte) {
+	n := h.node
+	n.poll = func(p *Pending) bool { return h.look(p.isDone) }
+	n.box.room = func() {
+		h.roomMade.Store(true)
+		h.nudge()
+	}
+	n.release = append(n.release, func() {
+		h.nudge()
+		<-h.ended
+	})
+	h.world.Lock()
+	for _, p := range h.peers {
+		p.say(&header{frame: frameAlive}, hello)
+		p.listen()
+	}
+	h.world.Unlock()
+	if len(h.peers) == 0 {
+		close(h.greeted)
+	}
+	go h.attend()
+}
+
+// How often MPI is called while nobody waits: things under way should not stand
+// still for long, and an idle worker should cost next to nothing.
+const (
+	busyRest = 50 * time.Microsecond
+	mostRest = time.Millisecond
+)
+
+// attend calls MPI when nobody else does, until all peers have ended.
+func (h *mpiHub) attend() {
+	defer close(h.ended)
+	rest := busyRest
+	for {
+		moved, over := h.work()
+		switch {
+		case over:
+			return
+		case moved:
+			rest = busyRest
+			yield()
+			continue
+		}
+		h.rest(rest)
+		rest = min(2*rest, mostRest)
+	}
+}
+
+// rest sleeps, unless nudged.
+func (h *mpiHub) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-h.wake:
+	case <-timer.C:
+	}
+}
+
+// nudge makes whoever attends look again. It never waits.
+func (h *mpiHub) nudge() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// look calls MPI until done, or until nothing has come for some time; how long is
+// learnt as in hub. One looks at a time.
+func (h *mpiHub) look(done func() bool) bool {
+	if !h.looking.CompareAndSwap(false, true) {
+		return done()
+	}
+	defer h.looking.Store(false)
+	begin, spins := time.Now(), h.spins.Load()
+	if h.looks.Add(1)%tryEvery == 0 {
+		spins = mostSpins
+	}
+	for i := 1; !done(); i++ {
+		if moved, _ := h.work(); moved {
+			h.spins.Store(min(max(h.spins.Load(), 4*int64(time.Since(begin))), mostSpins))
+			begin = time.Now()
+			continue
+		}
+		if int64(time.Since(begin)) > spins {
+			h.spins.Store(h.spins.Load() * 3 / 4)
+			h.nudge()
+			return done()
+		}
+		if h.crowded || i > 64 {
+			yield() // the peer may be waiting for this very processor
+		}
+		if i%256 == 0 {
+			runtime.Gosched()
+		}
+	}
+	return true
+}
+
+// work moves what can be moved, and says whether that was anything, and whether all
+// has ended.
+func (h *mpiHub) work() (moved, over bool) {
+	h.world.Lock()
+	defer h.world.Unlock()
+	if h.over == len(h.peers) {
+		return false, h.node.Err() != nil
+	}
+	if h.roomMade.CompareAndSwap(true, false) {
+		for _, p := range h.peers {
+			moved = p.retry() || moved
+		}
+	}
+	for _, p := range h.peers {
+		moved = p.pump() || moved
+	}
+	moved = h.test() || moved
+	if h.node.Err() != nil || h.parting() {
+		for _, p := range h.peers {
+			p.wind()
+		}
+	}
+	return moved, false
+}
+
+// parting tells whether any peer is leaving.
+func (h *mpiHub) parting() bool {
+	for _, p := range h.peers {
+		if p.deaf && !p.over {
+			return true
+		}
+	}
+	return false
+}
+
+// test asks MPI what has ended.
+// REQUIRES: the world's lock.
+func (h *mpiHub) test() bool {
+	done, err := h.world.test(h.reqs)
+	if err != nil {
+		h.broken(err)
+		return false
+	}
+	if len(done) == 0 {
+		return false
+	}
+	h.done = h.done[:0]
+	for _, at := range done {
+		h.done, h.ops[at] = append(h.done, h.ops[at]), nil
+	}
+	h.compact()
+	for _, op := range h.done {
+		h.settle(op, nil)
+	}
+	return true
+}
+
+// settle lets go of an operation's memory and deals with its end.
+func (h *mpiHub) settle(op *mpiOp, lost error) {
+	op.pin.Unpin()
+	if op.kind == frameOut {
+		h.spare = append(h.spare, op.buf)
+	}
+	op.peer.settle(op, lost)
+}
+
+// compact drops what has ended.
+func (h *mpiHub) compact() {
+	k := 0
+	for i, op := range h.ops {
+		if op != nil {
+			h.ops[k], h.reqs[k] = op, h.reqs[i]
+			k++
+		}
+	}
+	clear(h.ops[k:])
+	h.ops, h.reqs = h.ops[:k], h.reqs[:k]
+}
+
+// newFrame is one to be sent.
+func (h *mpiHub) newFrame(p *mpiPeer) *mpiOp {
+	op := &mpiOp{peer: p, kind: frameOut}
+	if last := len(h.spare) - 1; last >= 0 {
+		op.buf, h.spare = h.spare[last], h.spare[:last]
+	} else {
+		op.buf = make([]byte, mpiFrame)
+	}
+	return op
+}
+
+func (h *mpiHub) send(op *mpiOp, bytes []byte, tag int) {
+	op.pin.Pin(unsafe.SliceData(op.buf))
+	r, err := h.world.send(bytes, op.peer.peer, tag, op.sync)
+	h.add(op, r, err)
+}
+
+func (h *mpiHub) receive(op *mpiOp, tag int) {
+	op.pin.Pin(unsafe.SliceData(op.buf))
+	r, err := h.world.receive(op.buf, op.peer.peer, tag)
+	h.add(op, r, err)
+}
+
+// add keeps a request that was just made.
+func (h *mpiHub) add(op *mpiOp, r mpiRequest, err error) {
+	if err != nil {
+		h.settle(op, err)
+		h.broken(fmt.Errorf("with rank %d: %w", op.peer.peer, err))
+		return
+	}
+	h.reqs, h.ops = append(h.reqs, r), append(h.ops, op)
+}
+
+// stop takes back receives of a peer.
+func (h *mpiHub) stop(p *mpiPeer, kind mpiOpKind) {
+	stopped := false
+	for i, op := range h.ops {
+		if op.peer == p && op.kind == kind && !h.world.broken {
+			stopped = true
+			h.world.broken = h.world.stop(h.reqs[i]) != nil
+		}
+	}
+	if stopped {
+		h.test() // what was taken back has ended
+	}
+}
+
+// abandon gives up what never ends. MPI may still use its memory, so that is kept.
+func (h *mpiHub) abandon(p *mpiPeer, cause error, kinds ...mpiOpKind) {
+	var lost []*mpiOp
+	for i, op := range h.ops {
+		if op.peer == p && slices.Contains(kinds, op.kind) {
+			lost, h.ops[i] = append(lost, op), nil
+		}
+	}
+	if len(lost) == 0 {
+		return
+	}
+	h.compact()
+	h.world.unclean = true
+	mpiLost.Lock()
+	mpiLost.ops = append(mpiLost.ops, lost...)
+	mpiLost.Unlock()
+	for _, op := range lost {
+		p.settle(op, cause)
+	}
+}
+
+// broken ends the endpoint when MPI does.
+func (h *mpiHub) broken(err error) {
+	h.world.broken = true
+	h.node.Fail(err)
+	for _, p := range h.peers {
+		p.finish()
+	}
+}
+
+// mpiLost are operations that never ended: their memory is MPI's for good.
+var mpiLost struct {
+	sync.Mutex
+	ops []*mpiOp
+}
