@@ -29,6 +29,13 @@ type part struct {
 const partVar = "STARLING_WIRE_PART"
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(mpiPartVar); role != "" {
+		if err := playMPIPart(role); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if os.Getenv(partVar) != "" {
 		if err := playPart(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

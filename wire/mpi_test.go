@@ -1,0 +1,253 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whoever does not come is named.
+func TestMPIMissing(t *testing.T) {
+	noLeaks(t)
+	f := newFakeMPI(3)
+	w := &mpiWorld{mpi: f.ranks[1], rank: 1, size: 3}
+	opt := Options{Timeout: 50 * time.Millisecond, Linger: 10 * time.Millisecond}
+	_, err := w.join(context.Background(), Config{Options: opt})
+	if err == nil || err.Error() != "rank 1 waited too long to meet rank 0, rank 2 over MPI" {
+		t.Error(err)
+	}
+}
+
+func TestMPIOtherJob(t *testing.T) {
+	noLeaks(t)
+	_, errs := newFakeMPI(3).join(t, func(c *Config) {
+		c.Linger = 100 * time.Millisecond
+		if c.Rank == 2 {
+			c.Job = "another"
+		}
+	})
+	for r, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "of another run") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// When MPI fails, everything that is pending does, on every rank, and at once.
+func TestMPIBreaks(t *testing.T) {
+	noLeaks(t)
+	f := newFakeMPI(3)
+	eps, errs := f.join(t, func(c *Config) {})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var pending []*Pending
+	for _, e := range eps {
+		for p := range eps {
+			pending = append(pending, e.Recv(p, key(0), Feature, make([]byte, 5<<20)))
+			pending = append(pending, e.Send(p, key(1), Feature, make([]byte, 5<<20)))
+			pending = append(pending, e.Recv(p, key(1), Feature, make([]byte, 5<<20)))
+		}
+	}
+	f.Lock()
+	f.broken = errors.New("the network is on fire")
+	f.Unlock()
+	for _, e := range eps {
+		<-e.Done()
+		if !strings.Contains(e.Err().Error(), "on fire") {
+			t.Error(e.Err())
+		}
+	}
+	for _, p := range pending {
+		select {
+		case <-p.Done():
+		case <-soon(t).Done():
+			t.Fatal("something is still pending")
+		}
+	}
+	closeAll(eps)
+}
+
+// launchers are the commands that start processes under an MPI, each once.
+func launchers() (out [][]string) {
+	seen := map[string]bool{}
+	for _, name := range []string{"mpirun.openmpi", "mpirun.mpich", "mpirun"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil || seen[path] {
+			continue
+		}
+		seen[path] = true
+		says, _ := exec.Command(path, "--version").CombinedOutput()
+		if strings.Contains(string(says), "Open MPI") || strings.Contains(string(says), "OpenRTE") {
+			out = append(out, []string{name, "--allow-run-as-root", "--oversubscribe"})
+		} else {
+			out = append(out, []string{name})
+		}
+	}
+	return out
+}
+
+const mpiPartVar = "STARLING_WIRE_MPI_PART"
+
+// underMPI runs a role in n processes, under every MPI that there is.
+func underMPI(t *testing.T, n int, role string, check func(t *testing.T, out string, err error)) {
+	all := launchers()
+	if len(all) == 0 {
+		t.Skip("there is no mpirun here: install Open MPI (openmpi-bin) or MPICH (mpich) to run this test")
+	}
+	for _, l := range all {
+		t.Run("launcher="+l[0], func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, l[0], append(l[1:], "-n", fmt.Sprint(n), os.Args[0])...)
+			cmd.Env = append(os.Environ(), mpiPartVar+"="+role)
+			cmd.WaitDelay = time.Second
+			out, err := cmd.CombinedOutput()
+			check(t, string(out), err)
+		})
+	}
+}
+
+// Messages of all sizes, in random order, several endpoints after each other.
+func TestMPIRun(t *testing.T) {
+	underMPI(t, 3, "messages", func(t *testing.T, out string, err error) {
+		if err != nil || strings.Count(out, "all well") != 3 {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		t.Log(out)
+	})
+}
+
+// A rank that fails is named by all who come to say so before the launcher, which
+// sees that one has ended badly, ends them.
+func TestMPIRunFails(t *testing.T) {
+	underMPI(t, 3, "failure", func(t *testing.T, out string, err error) {
+		saw := strings.Count(out, " saw that ")
+		if err == nil || saw == 0 || strings.Count(out, " saw that rank 2 failed: loss is not a number\n") != saw {
+			t.Errorf("%v\n%s", err, out)
+		}
+		t.Logf("%d of 3 ranks named rank 2", saw)
+	})
+}
+
+func playMPIPart(role string) error {
+	rank, size, library, err := OpenMPI()
+	if err != nil {
+		return err
+	}
+	for turn := range 3 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		e, err := JoinMPI(ctx, Config{Job: fmt.Sprint("turn ", turn)})
+		if err != nil {
+			return err
+		}
+		if err := mpiRoles[role](ctx, e, turn); err != nil {
+			e.Fail(err)
+			e.Close()
+			return fmt.Errorf("rank %d of %d: %w", rank, size, err)
+		}
+		if err := e.Close(); err != nil {
+			return err
+		}
+	}
+	if err := CloseMPI(time.Minute); err != nil {
+		return err
+	}
+	_, err = fmt.Printf("rank %d of %d, %s: all well\n", rank, size, library)
+	return err
+}
+
+var mpiRoles = map[string]func(ctx context.Context, e Endpoint, turn int) error{
+	"messages": func(ctx context.Context, e Endpoint, turn int) error {
+		if err := exchangeAlone(ctx, e, uint64(turn)); err != nil {
+			return err
+		}
+		return waitTooLong(e)
+	},
+	"failure": func(ctx context.Context, e Endpoint, turn int) error {
+		if err := exchangeAlone(ctx, e, uint64(turn)); err != nil || turn == 0 {
+			return err
+		}
+		if e.Rank() == 2 {
+			e.Fail(errors.New("loss is not a number"))
+		}
+		// Everybody waits for something that never comes.
+		if err := e.Recv((e.Rank()+1)%e.Size(), key(1000), Feature, make([]byte, 3<<20)).Wait(ctx); err == nil {
+			return errors.New("something came from nobody")
+		}
+		fmt.Printf("rank %d saw that %v\n", e.Rank(), root(e.Rank(), e.Err()))
+		return e.Err()
+	},
+}
+
+// exchangeAlone is exchange as one rank sees it.
+func exchangeAlone(ctx context.Context, e Endpoint, seed uint64) error {
+	me := e.Rank()
+	r := rand.New(rand.NewPCG(seed, uint64(me)))
+	type op struct {
+		peer, step int
+		send       bool
+	}
+	var ops []op
+	for p := range e.Size() {
+		for step := range sizes {
+			ops = append(ops, op{p, step, true}, op{p, step, false})
+		}
+	}
+	r.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
+	var pending []*Pending
+	into := map[op][]byte{}
+	for _, o := range ops {
+		if o.send {
+			pending = append(pending, e.Send(o.peer, key(o.step), Activation, payload(me, o.peer, o.step, sizes[o.step])))
+			continue
+		}
+		into[o] = make([]byte, sizes[o.step])
+		pending = append(pending, e.Recv(o.peer, key(o.step), Activation, into[o]))
+	}
+	for _, p := range pending {
+		if err := p.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	for o, got := range into {
+		if !bytes.Equal(got, payload(o.peer, me, o.step, sizes[o.step])) {
+			return fmt.Errorf("%d bytes from rank %d are not what it sent", len(got), o.peer)
+		}
+	}
+	want := Count{Messages: int64(e.Size() * len(sizes))}
+	for _, s := range sizes {
+		want.Bytes += int64(e.Size() * s)
+	}
+	if got := e.Ledger().Sent(); got != want {
+		return fmt.Errorf("sent %+v, expected %+v", got, want)
+	}
+	return nil
+}
+
+// waitTooLong checks that a wait ends, and says for whom it was.
+func waitTooLong(e Endpoint) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	peer := (e.Rank() + 1) % e.Size()
+	err := e.Recv(peer, key(2000), Gradient, make([]byte, 8)).Wait(ctx)
+	if late, ok := errors.AsType[*Timeout](err); !ok || late.Rank != e.Rank() || late.Peer != peer {
+		// The peer may have waited already, and said goodbye.
+		if lost, ok := errors.AsType[*PeerLost](err); !ok || lost.Peer != peer {
+			return fmt.Errorf("a wait for nothing ended with %v", err)
+		}
+	}
+	return nil
+}
