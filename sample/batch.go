@@ -1,0 +1,113 @@
+package sample
+
+import (
+	"hash/fnv"
+	"slices"
+
+	"starling/rng"
+)
+
+// Batch is what one training step needs to know of the graph. Its arrays are
+// reused: a sampler that fills it again overwrites them.
+type Batch struct {
+	Epoch, Number int
+	// Vertices are the ids of the rows, in the order the package comment shows.
+	Vertices []uint32
+	// Blocks are the layers', from the first to the last; or one for all of them.
+	Blocks []Block
+	// Roots are the rows of the last layer whose loss is learnt from.
+	Roots []uint32
+	// RootWeights are what the roots' losses count; empty: one each.
+	RootWeights []float32
+	// Scale is what the weighted sum of the roots' losses is multiplied by. In the
+	// mean over an epoch every training vertex then counts alike, also those in a
+	// last batch that is smaller.
+	Scale float64
+}
+
+// Block is the edges of one layer.
+type Block struct {
+	Dst, Src int
+	// The in-edges of destination i come from Indices[Indptr[i]:Indptr[i+1]].
+	Indptr  []int64
+	Indices []uint32
+	// Weights are those of edges, RowWeights of all edges of a destination; they
+	// multiply. Empty: one each.
+	Weights    []float32
+	RowWeights []float32
+	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The
+	// first block may be so: features are then read where they lie.
+	ByID bool
+	// OwnDegrees: degrees are those in the block, not in the whole graph.
+	OwnDegrees bool
+}
+
+// Method is a way to draw batches, ready to be used by several samplers at once.
+type Method interface {
+	// Batches is how many there are in an epoch.
+	Batches() int
+	// Sampler makes one, with memory of its own.
+	Sampler() Sampler
+}
+
+// Sampler draws batches, one at a time.
+type Sampler interface {
+	// Sample fills b with a batch of an epoch.
+	Sample(b *Batch, epoch, number int)
+}
+
+// Block is that of a layer.
+func (b *Batch) Block(layer int) *Block {
+	if len(b.Blocks) == 1 {
+		return &b.Blocks[0]
+	}
+	return &b.Blocks[layer]
+}
+
+// Edges is how many all blocks have together.
+func (b *Batch) Edges() (n int) {
+	for i := range b.Blocks {
+		n += len(b.Blocks[i].Indices)
+	}
+	return n
+}
+
+// reset empties a batch, keeping its memory.
+func (b *Batch) reset(epoch, number, blocks int) {
+	b.Epoch, b.Number, b.Scale = epoch, number, 1
+	b.Vertices, b.Roots, b.RootWeights = b.Vertices[:0], b.Roots[:0], b.RootWeights[:0]
+	if cap(b.Blocks) < blocks {
+		b.Blocks = append(b.Blocks[:cap(b.Blocks)], make([]Block, blocks-cap(b.Blocks))...)
+	}
+	b.Blocks = b.Blocks[:blocks]
+	for i := range b.Blocks {
+		x := &b.Blocks[i]
+		*x = Block{Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0], Weights: x.Weights[:0], RowWeights: x.RowWeights[:0]}
+	}
+}
+
+// firstRoots makes the roots the first n rows.
+func (b *Batch) firstRoots(n int) {
+	b.Roots = slices.Grow(b.Roots, n)
+	for i := range n {
+		b.Roots = append(b.Roots, uint32(i))
+	}
+}
+
+// The uses that keys of the same seed are told apart by.
+var (
+	useOrder  = hash("order of roots")
+	useSample = hash("sample")
+	useCount  = hash("count samples")
+)
+
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return h.Sum64()
+}
+
+// batchKey is that of all draws for a batch.
+func batchKey(seed uint64, epoch, number int) rng.Key {
+	return rng.New(seed).Fold(useSample).Fold(uint64(epoch)).Fold(uint64(number))
+}
