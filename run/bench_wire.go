@@ -18,7 +18,7 @@ import (
 // WireBenchSpec is what starling bench wire can be told.
 type WireBenchSpec struct {
 	Workers    int      `json:"workers"`
-	Transports []string `json:"transports"` // tcp, shm, or auto: whatever the workers can do
+	Transports []string `json:"transports"` // tcp, shm, mpi, or auto: whatever the workers can do
 	Ops        []string `json:"ops"`        // of WireOps
 	Sizes      []int    `json:"sizes"`      // bytes that a rank holds
 	Seconds    float64  `json:"seconds"`    // for one row
@@ -65,7 +65,7 @@ func (s *WireBenchSpec) check() error {
 		return mistake("--transports", strings.Join(s.Transports, ","), "one, with --no-launch", "workers that others start can join one job only")
 	}
 	for _, t := range s.Transports {
-		if known := []string{"tcp", "shm", "auto"}; !slices.Contains(known, t) {
+		if known := []string{"tcp", "shm", "mpi", "auto"}; !slices.Contains(known, t) {
 			return mistake("--transports", t, "some of "+strings.Join(known, ", "), Suggest(t, known))
 		}
 	}

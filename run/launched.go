@@ -61,6 +61,9 @@ func (s *Spec) tasks(p *Place) error {
 		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("%d, the tasks that %s has started", p.Size, p.Launcher), "leave out --workers, or give --launcher none")
 	}
 	s.NoLaunch, s.Workers = true, p.Size
+	if s.Transport == "mpi" { // it ends all processes when it loses one
+		s.OnFailure = "stop"
+	}
 	if s.Threads == 0 {
 		s.Threads = p.CPUs
 	}

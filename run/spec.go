@@ -69,7 +69,7 @@ type Spec struct {
 	Partition   string `json:"partition" yaml:"partition" help:"folder of a partition of the dataset, a part for every worker" resume:"free"`
 	Partitioner string `json:"partitioner" yaml:"partitioner" help:"method to cut a dataset with that was not partitioned before" resume:"free"`
 	InProcess   bool   `json:"in_process" yaml:"in_process" help:"run workers in this process instead of one each" resume:"free"`
-	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, or auto: shm on one host, else tcp" resume:"free"`
+	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, mpi (under mpirun or srun), or auto: shm on one host, else tcp" resume:"free"`
 	Listen      string `json:"listen" yaml:"listen" help:"address where workers meet; none: a port of 127.0.0.1" resume:"free"`
 	Launcher    string `json:"launcher" yaml:"launcher" help:"who started this process as one of several: slurm, openmpi, mpich, torchrun, kubernetes, none, or auto: as the environment says" resume:"free"`
 	Rendezvous  string `json:"rendezvous" yaml:"rendezvous" help:"where workers learn of the run: tcp:HOST:PORT, file:FOLDER that all hosts share, or etcd:URL/PREFIX; none: as the launcher says" resume:"free"`
@@ -87,6 +87,7 @@ type Spec struct {
 	CheckpointEvery int    `json:"checkpoint_every" yaml:"checkpoint_every" help:"epochs between checkpoints; 0: only at the end or when interrupted" resume:"free"`
 	KeepCheckpoints int    `json:"keep_checkpoints" yaml:"keep_checkpoints" help:"newest checkpoints to keep" resume:"free"`
 	Resume          bool   `json:"resume" yaml:"resume" help:"go on from the latest checkpoint in --checkpoint-dir" resume:"free"`
+	ResumeIfAny     bool   `json:"resume_if_any" yaml:"resume_if_any" help:"--resume if there is a checkpoint, else start from the beginning: for launchers that start a run again" resume:"free"`
 
 	JSON   string `json:"json" yaml:"json" help:"write the result to this file, - for standard output" resume:"free"`
 	Events string `json:"events" yaml:"events" help:"write every event of the run to this file, a line of JSON each" resume:"free"`

@@ -75,7 +75,7 @@ func (s *Spec) checkNames() error {
 		{"--simd", s.SIMD, []string{"auto", "generic", "avx2", "avx512", "amx"}},
 		{"--g3-pipeline", s.G3Pipeline, []string{"none", "inter", "intra", "both"}},
 		{"--wire-dtype", s.WireDType, []string{"none", "bf16", "int8"}},
-		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess"}},
+		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess", "mpi"}},
 		{"--partitioner", s.Partitioner, partition.Names()},
 		{"--on-failure", s.OnFailure, []string{"restart", "wait", "stop"}},
 		{"--launcher", s.Launcher, append([]string{"auto", "none"}, cluster.Launchers...)},
@@ -202,6 +202,7 @@ func (s *Spec) checkUnused() error {
 		{"--input-dropout", s.InputDropout, s.Dropout > 0, "it needs a --dropout above 0"},
 		{"--patience", s.Patience > 0, s.EvalEvery > 0, "it needs measurements: --eval-every 1 or more"},
 		{"--resume", s.Resume, s.CheckpointDir != "", "it needs the --checkpoint-dir to go on from"},
+		{"--resume-if-any", s.ResumeIfAny, s.CheckpointDir != "", "it needs the --checkpoint-dir to go on from"},
 		{"--threads", s.Threads > 1, s.DType != "f64", "the reference device of --dtype f64 uses one core"},
 		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
 		{"--inductive", s.Inductive, s.Strategy == "none", "it is for one worker: leave out --workers and --strategy"},
@@ -233,6 +234,9 @@ func (s *Spec) checkUnused() error {
 	}
 	if s.InProcess && s.Transport != "auto" && s.Transport != "inprocess" {
 		return mistake("--transport", s.Transport, "inprocess with --in-process", "leave out one of the two")
+	}
+	if s.Transport == "mpi" && !s.NoLaunch {
+		return mistake("--transport", "mpi in a process that no MPI has started", "a launcher of MPI", "start the run as mpirun -n 4 starling train ...; see docs/mpi.md")
 	}
 	if s.Servers > 0 && s.Workers%s.Servers != 0 {
 		return mistake("--servers", fmt.Sprintf("%d for %d workers", s.Servers, s.Workers), "a number that divides the workers", "")

@@ -46,6 +46,9 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 	for {
 		again, err := w.once(ctx, byHand, events)
 		if !again || ctx.Err() != nil {
+			if err == nil {
+				err = wire.CloseMPI(time.Duration(w.Timeout) * time.Second)
+			}
 			return err
 		}
 		events.On(event.Note{Text: fmt.Sprintf("%v; joining again", err)})
@@ -243,6 +246,9 @@ func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, t *task) (w
 		case <-joined:
 		}
 	}()
+	if t.Spec.Transport == "mpi" {
+		return wire.JoinMPI(ctx, cfg)
+	}
 	return wire.Join(ctx, cfg)
 }
 

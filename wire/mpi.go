@@ -58,6 +58,7 @@ type mpiWorld struct {
 	mpi
 	sync.Mutex // held by whoever calls MPI
 	rank, size int
+	library    string
 	turn       int  // how many endpoints there were
 	unclean    bool // not everything has ended, so MPI cannot end well
 	broken     bool // MPI has failed, and is left alone
@@ -71,19 +72,29 @@ var theWorld struct {
 	err error
 }
 
-// OpenMPI initialises MPI, if that has not been done, and says which rank this
-// process is among how many, and which library that is.
-func OpenMPI() (rank, size int, library string, err error) {
-	theWorld.Lock()
-	defer theWorld.Unlock()
-	w := &theWorld
-	if w.lib == nil && w.err == nil {
-		w.mpiWorld, w.lib, w.err = openWorld()
+// openMPI initialises MPI, if that has not been done. That takes until all processes
+// do, or, where one never does, until ctx ends.
+func openMPI(ctx context.Context) (*mpiWorld, error) {
+	type opened struct {
+		*mpiWorld
+		err error
 	}
-	if w.err != nil {
-		return 0, 0, "", w.err
+	done := make(chan opened, 1)
+	go func() {
+		theWorld.Lock()
+		defer theWorld.Unlock()
+		w := &theWorld
+		if w.lib == nil && w.err == nil {
+			w.mpiWorld, w.lib, w.err = openWorld()
+		}
+		done <- opened{w.mpiWorld, w.err}
+	}()
+	select {
+	case o := <-done:
+		return o.mpiWorld, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("MPI could not be initialised: %w; have all processes of the launcher come this far?", context.Cause(ctx))
 	}
-	return w.rank, w.size, w.lib.library(), nil
 }
 
 func openWorld() (*mpiWorld, *mpiLib, error) {
@@ -98,7 +109,7 @@ func openWorld() (*mpiWorld, *mpiLib, error) {
 	if want := launchedSize(); want > 1 && size == 1 {
 		return nil, nil, fmt.Errorf("the launcher has started %d processes but %s sees one: it is not the launcher's library; name that in STARLING_MPI", want, lib.library())
 	}
-	return &mpiWorld{mpi: lib, rank: rank, size: size}, lib, nil
+	return &mpiWorld{mpi: lib, rank: rank, size: size, library: lib.library()}, lib, nil
 }
 
 // launchedSize is how many processes the launcher of an MPI says it has started.
@@ -112,8 +123,8 @@ func launchedSize() int {
 }
 
 // CloseMPI ends MPI, if it was opened: in good order where all went well; otherwise
-// not at all, because MPI's end waits for everybody. The launcher sees that, and
-// ends the other processes. All ranks must call it, and no endpoint may be open.
+// not at all, because MPI's end waits for everybody; the launcher sees a process end
+// without it, and ends the others. All ranks must call it, with no endpoint open.
 func CloseMPI(within time.Duration) error {
 	theWorld.Lock()
 	defer theWorld.Unlock()
@@ -136,16 +147,6 @@ func CloseMPI(within time.Duration) error {
 	}
 }
 
-// AbortMPI ends all processes that the launcher has started, this one too, if MPI
-// was opened and not closed.
-func AbortMPI(status int) {
-	theWorld.Lock()
-	defer theWorld.Unlock()
-	if theWorld.lib != nil && theWorld.err == nil {
-		theWorld.lib.kill(status)
-	}
-}
-
 // JoinMPI connects this worker with its peers over MPI, which must have been
 // started by its launcher: mpirun, mpiexec or srun. Ranks are MPI's; if cfg has
 // a Size they must be those of cfg. It needs no addresses, no listener (one that is
@@ -155,14 +156,20 @@ func JoinMPI(ctx context.Context, cfg Config) (Endpoint, error) {
 	if cfg.Listener != nil {
 		cfg.Listener.Close()
 	}
-	rank, size, library, err := OpenMPI()
+	cfg.Options = cfg.Options.withDefaults()
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		defer cancel()
+	}
+	w, err := openMPI(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Size != 0 && (cfg.Size != size || cfg.Rank != rank) {
-		return nil, fmt.Errorf("rank %d of %d is rank %d of %d to MPI (%s): start as many processes as there are workers, each with MPI's rank", cfg.Rank, cfg.Size, rank, size, library)
+	if cfg.Size != 0 && (cfg.Size != w.size || cfg.Rank != w.rank) {
+		return nil, fmt.Errorf("rank %d of %d is rank %d of %d to MPI (%s): start as many processes as there are workers, each with MPI's rank", cfg.Rank, cfg.Size, w.rank, w.size, w.library)
 	}
-	return theWorld.mpiWorld.join(ctx, cfg)
+	return w.join(ctx, cfg)
 }
 
 // mpiHello is what ranks tell each other first.
@@ -173,14 +180,9 @@ type mpiHello struct {
 }
 
 func (w *mpiWorld) join(ctx context.Context, cfg Config) (Endpoint, error) {
-	cfg.Options, cfg.Rank, cfg.Size = cfg.Options.withDefaults(), w.rank, w.size
+	cfg.Rank, cfg.Size = w.rank, w.size
 	if err := cfg.validateMPI(); err != nil {
 		return nil, err
-	}
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
-		defer cancel()
 	}
 	h := newMPIHub(w, &cfg)
 	if err := h.meet(ctx); err != nil {

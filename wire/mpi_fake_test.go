@@ -143,7 +143,7 @@ func (f *fakeMPI) join(t testing.TB, change func(*Config)) ([]Endpoint, []error)
 	out, errs := make([]Endpoint, n), make([]error, n)
 	var wg sync.WaitGroup
 	for r := range n {
-		cfg := Config{Rank: r, Job: t.Name()}
+		cfg := Config{Options: DefaultOptions(), Rank: r, Job: t.Name()}
 		change(&cfg)
 		wg.Go(func() {
 			w := &mpiWorld{mpi: f.ranks[r], rank: r, size: n}

@@ -24,7 +24,7 @@ type mpiLib struct {
 	name                                      string
 	init, rank, size, handler, words, version uintptr
 	isend, issend, irecv, testsome, cancel    uintptr
-	finalize, abort                           uintptr
+	finalize                                  uintptr
 
 	world, byte, returns uintptr // the communicator, the type, the way of handling errors
 	numbers              bool    // handles are 32-bit numbers
@@ -111,7 +111,7 @@ func (l *mpiLib) find(handle uintptr) (err error) {
 	for name, at := range map[string]*uintptr{"MPI_Init_thread": &l.init, "MPI_Comm_rank": &l.rank, "MPI_Comm_size": &l.size,
 		"MPI_Comm_set_errhandler": &l.handler, "MPI_Error_string": &l.words, "MPI_Isend": &l.isend, "MPI_Issend": &l.issend, "MPI_Irecv": &l.irecv,
 		"MPI_Testsome": &l.testsome, "MPI_Cancel": &l.cancel, "MPI_Finalize": &l.finalize,
-		"MPI_Abort": &l.abort, "MPI_Get_library_version": &l.version} {
+		"MPI_Get_library_version": &l.version} {
 		*at = symbol(name)
 	}
 	if _, e := purego.Dlsym(handle, "ompi_mpi_comm_world"); e == nil {
@@ -227,5 +227,3 @@ func (l *mpiLib) stop(r mpiRequest) error {
 }
 
 func (l *mpiLib) finish() error { return l.call("MPI_Finalize", l.finalize) }
-
-func (l *mpiLib) kill(status int) { l.call("MPI_Abort", l.abort, l.world, uintptr(status)) }

@@ -19,8 +19,9 @@ func TestMPIMissing(t *testing.T) {
 	noLeaks(t)
 	f := newFakeMPI(3)
 	w := &mpiWorld{mpi: f.ranks[1], rank: 1, size: 3}
-	opt := Options{Timeout: 50 * time.Millisecond, Linger: 10 * time.Millisecond}
-	_, err := w.join(context.Background(), Config{Options: opt})
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := w.join(ctx, Config{Options: Options{Timeout: time.Second, EarlyLimit: 1, Linger: 10 * time.Millisecond}})
 	if err == nil || err.Error() != "rank 1 waited too long to meet rank 0, rank 2 over MPI" {
 		t.Error(err)
 	}
@@ -142,10 +143,7 @@ func TestMPIRunFails(t *testing.T) {
 }
 
 func playMPIPart(role string) error {
-	rank, size, library, err := OpenMPI()
-	if err != nil {
-		return err
-	}
+	var rank, size int
 	for turn := range 3 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -153,6 +151,7 @@ func playMPIPart(role string) error {
 		if err != nil {
 			return err
 		}
+		rank, size = e.Rank(), e.Size()
 		if err := mpiRoles[role](ctx, e, turn); err != nil {
 			e.Fail(err)
 			e.Close()
@@ -165,7 +164,7 @@ func playMPIPart(role string) error {
 	if err := CloseMPI(time.Minute); err != nil {
 		return err
 	}
-	_, err = fmt.Printf("rank %d of %d, %s: all well\n", rank, size, library)
+	_, err := fmt.Printf("rank %d of %d, %s: all well\n", rank, size, theWorld.library)
 	return err
 }
 

@@ -46,7 +46,7 @@ started by hand, on any host, with --join.`,
 	}
 	f := c.Flags()
 	f.IntVar(&spec.Workers, "workers", spec.Workers, "worker processes")
-	f.StringSliceVar(&spec.Transports, "transports", spec.Transports, "tcp, shm or auto; ratios are to the first")
+	f.StringSliceVar(&spec.Transports, "transports", spec.Transports, "tcp, shm, mpi or auto; ratios are to the first; mpi needs --no-launch and workers that mpirun starts")
 	f.StringSliceVar(&spec.Ops, "ops", spec.Ops, "what to time: "+strings.Join(run.WireOps(), ", "))
 	f.IntSliceVar(&spec.Sizes, "sizes", spec.Sizes, "bytes that a worker holds")
 	f.Float64Var(&spec.Seconds, "seconds", spec.Seconds, "for each row")
