@@ -85,8 +85,8 @@ func (n *batchNorm) moments(p *Pass) {
 	sums := p.Dev.Scratch(tensor.F64, 2, n.x.Cols)
 	p.Dev.ColumnSums(sums, n.x.Slice(0, p.own(n.x.Rows)))
 	p.Agg.AddUp(sums)
-	p.Dev.Moments(n.mv, sums, p.Vertices)
-	p.Dev.Running(running, n.mv, p.Vertices, normMomentum)
+	p.Dev.Moments(n.mv, sums, p.count(n.x.Rows))
+	p.Dev.Running(running, n.mv, p.count(n.x.Rows), normMomentum)
 	p.Dev.Copy(n.mean.Value, running.Slice(0, 1))
 	p.Dev.Copy(n.variance.Value, running.Slice(1, 2))
 	p.Dev.Free(sums)
@@ -131,7 +131,7 @@ func (n *batchNorm) sendGrad(p *Pass, lo, hi int) {
 // gradRows is the gradient of rows lo to hi of x.
 func (n *batchNorm) gradRows(p *Pass, sums tensor.Matrix, lo, hi int) {
 	if lo < hi {
-		p.Dev.BatchNormGrad(n.dx.Slice(lo, hi), n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value, p.Vertices, normEps)
+		p.Dev.BatchNormGrad(n.dx.Slice(lo, hi), n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.mv, sums, n.gamma.Value, p.count(n.x.Rows), normEps)
 	}
 }
 

@@ -20,7 +20,7 @@ type Pass struct {
 	// copies of other workers' vertices, which compute them too. 0: all.
 	Own int
 	// Vertices is the number of rows on all workers together, copies not counted,
-	// for batch norm.
+	// for batch norm; 0: each module's own rows, where layers differ (mini-batches).
 	Vertices int64
 	// Rows is the storage type of activations.
 	Rows tensor.DType
@@ -48,6 +48,14 @@ func (p *Pass) own(rows int) int {
 		return rows
 	}
 	return min(p.Own, rows)
+}
+
+// count is how many rows a module's statistics are of.
+func (p *Pass) count(rows int) int64 {
+	if p.Vertices == 0 {
+		return int64(rows)
+	}
+	return p.Vertices
 }
 
 // rowType is the type activations are stored in.

@@ -26,6 +26,8 @@ type loop struct {
 	model *nn.Model
 	optim *nn.Optimiser
 	state State
+	// train is an epoch's training, which returns the mean loss.
+	train func(epoch int, lr float64) (float64, error)
 }
 
 // share is a worker's share of the data, on its device.
@@ -70,6 +72,7 @@ func newLoop(dev tensor.Device, s share, peers Peers, opt Options, events event.
 	f.model = nn.New(dev, opt.Model, opt.Seed)
 	f.optim = nn.NewOptimiser(dev, f.model.Params, opt.Optim)
 	f.state.History.BestEpoch = -1
+	f.train = f.step
 	if opt.Resume != nil {
 		return f, f.resume(opt.Resume)
 	}
@@ -134,7 +137,7 @@ func (f *loop) epoch() (err error) {
 	n := f.state.Epoch
 	e := event.Epoch{Epoch: n, LR: f.opt.Schedule.Rate(f.opt.Optim.LR, n)}
 	start := time.Now()
-	if e.Loss, err = f.step(n, e.LR); err != nil {
+	if e.Loss, err = f.train(n, e.LR); err != nil {
 		return err
 	}
 	e.Seconds = time.Since(start).Seconds()

@@ -1,0 +1,214 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/rng"
+	"starling/sample"
+	"starling/tensor"
+)
+
+// MiniOptions say how mini-batches are drawn.
+type MiniOptions struct {
+	Sampler string // one of Samplers
+	// Size is how many training vertices make a batch; of subgraphs how many vertices
+	// are drawn (saint-node), edges (saint-edge), walks begun (saint-walk), or about how
+	// many vertices the clusters of a batch have together (cluster).
+	Size int
+	// Fanouts of the layers, from the roots' on; draws a layer for fastgcn and ladies.
+	Fanouts []int
+	// Replace and Weighted are neighbour's.
+	Replace, Weighted bool
+	// Clusters is how many the graph is cut into (cluster); 0: of 150 vertices each.
+	Clusters int
+	// WalkLength is saint-walk's; 0: the model's layers.
+	WalkLength int
+	// Threads is how many sample at once; 0: one a core.
+	Threads int
+}
+
+// Samplers are the names that MiniOptions.Sampler may have.
+var Samplers = []string{"neighbour", "fastgcn", "ladies", "cluster", "saint-node", "saint-edge", "saint-walk"}
+
+// clusterSize is about Cluster-GCN's own for Reddit, 1500 clusters.
+const clusterSize = 150
+
+// method makes the sampler's method ready for a graph.
+func (m *MiniOptions) method(ctx context.Context, g *graph.CSR, roots []uint32, layers int, byID bool, seed uint64) (sample.Method, error) {
+	switch m.Sampler {
+	case "neighbour":
+		n := &sample.Neighbour{Graph: g, Roots: roots, Size: m.Size, Fanouts: m.Fanouts, Replace: m.Replace, Weighted: m.Weighted, ByID: byID, Seed: seed}
+		return n.Prepare()
+	case "fastgcn":
+		return sample.NewFastGCN(g, roots, m.Size, m.Fanouts, seed)
+	case "ladies":
+		return sample.NewLADIES(g, roots, m.Size, m.Fanouts, seed)
+	case "cluster":
+		k := m.Clusters
+		if k == 0 {
+			k = (g.Nodes() + clusterSize - 1) / clusterSize
+		}
+		return sample.NewCluster(ctx, g, roots, k, m.Size*k/max(g.Nodes(), 1), seed)
+	case "saint-node":
+		return sample.NewSAINTNodes(g, roots, m.Size, seed)
+	case "saint-edge":
+		return sample.NewSAINTEdges(g, roots, m.Size, seed)
+	case "saint-walk":
+		length := m.WalkLength
+		if length == 0 {
+			length = layers
+		}
+		return sample.NewSAINTWalks(g, roots, m.Size, length, seed)
+	}
+	return nil, fmt.Errorf("sampler %q is not one of %v", m.Sampler, Samplers)
+}
+
+// Mini trains on mini-batches of a graph in this process: an epoch is a step for
+// each batch. Batches are sampled ahead on other cores. Measuring goes over the
+// whole graph with all neighbours, layer by layer, so that its memory does not
+// grow with the number of layers.
+//
+// An epoch of one batch with all neighbours is an epoch of Full.
+func Mini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, mini MiniOptions, events event.Listener) (*Result, error) {
+	if events == nil {
+		events = event.All()
+	}
+	whole := opt
+	whole.Inductive = false // what is trained on is ours to choose
+	s, err := wholeGraph(dev, data, whole)
+	if err != nil {
+		return nil, err
+	}
+	f, err := newLoop(dev, s, alone{}, opt, events)
+	if err != nil {
+		return nil, err
+	}
+	g := data.Graph
+	if opt.Inductive {
+		g = g.Subgraph(marked(g.Nodes(), data.Splits.Train))
+	}
+	m, err := newMini(ctx, f, g, data, mini)
+	if err != nil {
+		return nil, err
+	}
+	defer m.ahead.stop()
+	f.train = m.epoch
+	events.On(event.Started{Dataset: data.Meta.Name, Model: opt.Model.Model, Strategy: "none", Workers: 1,
+		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.model.Size(),
+		FirstEpoch: f.state.Epoch, Epochs: opt.Epochs, Metric: f.task.Name()})
+	return f.run(ctx)
+}
+
+// marked has true for the vertices listed.
+func marked(n int, ids []uint32) []bool {
+	m := make([]bool, n)
+	for _, v := range ids {
+		m[v] = true
+	}
+	return m
+}
+
+// mini is a loop's training on mini-batches.
+type mini struct {
+	*loop
+	batches int
+	ahead   *ahead
+	on      *onBlocks
+}
+
+func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo MiniOptions) (*mini, error) {
+	convs := f.model.Convs()
+	if layered := len(mo.Fanouts); (mo.Sampler == "neighbour" || mo.Sampler == "fastgcn" || mo.Sampler == "ladies") && layered != convs {
+		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one a layer", layered, convs)
+	}
+	direct := readsDirectly(f)
+	method, err := mo.method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)
+	if err != nil {
+		return nil, err
+	}
+	features := data.Features
+	if f.opt.RowNormalise && features.Kind() == graph.Sparse {
+		features = features.RowNormalise()
+	}
+	threads := mo.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	on := newBlocks(f.dev, g, f.x.Matrix)
+	host := &hostSide{features: features, labels: data.Labels, form: formOf(f.model, on.loops), nodes: g.Nodes()}
+	return &mini{loop: f, batches: method.Batches(), on: on,
+		ahead: newAhead(method, host, f.state.Epoch, f.opt.Epochs, threads)}, nil
+}
+
+// readsDirectly reports whether the first layer only sums features that are the
+// same in every batch: they are then read where they lie, not gathered.
+func readsDirectly(f *loop) bool {
+	if f.x.Sparse != nil {
+		return false
+	}
+	t := f.model.Traffic(false, true, true)
+	return len(t) > 0 && t[0].Once > 0
+}
+
+// epoch is a step for every batch. It returns the mean loss of the roots, each at
+// the weights of its step.
+func (m *mini) epoch(epoch int, lr float64) (float64, error) {
+	sum, roots := 0.0, 0
+	for range m.batches {
+		wait := m.spans("wait")("batch")
+		b := m.ahead.next()
+		wait()
+		if len(b.Roots) > 0 {
+			sum += m.batch(b, lr)
+			roots += len(b.Roots)
+		}
+		m.ahead.release(b)
+	}
+	if roots == 0 {
+		return 0, fmt.Errorf("no batch of epoch %d has a training vertex; use larger batches", epoch)
+	}
+	return sum / float64(roots), nil
+}
+
+// batch is one step. It returns the sum of the roots' losses.
+func (m *mini) batch(b *ready, lr float64) float64 {
+	m.on.begin(b)
+	defer m.on.end()
+	gather := m.spans("step")("gather")
+	x := b.input(m.dev, m.x, m.opt)
+	gather()
+	p := &nn.Pass{Dev: m.dev, Agg: m.on, Train: true, Rows: m.opt.Rows, IDs: m.dev.Indices(b.Vertices), Key: passKey(m.opt.Seed, b.Epoch, b.Number)}
+	m.model.ZeroGrad(m.dev)
+	end := m.spans("step")("forward")
+	logits := m.model.Forward(p, x)
+	end()
+	loss := b.task(m.dev).Loss(m.dev, logits, logits, m.dev.Indices(b.Roots), b.Scale)
+	dlogits := m.on.weigh(logits)
+	end = m.spans("step")("backward")
+	m.model.Backward(p, dlogits)
+	end()
+	if !tensor.Same(dlogits, logits) {
+		m.dev.Free(dlogits)
+	}
+	m.dev.Free(logits)
+	b.freeInput(m.dev, x)
+	end = m.spans("step")("update")
+	m.optim.Step(lr)
+	end()
+	return loss / b.Scale
+}
+
+// passKey is that of a batch's dropout. The first batch has the epoch's, which is
+// full-graph training's: with one batch they are the same run.
+func passKey(seed uint64, epoch, number int) rng.Key {
+	key := rng.New(seed).Fold(uint64(epoch))
+	if number > 0 {
+		key = key.Fold(1<<32 + uint64(number))
+	}
+	return key
+}

@@ -1,0 +1,193 @@
+package train
+
+import (
+	"slices"
+	"strings"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/sample"
+	"starling/tensor"
+)
+
+// form is what becomes of a block's loops.
+type form uint8
+
+const (
+	asDrawn  form = iota
+	loopFree      // none: GCN adds the one that counts
+	looped        // one at each destination: attention
+)
+
+// formOf is the form that a model's layers use.
+func formOf(m *nn.Model, hasLoops bool) form {
+	switch name := m.Config.Model; {
+	case strings.HasPrefix(name, "gat"):
+		return looped
+	case strings.HasSuffix(name, "gcn") || name == "resgcn+":
+		if hasLoops {
+			return loopFree
+		}
+	}
+	return asDrawn
+}
+
+// hostSide is what turns batches as drawn into batches that a device can use,
+// while others are trained on.
+type hostSide struct {
+	features *graph.Features
+	labels   *graph.Labels
+	form     form
+	nodes    int
+}
+
+// ready is a batch and all that is made of it on the host. Its memory is reused.
+type ready struct {
+	sample.Batch
+	*hostSide
+	edges   []edges
+	classes []uint32
+
+	// Sparse features of the batch's vertices, and the other way round.
+	features      sparseRows
+	featuresBack  sparseRows
+	featuresPlace []uint32
+}
+
+type sparseRows struct {
+	ptr   []int64
+	index []uint32
+	value []float32
+}
+
+// edges are a block's in both directions.
+type edges struct {
+	in    sparseRows
+	back  sparseRows
+	place []uint32 // of the entries of back, in in
+	own   sparseRows
+}
+
+// prepare makes what the block's layers need.
+func (r *ready) prepare() {
+	for len(r.edges) < len(r.Blocks) {
+		r.edges = append(r.edges, edges{})
+	}
+	for i := range r.Blocks {
+		x, e := &r.Blocks[i], &r.edges[i]
+		e.in = sparseRows{x.Indptr, x.Indices, x.Weights}
+		if r.form != asDrawn {
+			e.reform(x, r.Vertices, r.form)
+		}
+		if !x.ByID {
+			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
+		}
+	}
+	r.prepareLabels()
+	if r.hostSide.features.Kind() == graph.Sparse {
+		r.prepareFeatures()
+	}
+}
+
+// outputs are the rows of the last layer.
+func (r *ready) outputs() int {
+	if len(r.Blocks) == 0 {
+		return len(r.Vertices)
+	}
+	return r.Blocks[len(r.Blocks)-1].Dst
+}
+
+func (r *ready) prepareLabels() {
+	r.classes = r.classes[:0]
+	for _, v := range r.Vertices[:r.outputs()] {
+		r.classes = append(r.classes, uint32(r.labels.Class[v]))
+	}
+}
+
+// reform copies a block's edges with other loops.
+func (e *edges) reform(x *sample.Block, vertices []uint32, f form) {
+	e.own.ptr, e.own.index, e.own.value = append(e.own.ptr[:0], 0), e.own.index[:0], e.own.value[:0]
+	for i := range x.Dst {
+		self := uint32(i)
+		if x.ByID {
+			self = vertices[i]
+		}
+		for k := x.Indptr[i]; k < x.Indptr[i+1]; k++ {
+			if x.Indices[k] == self {
+				continue
+			}
+			e.own.index = append(e.own.index, x.Indices[k])
+			if len(x.Weights) > 0 {
+				e.own.value = append(e.own.value, x.Weights[k])
+			}
+		}
+		if f == looped {
+			e.own.index = append(e.own.index, self)
+			if len(x.Weights) > 0 {
+				e.own.value = append(e.own.value, 1)
+			}
+		}
+		e.own.ptr = append(e.own.ptr, int64(len(e.own.index)))
+	}
+	e.in = e.own
+}
+
+// transpose turns rows round, in memory of earlier ones: for each column its rows,
+// in ascending order, and for each entry its place.
+func transpose(cols int, in *sparseRows, old sparseRows, place []uint32) (ptr []int64, index, perm []uint32) {
+	ptr = slices.Grow(old.ptr[:0], cols+2)[:cols+2]
+	clear(ptr)
+	for _, c := range in.index {
+		ptr[c+2]++
+	}
+	for c := range cols {
+		ptr[c+2] += ptr[c+1]
+	}
+	n := len(in.index)
+	index, perm = slices.Grow(old.index[:0], n)[:n], slices.Grow(place[:0], n)[:n]
+	for i := range len(in.ptr) - 1 {
+		for k := in.ptr[i]; k < in.ptr[i+1]; k++ {
+			c := in.index[k] + 1
+			at := ptr[c]
+			ptr[c]++
+			index[at], perm[at] = uint32(i), uint32(k)
+		}
+	}
+	return ptr[:cols+1], index, perm
+}
+
+// prepareFeatures gathers sparse rows.
+func (r *ready) prepareFeatures() {
+	f, to := r.hostSide.features, &r.features
+	to.ptr, to.index, to.value = append(to.ptr[:0], 0), to.index[:0], to.value[:0]
+	for _, v := range r.Vertices {
+		to.index = append(to.index, f.Indices[f.Indptr[v]:f.Indptr[v+1]]...)
+		to.value = append(to.value, f.Values[f.Indptr[v]:f.Indptr[v+1]]...)
+		to.ptr = append(to.ptr, int64(len(to.index)))
+	}
+	r.featuresBack.ptr, r.featuresBack.index, r.featuresPlace = transpose(f.Cols, to, r.featuresBack, r.featuresPlace)
+}
+
+// input puts the features of the batch's vertices on the device.
+func (r *ready) input(dev tensor.Device, all nn.Input, opt Options) nn.Input {
+	if f := r.hostSide.features; f.Kind() == graph.Sparse {
+		s := dev.SparseMatrix(len(r.Vertices), f.Cols, r.features.ptr, r.features.index, r.features.value)
+		return nn.Input{Sparse: s, SparseT: dev.SparseTranspose(s, r.featuresBack.ptr, r.featuresBack.index, r.featuresPlace), Constant: true}
+	}
+	x := dev.Scratch(all.Type(), len(r.Vertices), all.Cols)
+	dev.GatherRows(x, all.Matrix, dev.Indices(r.Vertices))
+	return nn.Input{Matrix: x, Constant: true}
+}
+
+func (r *ready) freeInput(dev tensor.Device, x nn.Input) {
+	if x.Sparse != nil {
+		dev.Free(x.SparseT.Values())
+		return
+	}
+	dev.Free(x.Matrix)
+}
+
+// task is the run's, for the rows of this batch.
+func (r *ready) task(dev tensor.Device) nn.Task {
+	return nn.Classify{Labels: dev.Indices(r.classes)}
+}
