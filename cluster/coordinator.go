@@ -43,6 +43,11 @@ type Config struct {
 	Again bool
 	// State is told of what workers ask to be kept, on one goroutine.
 	State func(rank int, body json.RawMessage, blob []byte)
+	// Status is told what workers say of themselves, on the same goroutine.
+	Status func(Status)
+	// Watch is what watchers see, who must know the WatchToken; nil: nobody may watch.
+	Watch      func() any
+	WatchToken []byte
 	// Events is told what happens on which rank, on one goroutine. Refused is told of
 	// everybody who was not let in.
 	Events  func(rank int, e event.Event)
@@ -225,6 +230,8 @@ func (c *Coordinator) act(procs *Processes) {
 			procs.Kill(a.rank)
 		case a.state != nil && c.cfg.State != nil:
 			c.cfg.State(a.rank, a.state.Body, a.state.Blob)
+		case a.status != nil && c.cfg.Status != nil:
+			c.cfg.Status(*a.status)
 		case a.event != nil && c.cfg.Events != nil:
 			c.cfg.Events(a.rank, a.event)
 		case p != nil:
@@ -283,7 +290,11 @@ func (c *Coordinator) meet(conn net.Conn) {
 	p := &caller{control: newControl(conn, c.cfg.Silence), out: make(chan message, 16)}
 	hello, welcome, err := c.greet(p.control)
 	<-c.places
-	if err == nil {
+	if err == nil && hello.Watch {
+		if err = c.show(p.control, welcome); err == nil {
+			return
+		}
+	} else if err == nil {
 		err = c.admit(p, hello, welcome)
 	}
 	if err != nil {
@@ -329,6 +340,10 @@ func (c *Coordinator) greet(p *control) (h Hello, welcome message, err error) {
 	if h.Protocol != protocol {
 		return h, m, fmt.Errorf("it speaks version %d of the protocol, this job speaks %d; run the same build on every host", h.Protocol, protocol)
 	}
+	token, role := c.cfg.Token, "worker"
+	if h.Watch {
+		token, role = c.cfg.WatchToken, "watcher"
+	}
 	challenge := NewSecret()
 	if err := p.write(say("challenge", challenge)); err != nil {
 		return h, m, err
@@ -338,10 +353,10 @@ func (c *Coordinator) greet(p *control) (h Hello, welcome message, err error) {
 	if err != nil {
 		return h, m, fmt.Errorf("it gave no proof that it knows the token: %w", err)
 	}
-	if m.Type != "proof" || json.Unmarshal(m.Body, &given) != nil || !proves(given, proof(c.cfg.Token, "worker", said, challenge)) {
+	if m.Type != "proof" || json.Unmarshal(m.Body, &given) != nil || !proves(given, proof(token, role, said, challenge)) {
 		return h, m, errors.New("wrong token; give every worker the same one")
 	}
-	return h, say("welcome", proof(c.cfg.Token, "coordinator", said, challenge)), nil
+	return h, say("welcome", proof(token, "coordinator", said, challenge)), nil
 }
 
 // admit asks the session whether the worker belongs here; if so, the welcome is the
@@ -360,13 +375,15 @@ func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 		reason <- why
 	})
 	if !asked {
-		return errors.New("the job has ended")
+		return errEnded
 	}
 	if why := <-reason; why != "" {
 		return errors.New(why)
 	}
 	return nil
 }
+
+var errEnded = errors.New("the job has ended")
 
 // listen passes on what a worker says, until it is silent.
 func (c *Coordinator) listen(p *caller) error {
@@ -380,8 +397,8 @@ func (c *Coordinator) listen(p *caller) error {
 		case err != nil:
 			return err
 		}
-		if m.Type != "ping" && !c.tell(func() { c.session.said(p.id, m) }) {
-			return errors.New("the job has ended")
+		if (m.Type != "ping" || m.Body != nil) && !c.tell(func() { c.session.said(p.id, m) }) {
+			return errEnded
 		}
 	}
 }

@@ -148,26 +148,8 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	}()
 	name, _ := os.Hostname()
 	hello := say("hello", Hello{Protocol: protocol, Version: in.Version, Job: in.Job, Rank: in.Rank, Name: name, Host: hostID(), PID: os.Getpid(), Addr: addr, Random: NewSecret()})
-	said, _ := json.Marshal(hello)
-	if err := c.write(hello); err != nil {
+	if err := c.introduce(hello, "worker", in); err != nil {
 		return nil, err
-	}
-	// Between two starts of a job the coordinator may take a while to answer.
-	challenge, err := c.expect("challenge", maxGreeting, 0, in.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	var random, given string
-	json.Unmarshal(challenge.Body, &random) // nothing is as good as a random number to be wrong with
-	if err := c.write(say("proof", proof(in.Token, "worker", said, random))); err != nil {
-		return nil, err
-	}
-	welcome, err := c.expect("welcome", maxGreeting, 0, in.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", said, random)) {
-		return nil, fmt.Errorf("what answers at %v does not know the job's token", c.conn.RemoteAddr())
 	}
 	// Others may take long to come; the coordinator wants to hear that we are still here.
 	ended := make(chan struct{})
@@ -191,6 +173,32 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	}
 	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own], Own: told.blob[all-r.Own:], Listener: listener, control: c,
 		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), ended: ended, deaf: make(chan struct{})}, nil
+}
+
+// introduce says hello in a role; both sides prove that they know the token.
+func (c *control) introduce(hello message, role string, in Invitation) error {
+	said, _ := json.Marshal(hello)
+	if err := c.write(hello); err != nil {
+		return err
+	}
+	// Between two starts of a job the coordinator may take a while to answer.
+	challenge, err := c.expect("challenge", maxGreeting, 0, in.Timeout)
+	if err != nil {
+		return err
+	}
+	var random, given string
+	json.Unmarshal(challenge.Body, &random) // nothing is as good as a random number to be wrong with
+	if err := c.write(say("proof", proof(in.Token, role, said, random))); err != nil {
+		return err
+	}
+	welcome, err := c.expect("welcome", maxGreeting, 0, in.Timeout)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(welcome.Body, &given) != nil || !proves(given, proof(in.Token, "coordinator", said, random)) {
+		return fmt.Errorf("what answers at %v does not know the job's token", c.conn.RemoteAddr())
+	}
+	return nil
 }
 
 // listenNear opens the worker's own door, by default on the address that reaches

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,6 +62,7 @@ type Hello struct {
 	PID      int    `json:"pid"`
 	Addr     string `json:"addr"` // where it listens for other workers
 	Random   string `json:"random"`
+	Watch    bool   `json:"watch,omitempty"` // it only wants to look
 }
 
 // Peer is a worker of the job, as all are told.
@@ -102,6 +104,8 @@ type control struct {
 	mu   sync.Mutex // one message at a time
 	// silence is how long the other side may be silent.
 	silence time.Duration
+	// report, if set, is what signs of life tell from time to time.
+	report atomic.Pointer[func() Status]
 }
 
 func newControl(conn net.Conn, silence time.Duration) *control {
@@ -190,14 +194,16 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 
 // keepAlive sends signs of life until done is closed or the connection fails.
 func (c *control) keepAlive(done <-chan struct{}) {
-	tick := time.NewTicker(c.silence / signs)
+	tick := time.NewTicker(min(c.silence/signs, statusEvery))
 	defer tick.Stop()
+	var told time.Time
 	for {
 		select {
 		case <-done:
 			return
-		case <-tick.C:
-			if c.write(message{Type: "ping"}) != nil {
+		case now := <-tick.C:
+			var m message
+			if m, told = c.sign(told, now); c.write(m) != nil {
 				return
 			}
 		}

@@ -55,6 +55,7 @@ type act struct {
 	message message
 	event   event.Event
 	state   *Result
+	status  *Status
 	kill    bool
 	rank    int
 }
@@ -229,6 +230,8 @@ func (s *session) said(conn int, m message) {
 		if e, err := event.Decode(m.Body); err == nil {
 			s.out = append(s.out, act{event: e, rank: g.rank})
 		}
+	case "ping":
+		s.status(g, m.Body)
 	case "state":
 		s.out = append(s.out, act{state: &Result{Rank: g.rank, Body: m.Body, Blob: m.blob}, rank: g.rank})
 	case "result":

@@ -34,6 +34,7 @@ type clusterRun struct {
 	slots []cluster.Host // of every worker, with --hosts
 
 	restarts []Restart
+	watch    *watcher
 }
 
 // prepareCluster checks all that can be checked before the workers start.
@@ -158,6 +159,13 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 	if err != nil {
 		return nil, err
 	}
+	c.watch = newWatcher(c.spec.Workers, events, time.Now)
+	events = event.All(c.watch, events)
+	metrics, err := c.serveMetrics()
+	if err != nil {
+		return nil, errors.Join(err, finish())
+	}
+	defer metrics.close()
 	run := c.runProcesses
 	if c.spec.inProcess() {
 		run = c.runGoroutines
@@ -242,9 +250,15 @@ func (c *clusterRun) runGoroutines(ctx context.Context, events event.Listener) (
 		return nil, err
 	}
 	var wg sync.WaitGroup
+	tasks, reporters := make([]task, n), make([]*reporter, n)
+	for r, end := range ends {
+		tasks[r], reporters[r] = *t, newReporter(r, end)
+		tasks[r].watch = reporters[r]
+	}
+	defer c.watch.poll(reporters)()
 	for r, end := range ends {
 		wg.Go(func() {
-			shares[r], errs[r] = t.onGoroutine(ctx, end, c.spec.threadsOf(n), k, events)
+			shares[r], errs[r] = tasks[r].onGoroutine(ctx, end, c.spec.threadsOf(n), k, events)
 			if errs[r] != nil {
 				end.Fail(errs[r])
 			}

@@ -22,6 +22,8 @@ type task struct {
 	Parts string      `json:"parts"` // the partition's folder
 	ID    string      `json:"id"`    // and its id
 	From  *checkpoint `json:"from,omitempty"`
+
+	watch *reporter // of this worker
 }
 
 // share is what one worker ended with.
@@ -67,8 +69,8 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	dev := s.device()
 	defer dev.Close()
 	m := newMeter(end.Ledger())
-	events = event.All(m, t.heard(end.Rank(), events))
-	opt.Save, opt.SaveEvery = keep, s.CheckpointEvery
+	events = event.All(m, t.watch, t.heard(end.Rank(), events))
+	opt.Save, opt.SaveEvery = t.watch.saving(keep), s.CheckpointEvery
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev)
 	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)

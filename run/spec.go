@@ -89,11 +89,12 @@ type Spec struct {
 	Resume          bool   `json:"resume" yaml:"resume" help:"go on from the latest checkpoint in --checkpoint-dir" resume:"free"`
 	ResumeIfAny     bool   `json:"resume_if_any" yaml:"resume_if_any" help:"--resume if there is a checkpoint, else start from the beginning: for launchers that start a run again" resume:"free"`
 
-	JSON   string `json:"json" yaml:"json" help:"write the result to this file, - for standard output" resume:"free"`
-	Events string `json:"events" yaml:"events" help:"write every event of the run to this file, a line of JSON each" resume:"free"`
-	Trace  string `json:"trace" yaml:"trace" help:"write a timeline to this file, for ui.perfetto.dev" resume:"free"`
-	Out    string `json:"out" yaml:"out" help:"write the best weights (safetensors) and config.json to this folder" resume:"free"`
-	Quiet  bool   `json:"quiet" yaml:"quiet" help:"show nothing while training" resume:"free"`
+	JSON          string `json:"json" yaml:"json" help:"write the result to this file, - for standard output" resume:"free"`
+	Events        string `json:"events" yaml:"events" help:"write every event of the run to this file, a line of JSON each" resume:"free"`
+	Trace         string `json:"trace" yaml:"trace" help:"write a timeline to this file, for ui.perfetto.dev" resume:"free"`
+	MetricsListen string `json:"metrics_listen" yaml:"metrics_listen" help:"answer Prometheus on this address, as 127.0.0.1:9400, and every worker on the port plus 1 and its rank; port 0 is any" resume:"free"`
+	Out           string `json:"out" yaml:"out" help:"write the best weights (safetensors) and config.json to this folder" resume:"free"`
+	Quiet         bool   `json:"quiet" yaml:"quiet" help:"show nothing while training" resume:"free"`
 }
 
 // Default is what a run is when nothing is said.

@@ -175,6 +175,11 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 	if err != nil {
 		return nil, err
 	}
+	events, shown, err := p.watched(events)
+	if err != nil {
+		return nil, errors.Join(err, finish())
+	}
+	defer shown()
 	result, err := p.train(ctx, events)
 	if err == nil && p.spec.Out != "" {
 		err = writeRunFolder(&p.spec, &p.data.Meta, result)

@@ -220,8 +220,8 @@ func (s *Spec) checkUnused() error {
 		{"--token-file", s.TokenFile != "", s.processes(), "workers do not meet in this run"},
 		{"--on-failure", s.OnFailure != d.OnFailure, s.processes(), "there are no processes to lose in this run"},
 		{"--heartbeat", s.Heartbeat != d.Heartbeat, s.processes(), "there are no processes to lose in this run"},
-		{"--tls", s.TLS != "", s.processes(), "workers do not meet in this run"},
-		{"--insecure", s.Insecure, s.TLS == "" && s.Listen != "" && s.TokenFile == "", "it needs a --listen address, and is not for --tls or a --token-file"},
+		{"--tls", s.TLS != "", s.processes() || s.MetricsListen != "", "workers do not meet in this run"},
+		{"--insecure", s.Insecure, s.TLS == "" && (s.Listen != "" && s.TokenFile == "" || s.MetricsListen != ""), "it needs a --listen address, and is not for --tls or a --token-file"},
 	} {
 		if f.given && !f.works {
 			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}

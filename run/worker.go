@@ -207,6 +207,11 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 		return nil, err
 	}
 	defer end.Close()
+	var show *metricsServer
+	if t.watch, show, err = w.watched(m, t, end); err != nil {
+		return nil, err
+	}
+	defer show.close()
 	// The first failure anywhere ends the wait for anybody.
 	trained := make(chan struct{})
 	defer close(trained)

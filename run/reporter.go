@@ -1,0 +1,147 @@
+package run
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"starling/cluster"
+	"starling/event"
+	"starling/train"
+	"starling/wire"
+)
+
+// reporter knows what a worker does, for whoever watches. A nil one knows nothing.
+type reporter struct {
+	end wire.Endpoint // nil: a worker on its own
+	mu  struct {
+		sync.Mutex
+		status cluster.Status
+		last   time.Time // when it was heard what the worker does
+		saved  time.Time
+	}
+}
+
+func newReporter(rank int, end wire.Endpoint) *reporter {
+	r := &reporter{end: end}
+	host, _ := os.Hostname()
+	r.mu.status = cluster.Status{Rank: rank, Host: host, PID: os.Getpid(), Steps: make([]int64, len(cluster.StepBounds)+1)}
+	r.mu.last = time.Now()
+	return r
+}
+
+func (r *reporter) On(e event.Event) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st := &r.mu.status
+	switch e := e.(type) {
+	case event.Started:
+		st.Epoch = e.FirstEpoch
+	case event.Epoch:
+		r.epoch(e)
+	case event.Span:
+		if e.Kind == "wait" {
+			st.Waited += e.Dur.Seconds()
+		}
+		if e.Kind != "transfer" { // which others' work ends too
+			st.After, r.mu.last = spanText(e), e.Start.Add(e.Dur)
+		}
+	}
+}
+
+// REQUIRES: mu held.
+func (r *reporter) epoch(e event.Epoch) {
+	st := &r.mu.status
+	st.Epoch, st.StepSeconds = e.Epoch+1, e.Seconds
+	if !math.IsNaN(e.Loss) && !math.IsInf(e.Loss, 0) {
+		st.Loss = e.Loss
+	}
+	at, _ := slices.BinarySearch(cluster.StepBounds, e.Seconds)
+	st.Steps[at]++
+	st.StepSum += e.Seconds
+}
+
+// spanText is a part of an epoch as people say it.
+func spanText(e event.Span) string {
+	switch e.Kind {
+	case "step":
+		return "the " + e.Name
+	case "wait":
+		return "waiting for " + e.Name
+	}
+	return e.Kind + " " + e.Name
+}
+
+// saving takes note of every state that is handed over.
+func (r *reporter) saving(keep func(*train.State) error) func(*train.State) error {
+	if r == nil {
+		return keep
+	}
+	return func(st *train.State) error {
+		err := keep(st)
+		if err == nil {
+			r.mu.Lock()
+			r.mu.status.Saved, r.mu.saved = st.Epoch, time.Now()
+			r.mu.Unlock()
+		}
+		return err
+	}
+}
+
+// listens sets where the worker is to be asked for its metrics.
+func (r *reporter) listens(addr string) {
+	r.mu.Lock()
+	r.mu.status.Metrics = addr
+	r.mu.Unlock()
+}
+
+// mostWaits is how many are told; whoever waits for more waits for the longest first.
+const mostWaits = 8
+
+// status is what the worker says of itself now.
+func (r *reporter) status() cluster.Status {
+	r.mu.Lock()
+	st, now := r.mu.status, time.Now()
+	st.Steps = slices.Clone(st.Steps)
+	st.Busy, st.SavedAgo = now.Sub(r.mu.last).Seconds(), -1
+	if !r.mu.saved.IsZero() {
+		st.SavedAgo = now.Sub(r.mu.saved).Seconds()
+	}
+	r.mu.Unlock()
+	st.RSS = residentBytes()
+	if r.end == nil {
+		return st
+	}
+	for i, w := range r.end.Waits() {
+		if i < mostWaits {
+			st.Waits = append(st.Waits, cluster.Waiting{Rank: w.Peer, For: w.Reason(), Seconds: now.Sub(w.Since).Seconds()})
+		}
+	}
+	sent, received := r.end.Ledger().Channels()
+	st.Sent, st.Received = moved(sent), moved(received)
+	return st
+}
+
+// moved is bytes by channel, in order.
+func moved(by map[wire.Channel]int64) (out []cluster.Moved) {
+	for c, bytes := range by {
+		out = append(out, cluster.Moved{Kind: c.Kind.String(), Link: c.Link.String(), Bytes: bytes})
+	}
+	slices.SortFunc(out, func(a, b cluster.Moved) int { return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Kind, b.Kind)) })
+	return out
+}
+
+// residentBytes is the memory this process has resident now; where there is no
+// /proc, the most it has had.
+func residentBytes() int64 {
+	if n := keyed("/proc/self/status", "VmRSS:"); n > 0 {
+		return 1024 * n
+	}
+	return maxRSS()
+}

@@ -1,0 +1,147 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/cluster"
+	"starling/event"
+)
+
+// Snapshot is a run as a watcher sees it.
+type Snapshot struct {
+	Dataset  string `json:"dataset"`
+	Model    string `json:"model"`
+	Strategy string `json:"strategy"`
+
+	Epoch        int     `json:"epoch"`  // that many are done
+	Epochs       int     `json:"epochs"` // to be done
+	Loss         float64 `json:"loss"`
+	Val          float64 `json:"val"`
+	EpochSeconds float64 `json:"epoch_seconds"` // of a usual one; 0: not known yet
+	Seconds      float64 `json:"seconds"`       // since the run began
+	Starts       int     `json:"starts"`        // 1 and one more for every recovery
+	Saved        int     `json:"saved"`         // epochs in the newest checkpoint on disk
+	SavedAgo     float64 `json:"saved_ago"`     // -1: none
+
+	Ranks []RankSnapshot `json:"ranks"`
+}
+
+// RankSnapshot is one worker of a run, and the bytes that it sends a second, by link.
+type RankSnapshot struct {
+	cluster.Status
+	Rates map[string]float64 `json:"rates,omitempty"`
+}
+
+// snapshot is the run now.
+func (w *watcher) snapshot() *Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, s := w.now(), &w.mu.started
+	out := &Snapshot{Dataset: s.Dataset, Model: s.Model, Strategy: s.Strategy, Epochs: s.Epochs, Loss: w.mu.last.Loss, Val: w.mu.val,
+		EpochSeconds: w.usual().Seconds(), Seconds: now.Sub(w.began).Seconds(), Starts: w.mu.starts, Saved: w.mu.saved, SavedAgo: -1}
+	if w.mu.starts > 0 {
+		out.Epoch = w.underWay() - 1
+	}
+	if !w.mu.savedAt.IsZero() {
+		out.SavedAgo = now.Sub(w.mu.savedAt).Seconds()
+	}
+	for r, st := range w.statuses(now) {
+		out.Ranks = append(out.Ranks, RankSnapshot{Status: st, Rates: w.mu.ranks[r].rates})
+	}
+	return out
+}
+
+// String is the run as a screen shows it: a line of the whole, a line a rank.
+func (s *Snapshot) String() string {
+	var b strings.Builder
+	b.WriteString(s.headline() + "\n\n")
+	links := s.links()
+	head := []string{"rank", "host", "pid", "epoch", "memory"}
+	for _, l := range links {
+		head = append(head, strings.ReplaceAll(l, "_", " "))
+	}
+	rows := [][]string{append(head, "state kept", "now")}
+	for _, r := range s.Ranks {
+		rows = append(rows, r.row(links))
+	}
+	writeColumns(&b, rows)
+	return b.String()
+}
+
+func (s *Snapshot) headline() string {
+	if s.Starts == 0 {
+		return fmt.Sprintf("%d workers meet since %s", len(s.Ranks), event.Duration(inSeconds(s.Seconds)))
+	}
+	text := fmt.Sprintf("%s on %s, strategy %s, %d workers: epoch %d/%d", s.Model, s.Dataset, s.Strategy, len(s.Ranks), s.Epoch, s.Epochs)
+	if s.Loss != 0 {
+		text += fmt.Sprintf(", loss %.4f", s.Loss)
+	}
+	if s.Val != 0 {
+		text += fmt.Sprintf(", val %.4f", s.Val)
+	}
+	if s.EpochSeconds > 0 {
+		text += fmt.Sprintf(", %s an epoch", event.Duration(inSeconds(s.EpochSeconds)))
+	}
+	text += fmt.Sprintf("\n%s since the start", event.Duration(inSeconds(s.Seconds)))
+	if s.SavedAgo >= 0 {
+		text += fmt.Sprintf(", checkpoint of epoch %d written %s ago", s.Saved, event.Duration(inSeconds(s.SavedAgo)))
+	}
+	if s.Starts > 1 {
+		text += fmt.Sprintf(", workers lost %d time(s)", s.Starts-1)
+	}
+	return text
+}
+
+// links are those that anything was sent over, the nearest first.
+func (s *Snapshot) links() (out []string) {
+	for _, link := range []string{"same_process", "same_host", "between_servers"} {
+		if slices.ContainsFunc(s.Ranks, func(r RankSnapshot) bool { return r.Rates[link] > 0 }) {
+			out = append(out, link)
+		}
+	}
+	return out
+}
+
+func (r *RankSnapshot) row(links []string) []string {
+	row := []string{fmt.Sprint(r.Rank)}
+	if r.Age < 0 {
+		row = append(row, slices.Repeat([]string{"-"}, 5+len(links))...)
+		return append(row, "has said nothing yet")
+	}
+	row = append(row, r.Host, fmt.Sprint(r.PID), fmt.Sprint(r.Epoch), event.Bytes(r.RSS))
+	for _, link := range links {
+		row = append(row, event.Bytes(int64(r.Rates[link]))+"/s")
+	}
+	kept := "-"
+	if r.SavedAgo >= 0 {
+		kept = event.Duration(inSeconds(r.SavedAgo+r.Age)) + " ago"
+	}
+	return append(row, kept, r.Now())
+}
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// writeColumns sets rows in columns, numbers to the right; the last column is text.
+func writeColumns(b *strings.Builder, rows [][]string) {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			switch {
+			case i == len(row)-1:
+				b.WriteString(cell + "\n")
+			case i == 1:
+				fmt.Fprintf(b, "%-*s  ", width[i], cell)
+			default:
+				fmt.Fprintf(b, "%*s  ", width[i], cell)
+			}
+		}
+	}
+}
