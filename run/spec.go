@@ -22,7 +22,7 @@ type Spec struct {
 	Dataset string `json:"dataset" yaml:"dataset" resume:"free"`
 
 	Model            string  `json:"model" yaml:"model" help:"gcn, sage, gat, gin, resgcn+, ressage+ or mlp"`
-	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph"`
+	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph; mini: a step for every batch of training vertices"`
 	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), or another of docs/strategies, with its setting as in bns:0.1; auto: what fits --workers" resume:"free"`
 	Staleness        string  `json:"staleness" yaml:"staleness" help:"how old rows may be (sancus): epoch:K, adaptive:K or variation:X"`
 	Clip             float64 `json:"clip" yaml:"clip" help:"norm that a worker's gradients are clipped to (sancus); 0: not"`
@@ -43,6 +43,14 @@ type Spec struct {
 	Norm             string  `json:"norm" yaml:"norm" help:"none, batch, layer, or auto: layer for res models, else none"`
 	Aggregator       string  `json:"aggregator" yaml:"aggregator" help:"mean or gcn (sage)"`
 	TrainEps         bool    `json:"train_eps" yaml:"train_eps" help:"train the weight of a vertex's own row (gin)"`
+
+	BatchSize  int    `json:"batch_size" yaml:"batch_size" help:"training vertices of a batch (--mode mini); of subgraphs the vertices, edges or walks drawn"`
+	Fanout     string `json:"fanout" yaml:"fanout" help:"neighbours drawn for a vertex, from the last layer, the batch's own, to the first, as 15,10,5 (all: every one); vertices drawn a layer (fastgcn, ladies); auto: 15,10,5,5... or 512 each"`
+	Sampler    string `json:"sampler" yaml:"sampler" help:"how batches are drawn: neighbour, fastgcn, ladies, cluster, saint-node, saint-edge or saint-walk"`
+	Replace    bool   `json:"replace" yaml:"replace" help:"draw neighbours with replacement (neighbour)"`
+	Weighted   bool   `json:"weighted" yaml:"weighted" help:"draw neighbours in proportion to edge weights (neighbour)"`
+	Clusters   int    `json:"clusters" yaml:"clusters" help:"clusters the graph is cut into (cluster); 0: of 150 vertices each"`
+	WalkLength int    `json:"walk_length" yaml:"walk_length" help:"steps of a walk (saint-walk); 0: one a layer"`
 
 	Optimizer   string  `json:"optimizer" yaml:"optimizer" help:"adam, adamw or sgd"`
 	LR          float64 `json:"lr" yaml:"lr" help:"learning rate"`
@@ -102,6 +110,7 @@ func Default() Spec {
 	return Spec{
 		Model: "gcn", Mode: "full", Strategy: "auto", Staleness: "epoch:2", G3Pipeline: "both", Preload: "auto", WireDType: "none",
 		Layers: 3, Hidden: 256, Heads: 4, OutHeads: 1, Dropout: 0.5, Norm: "auto", Aggregator: "mean",
+		BatchSize: 1024, Fanout: "auto", Sampler: "neighbour",
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,
 		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,

@@ -101,6 +101,9 @@ func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start
 	}
 	there, err := cluster.Epochs(s.CheckpointDir)
 	if err == nil && len(there) > 0 {
+		if s.ResumeIfAny {
+			return s.continueFrom(data, events)
+		}
 		return nil, mistake("--checkpoint-dir", fmt.Sprintf("%s with %d checkpoints of an earlier run", s.CheckpointDir, len(there)), "an empty folder", "go on from them with --resume, or choose another folder")
 	}
 	return nil, err
@@ -207,7 +210,7 @@ func (p *prepared) train(ctx context.Context, events event.Listener) (*train.Res
 	}
 	opt.Resume = p.from
 	saved := s.saving(&opt, &p.data.Meta, events)
-	result, err := train.Full(ctx, dev, p.data, opt, events)
+	result, err := s.trainOn(ctx, dev, p.data, opt, events)
 	return result, errors.Join(err, saved())
 }
 

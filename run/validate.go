@@ -53,7 +53,7 @@ func mistake(flag, found, want, fix string) error {
 
 // Validate names the first setting that makes no sense, or contradicts another.
 func (s *Spec) Validate() error {
-	for _, check := range []func() error{s.checkNames, s.checkNumbers, s.checkUnused, s.checkFiles} {
+	for _, check := range []func() error{s.checkNames, s.checkMini, s.checkNumbers, s.checkUnused, s.checkFiles} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -85,8 +85,6 @@ func (s *Spec) checkNames() error {
 		}
 	}
 	switch {
-	case s.Mode != "full":
-		return mistake("--mode", fmt.Sprintf("%q", s.Mode), "full", "other modes are not available yet in this version")
 	case s.Strategy == "none" && s.Workers > 1:
 		return mistake("--strategy", "none", "halo for several workers", "leave out --strategy, or use --workers 1")
 	}
@@ -148,6 +146,9 @@ func (s *Spec) checkNumbers() error {
 		{"--hidden", s.Hidden, 1, 1 << 16},
 		{"--heads", s.Heads, 1, 1 << 16},
 		{"--out-heads", s.OutHeads, 1, 1 << 16},
+		{"--batch-size", s.BatchSize, 1, 1 << 30},
+		{"--clusters", s.Clusters, 0, 1 << 30},
+		{"--walk-length", s.WalkLength, 0, 1 << 20},
 		{"--epochs", s.Epochs, 1, 1e8},
 		{"--eval-every", s.EvalEvery, 0, 1e8},
 		{"--patience", s.Patience, 0, 1e8},
@@ -223,6 +224,11 @@ func (s *Spec) checkUnused() error {
 		{"--tls", s.TLS != "", s.processes() || s.MetricsListen != "", "workers do not meet in this run"},
 		{"--insecure", s.Insecure, s.TLS == "" && (s.Listen != "" && s.TokenFile == "" || s.MetricsListen != ""), "it needs a --listen address, and is not for --tls or a --token-file"},
 	} {
+		if f.given && !f.works {
+			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
+		}
+	}
+	for _, f := range s.miniFlags() {
 		if f.given && !f.works {
 			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
 		}

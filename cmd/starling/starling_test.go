@@ -175,7 +175,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"starling partition graph"}, trainArgs("--workers", "2", "--no-launch")},
 		{[]string{"--join"}, []string{"worker"}},
 		{[]string{"--token-file", "--insecure"}, []string{"worker", "--join", "192.0.2.1:7000"}},
-		{[]string{"--mode"}, trainArgs("--mode", "mini")},
+		{[]string{"--mode"}, trainArgs("--mode", "tiny")},
 		{[]string{"--heads"}, trainArgs("--heads", "2")},
 		{[]string{"--resume", "--checkpoint-dir"}, trainArgs("--resume")},
 		{[]string{"absent", "starling generate"}, []string{"train", "absent"}},
