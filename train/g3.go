@@ -41,6 +41,8 @@ type g3 struct {
 	run    *nn.Ranges
 	flows  []*flow // of the joints, in the direction of the pass
 	coming []comer
+	// leaving are flows that are done but for what they sent.
+	leaving []*flow
 }
 
 func newG3(s *site) (planned, error) {
@@ -109,7 +111,18 @@ func (g *g3) drive(s *schedule) {
 		if !s.step() && s.left > 0 {
 			g.await(s)
 		}
+		g.leaving = slices.DeleteFunc(g.leaving, func(f *flow) bool {
+			left := f.left()
+			if left {
+				f.close()
+			}
+			return left
+		})
 	}
+	for _, f := range g.leaving {
+		f.close()
+	}
+	g.leaving = g.leaving[:0]
 }
 
 // look takes what has come.

@@ -22,7 +22,7 @@ type flow struct {
 	leaving  []*wire.Pending
 	owned    []tensor.Matrix
 
-	left        int // chunks on their way to us
+	missing     int // chunks on their way to us
 	first, last time.Time
 }
 
@@ -108,7 +108,7 @@ func (f *flow) key(t transfer, number int) wire.Key {
 func (f *flow) receive() {
 	f.first = time.Now()
 	f.last = f.first
-	f.left = len(f.coming)
+	f.missing = len(f.coming)
 	for i, c := range f.coming {
 		pending := make([]*wire.Pending, len(f.parts))
 		for k, p := range f.parts {
@@ -148,10 +148,22 @@ func (f *flow) land(c comer) {
 			f.last = at
 		}
 	}
-	if f.left--; f.left == 0 {
+	if f.missing--; f.missing == 0 {
 		// Neighbouring layers may be on their way at the same time.
 		f.g.events.On(event.Span{Name: f.t.String(), Kind: "transfer", Lane: 1 + max(f.t.layer, 0)%2, Start: f.first, Dur: f.last.Sub(f.first)})
 	}
+}
+
+// left reports whether all that was sent has left.
+func (f *flow) left() bool {
+	for _, p := range f.leaving {
+		select {
+		case <-p.Done():
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // close waits until all has left, and frees.

@@ -130,10 +130,18 @@ func (g *g3) turn(c chunk) int {
 	return c.number*n + (c.peer-g.end.Rank()+n)%n
 }
 
-// close frees the flow of a joint, if it has one.
+// close is done with the flow of a joint, if it has one. What it sent may still be
+// leaving; only attention's gradients, which leave from where they were computed, are
+// waited for.
 func (g *g3) close(joint int) {
-	if f := g.flows[joint]; f != nil {
-		f.close()
-		g.flows[joint] = nil
+	f := g.flows[joint]
+	if f == nil {
+		return
 	}
+	g.flows[joint] = nil
+	if f.t.attends && f.t.backward {
+		f.close()
+		return
+	}
+	g.leaving = append(g.leaving, f)
 }
