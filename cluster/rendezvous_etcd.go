@@ -25,6 +25,9 @@ type etcd struct {
 	lease      int // seconds that the entry of a dead coordinator stays
 }
 
+// startTime is how long a server may take to start, or to elect a leader.
+const startTime = 10 * time.Second
+
 // newEtcd reads http://[USER:PASSWORD@]HOST:PORT[,http://HOST:PORT…][/PREFIX].
 func newEtcd(text, job string) (*etcd, error) {
 	c := &etcd{client: &http.Client{Timeout: 5 * time.Second}, lease: 10}
@@ -114,6 +117,10 @@ func (c *etcd) send(ctx context.Context, at, auth string, body []byte, answer an
 // Publish takes a lease, puts the entry under it, and renews it until withdraw.
 func (c *etcd) Publish(ctx context.Context, e Entry, warn func(error)) (func(), error) {
 	lease, err := c.put(ctx, e)
+	for end := time.Now().Add(startTime); err != nil && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(poll)
+		lease, err = c.put(ctx, e)
+	}
 	if err != nil {
 		return nil, err
 	}

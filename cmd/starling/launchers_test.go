@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ofLaunchers are the variables that would make this test's own commands tasks.
+var ofLaunchers = []string{"SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX", "STARLING_SIZE", "STARLING_MASTER", "STARLING_TOKEN"}
+
+// launched is a small graph in four parts, and the losses of one worker.
+func launched(t *testing.T) (dir string, want []float64) {
+	t.Helper()
+	for _, name := range ofLaunchers {
+		t.Setenv(name, "")
+	}
+	dir = small(t)
+	works(t, dir, "partition", "graph", "--parts", "4", "--out", "parts", "--quiet")
+	return dir, losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout))
+}
+
+// trained compares a result with that of one worker.
+func trained(t *testing.T, what, dir string, want []float64) {
+	t.Helper()
+	m := result(t, readFile(t, dir, "r.json"))
+	sameLosses(t, what, losses(t, m), want)
+	if m["workers"] != 4.0 {
+		t.Errorf("%s: %v workers", what, m["workers"])
+	}
+	if err := os.Remove(filepath.Join(dir, "r.json")); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t)
+	for _, d := range []string{dir, filepath.Join(os.TempDir(), fmt.Sprint("starling-", os.Getuid()))} {
+		if left, _ := filepath.Glob(filepath.Join(d, ".starling-*")); len(left) > 0 {
+			t.Errorf("%s: %v was left", what, left)
+		}
+	}
+}
+
+// task is a command with a launcher's variables.
+func task(t *testing.T, dir string, env []string, args ...string) *started {
+	t.Helper()
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		t.Setenv(name, value)
+	}
+	return start(t, dir, args...)
+}
+
+func taskArgs(more ...string) []string {
+	return append(append([]string{"train", "parts", "--json", "r.json", "--timeout", "30"}, quick...), more...)
+}
+
+// The same command in every task: one coordinates, all train.
+func TestTasks(t *testing.T) {
+	dir, want := launched(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := l.Addr().String()
+	l.Close()
+	host, port, _ := net.SplitHostPort(free)
+	for _, c := range []struct{ name, env, args string }{
+		{"mpich, in the working folder", "PMI_RANK=%d PMI_SIZE=4", ""},
+		{"slurm on one host", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=here", ""},
+		{"torchrun, at an address", "RANK=%d WORLD_SIZE=4 MASTER_ADDR=" + host + " MASTER_PORT=" + port + " STARLING_TOKEN=correct-horse-battery-staple", ""},
+		{"pods, in a folder that is given", "JOB_COMPLETION_INDEX=%d STARLING_SIZE=4", "--rendezvous file:" + t.TempDir()},
+	} {
+		var tasks []*started
+		for _, rank := range []int{2, 1, 3, 0} { // in any order
+			tasks = append(tasks, task(t, dir, strings.Fields(fmt.Sprintf(c.env, rank)), taskArgs(strings.Fields(c.args)...)...))
+		}
+		for _, s := range tasks {
+			if status := s.end(); status != 0 {
+				t.Errorf("%s: status %d\n%s", c.name, status, s.stderr.String())
+			}
+		}
+		for _, name := range ofLaunchers {
+			t.Setenv(name, "")
+		}
+		trained(t, c.name, dir, want)
+	}
+}
+
+// A worker's process that is killed is started again by its own task.
+func TestKilledTask(t *testing.T) {
+	dir, _ := launched(t)
+	long := append(taskArgs(), "--epochs", "1500", "--eval-every", "0")
+	var tasks []*started
+	for _, rank := range []int{1, 2, 3, 0} {
+		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"}, long...))
+	}
+	first := tasks[3]
+	first.until(t, `^epoch `)
+	pids := workersOf(t)
+	if len(pids) != 4 {
+		t.Fatalf("workers %v", pids)
+	}
+	for _, pid := range pids[1:3] {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+	for _, s := range tasks {
+		if status := s.end(); status != 0 {
+			t.Errorf("status %d\n%s%s", status, s.stdout.String(), s.stderr.String())
+		}
+	}
+	for _, name := range ofLaunchers {
+		t.Setenv(name, "")
+	}
+	m := result(t, readFile(t, dir, "r.json"))
+	if again, _ := m["restarts"].([]any); len(again) == 0 {
+		t.Errorf("restarts %v", m["restarts"])
+	}
+	one := works(t, dir, append(trainArgs("--json", "-", "--quiet"), "--epochs", "1500", "--eval-every", "0")...)
+	got, want := losses(t, m), losses(t, result(t, one.stdout))
+	sameLosses(t, "the first epochs", got[:10], want[:10])
+	nothingLeft(t)
+}
+
+func TestTaskMistakes(t *testing.T) {
+	dir, _ := launched(t)
+	refusesAs := func(env, want string, args ...string) {
+		t.Helper()
+		for _, e := range strings.Fields(env) {
+			name, value, _ := strings.Cut(e, "=")
+			t.Setenv(name, value)
+		}
+		refuses(t, dir, []string{want}, append([]string{"train", "parts", "--timeout", "1"}, args...)...)
+		for _, name := range ofLaunchers {
+			t.Setenv(name, "")
+		}
+	}
+	refusesAs("PMI_RANK=4 PMI_SIZE=4", "PMI_RANK")
+	refusesAs("PMI_RANK=1 PMI_SIZE=4", "the tasks that mpich has started", "--workers", "3")
+	refusesAs("PMI_RANK=0 PMI_SIZE=3", "the parts of parts")
+	refusesAs("JOB_COMPLETION_INDEX=1 STARLING_SIZE=4", "STARLING_MASTER")
+	refusesAs("PMI_RANK=1 PMI_SIZE=4", "--rendezvous", "--rendezvous", "zookeeper:x")
+	refusesAs("PMI_RANK=1 PMI_SIZE=4", "--model", "--model", "gnc")
+	refusesAs("", "--launcher", "--launcher", "lsf")
+	refusesAs("", "it is for workers that a launcher starts", "--rendezvous", "file:.")
+	refusesAs("", "no such file", "--hosts", "none")
+	refusesAs("", "it is for --hosts", "--ssh-command", "rsh")
+	if err := os.WriteFile(filepath.Join(dir, "hosts"), []byte("localhost slots=3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refusesAs("", "3 slots", "--hosts", "hosts")
+	// A task whose coordinator never comes gives up.
+	t.Setenv("PMI_RANK", "1")
+	t.Setenv("PMI_SIZE", "4")
+	if o := starling(t, dir, "train", "parts", "--timeout", "1"); o.status != 2 || !strings.Contains(o.stderr, "no run was found") {
+		t.Errorf("status %d, %s", o.status, o.stderr)
+	}
+	t.Setenv("PMI_RANK", "0")
+	works(t, dir, "train", "graph", "--launcher", "none", "--epochs", "1", "--quiet")
+}
+
+// Under the launchers themselves, where they are installed.
+func TestMPILaunchers(t *testing.T) {
+	dir, want := launched(t)
+	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+	t.Setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+	for _, c := range []struct{ launcher, args, from string }{{"mpirun.openmpi", "-n 4 --oversubscribe", "openmpi-bin"}, {"mpiexec.mpich", "-n 4", "mpich"}} {
+		t.Run(c.launcher, func(t *testing.T) {
+			path, err := exec.LookPath(c.launcher)
+			if err != nil {
+				t.Skipf("%s is not installed: nothing was run under it (Debian's package is %s)", c.launcher, c.from)
+			}
+			cmd := exec.Command(path, append(append(strings.Fields(c.args), binary), taskArgs()...)...)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			trained(t, c.launcher, dir, want)
+		})
+	}
+}
+
+// Workers that know where etcd is, and nothing else.
+func TestMeetingInEtcd(t *testing.T) {
+	path, err := exec.LookPath("etcd")
+	if err != nil {
+		t.Skip("etcd is not installed: no run met through it (Debian's package is etcd-server)")
+	}
+	dir, want := launched(t)
+	var urls [2]string
+	for i := range urls {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		urls[i] = "http://" + l.Addr().String()
+		l.Close()
+	}
+	server := exec.Command(path, "--data-dir", t.TempDir(), "--listen-client-urls", urls[0], "--advertise-client-urls", urls[0],
+		"--listen-peer-urls", urls[1], "--initial-advertise-peer-urls", urls[1], "--initial-cluster", "default="+urls[1], "--log-level", "error")
+	var said bytes.Buffer
+	server.Stdout, server.Stderr = &said, &said
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		server.Process.Kill()
+		server.Wait()
+	})
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get(urls[0] + "/health")
+		if err == nil {
+			resp.Body.Close()
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("etcd did not start: ", said.String())
+		}
+	}
+	at := "etcd:" + urls[0] + "/test"
+	refuses(t, dir, []string{"--listen", "--token-file"}, "train", "parts", "--no-launch", "--rendezvous", at)
+	t.Setenv("STARLING_TOKEN", "correct horse battery staple")
+	var all []*started
+	for rank := range 4 {
+		all = append(all, start(t, dir, "worker", "--rendezvous", at, "--rank", fmt.Sprint(rank), "--timeout", "30"))
+	}
+	all = append(all, start(t, dir, taskArgs("--no-launch", "--rendezvous", at)...))
+	for _, s := range all {
+		if status := s.end(); status != 0 {
+			t.Errorf("status %d\n%s", status, s.stderr.String())
+		}
+	}
+	trained(t, "etcd", dir, want)
+}
+
+// A hosts file, with a command in ssh's place that stays here.
+func TestHosts(t *testing.T) {
+	dir, want := launched(t)
+	for name, text := range map[string]string{
+		"ssh":   "#!/bin/sh\necho \"$1: $2\" >> calls\n[ \"$1\" != gone ] || { echo 'ssh: no such host' >&2; exit 255; }\nshift\nexec sh -c \"$*\"\n",
+		"hosts": "127.0.0.1 slots=3 dir=" + filepath.Join(dir, "copy") + "\nlocalhost slots=2\n",
+		"lost":  "127.0.0.1 slots=3\ngone\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "copy"), os.DirFS(filepath.Join(dir, "parts"))); err != nil {
+		t.Fatal(err)
+	}
+	works(t, dir, taskArgs("--hosts", "hosts", "--ssh-command", "./ssh", "--quiet")...)
+	trained(t, "hosts", dir, want)
+	calls := readFile(t, dir, "calls")
+	if strings.Count(calls, "127.0.0.1: ") != 3 || strings.Count(calls, "localhost: ") != 1 || strings.Count(calls, "--part-dir") != 3 || strings.Contains(calls, "TOKEN=") {
+		t.Error(calls)
+	}
+	o := starling(t, dir, taskArgs("--hosts", "lost", "--ssh-command", "./ssh", "--listen", "127.0.0.1:0", "--on-failure", "stop")...)
+	if o.status != 1 || !strings.Contains(o.stderr, "ssh: no such host") {
+		t.Errorf("status %d, %s", o.status, o.stderr)
+	}
+	nothingLeft(t)
+	refuses(t, dir, []string{"--parts 5"}, "train", "graph", "--hosts", "hosts")
+}
+
+// A run that a launcher starts again goes on where it was.
+func TestResumeIfAny(t *testing.T) {
+	dir := small(t)
+	again := func(epochs string) map[string]any {
+		t.Helper()
+		return result(t, works(t, dir, trainArgs("--epochs", epochs, "--checkpoint-dir", "ck", "--resume-if-any", "--json", "-", "--quiet")...).stdout)
+	}
+	again("4")
+	got := again("10")
+	sameLosses(t, "resumed", losses(t, got), losses(t, result(t, works(t, dir, trainArgs("--json", "-", "--quiet")...).stdout)))
+	refuses(t, dir, []string{"--resume-if-any", "--checkpoint-dir"}, trainArgs("--resume-if-any")...)
+}
