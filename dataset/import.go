@@ -31,6 +31,8 @@ type ImportOptions struct {
 	Labels   string // file of id,label lines
 	Features string // .npy with a row a vertex, in the order of the ids; or a file of id,x,y,… lines
 
+	Standardise bool // saint: features by the training rows, as its authors do
+
 	Split     SplitOptions
 	Seed      uint64
 	Overwrite bool
@@ -65,8 +67,8 @@ func (s SplitOptions) split(labels *graph.Labels, seed uint64) (graph.Splits, er
 // read is what an importer found.
 type read struct {
 	name     string
-	graph    *graph.CSR  // the graph,
-	edges    *edgeFeed // or where its edges come from
+	graph    *graph.CSR // the graph,
+	edges    *edgeFeed  // or where its edges come from
 	features *graph.Features
 	rows     *rowFeed // or where they come from
 	labels   *graph.Labels
@@ -79,14 +81,22 @@ type read struct {
 }
 
 var importers = map[string]func(src string, opt ImportOptions) (*read, error){
-	"planetoid": readPlanetoid,
-	"npz":       readNPZ,
-	"edgelist":  readEdgeList,
-	"ogb":       readOGB,
+	"planetoid":  readPlanetoid,
+	"npz":        readNPZ,
+	"ogb":        readOGB,
+	"saint":      readSAINT,
+	"dgl-reddit": readReddit,
+	"dgl":        readDGL,
+	"geom":       readGeom,
+	"metis":      readMETIS,
+	"parquet":    readParquet,
+	"edgelist":   readEdgeList,
 }
 
 // Formats lists the importers.
-func Formats() []string { return []string{"planetoid", "npz", "ogb", "edgelist"} }
+func Formats() []string {
+	return []string{"planetoid", "npz", "ogb", "saint", "dgl-reddit", "dgl", "geom", "metis", "parquet", "edgelist"}
+}
 
 // Import reads src in the given format and writes a dataset to out.
 func Import(format, src string, opt ImportOptions, out string) (Summary, error) {

@@ -116,7 +116,7 @@ func (z *npz) find(name string) *zip.File {
 func (z *npz) array(name string) (*ndarray, error) {
 	f := z.find(name)
 	if f == nil {
-		return nil, z.bad(name, "no such array", "adj_*, attr_* and labels")
+		return nil, z.bad(name, "no such array", "the arrays of this format")
 	}
 	if f.UncompressedSize64 > f.CompressedSize64*maxInflate+1024 {
 		return nil, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64), "sizes that are possible")
@@ -188,18 +188,23 @@ func (z *npz) labels(rows int) (*graph.Labels, error) {
 	if z.find("labels") == nil {
 		return nil, nil
 	}
-	a, err := z.array("labels")
+	return z.classes("labels", rows)
+}
+
+// classes reads a class a vertex; nil if no vertex has one.
+func (z *npz) classes(name string, rows int) (*graph.Labels, error) {
+	a, err := z.array(name)
 	if err != nil {
 		return nil, err
 	}
 	x, err := a.int64s()
 	if err != nil || len(a.shape) != 1 || len(x) != rows {
-		return nil, z.bad("labels", fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("an integer a vertex (%d)", rows))
+		return nil, z.bad(name, fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("an integer a vertex (%d)", rows))
 	}
 	l := &graph.Labels{Class: make([]int32, rows)}
 	for v, c := range x {
 		if c < -1 || c > maxClasses {
-			return nil, z.bad("labels", fmt.Sprintf("class %d at vertex %d", c, v), "classes from 0, or -1 for none")
+			return nil, z.bad(name, fmt.Sprintf("class %d at vertex %d", c, v), "classes from 0, or -1 for none")
 		}
 		l.Class[v] = int32(c)
 		l.Classes = max(l.Classes, int(c)+1)

@@ -56,6 +56,7 @@ type extent struct {
 
 const (
 	unitEdges  = 4 << 20  // sorted at a time: 32 MiB in, 16 MiB out, a core
+	unitRows   = 4 << 20  // and not of more vertices: their offsets take as much
 	bufferSize = 32 << 20 // of all buckets together
 	maxBuckets = 4096
 )
@@ -67,7 +68,7 @@ func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) 
 		expected *= 2
 	}
 	// Eight times finer than a unit, so that units come out about equal.
-	want := min(max(expected/unitEdges*8, 1), maxBuckets/2)
+	want := min(max(expected/unitEdges*8, int64(n)/unitRows, 1), maxBuckets/2)
 	s := &Sorter{w: w, n: n, weighted: weighted, opt: opt, shift: max(0, bits.Len64(uint64(n)/uint64(want))-1)}
 	if want == 1 {
 		s.shift = bits.Len64(uint64(n))
@@ -274,7 +275,7 @@ func (s *Sorter) units() (list []unit) {
 	var edges int64
 	for k := range s.buckets {
 		e := s.buckets[k].edges
-		if len(list) == 0 || edges+e > unitEdges {
+		if len(list) == 0 || edges+e > unitEdges || (k+1-list[len(list)-1].lo)<<s.shift > unitRows {
 			list = append(list, unit{k, k})
 			edges = 0
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"starling/dataset"
 	"starling/event"
@@ -46,7 +47,7 @@ func Generate(ctx context.Context, kind string, p Params, out string, events eve
 // Import reads files of a format and writes a dataset to the folder out.
 func Import(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Formats(), format) {
-		return Summary{}, mistake("FORMAT", fmt.Sprintf("%q", format), "planetoid, npz or edgelist", suggest(format, Formats()))
+		return Summary{}, mistake("FORMAT", fmt.Sprintf("%q", format), "one of "+strings.Join(Formats(), ", "), suggest(format, Formats()))
 	}
 	opt.Progress = progress(events)
 	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Import(format, src, opt, out) })

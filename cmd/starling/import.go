@@ -14,15 +14,29 @@ func importCommand() *cobra.Command {
 	var quiet bool
 	c := &cobra.Command{
 		Use:   "import FORMAT SRC --out DIR",
-		Short: "Read files of another tool: planetoid, npz, edgelist",
+		Short: "Read files of another tool: " + strings.Join(run.Formats(), ", "),
 		Long: `Read files of another tool and write a dataset folder.
 
   planetoid   SRC is the folder with ind.NAME.x, ind.NAME.graph and so on; --name cora
   npz         SRC is a gnn-benchmark file (adj_data, attr_data, labels)
+  ogb         SRC is the folder of an ogbn dataset, with raw and split (CSV, or the
+              binary files of papers100M); the reverse of every edge is added to
+              products and proteins, as ogb does; give --symmetrise for the others
+  saint       SRC is a GraphSAINT folder (adj_full.npz, feats.npy, role.json, class_map.json)
+  dgl-reddit  SRC is the folder with reddit_data.npz and reddit_graph.npz
+  dgl         SRC is a folder of dgl.distributed.partition_graph, or its NAME.json
+  geom        SRC is a folder with *out1_graph_edges.txt and *out1_node_feature_label.txt
+  metis       SRC is a METIS graph file
+  parquet     SRC is a folder with edges*.parquet and perhaps nodes*.parquet, or one
+              table of edges
   edgelist    SRC is a text file, one edge a line (CSV, TSV, SNAP; gzip or not);
-              ids of any kind are mapped to 0..N-1 and kept in the dataset`,
+              ids of any kind are mapped to 0..N-1 and kept in the dataset
+
+Edges are never held in memory: they go through nameless files beside DIR, which need
+up to 16 bytes an edge until the import is done.`,
 		Example: `  starling import planetoid planetoid/ --name cora --out cora
-  starling import npz amazon_photo.npz --out photo
+  starling import ogb dataset/ogbn_arxiv --symmetrise --out arxiv
+  starling import parquet tables/ --out graph
   starling import edgelist web.txt.gz --symmetrise --labels labels.csv --features features.npy --out web`,
 		Args: arguments(2, 2, "a format ("+strings.Join(run.Formats(), ", ")+") and a source"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,14 +58,15 @@ func importCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&out, "out", "", "folder to write (required)")
 	f.StringVar(&opt.Name, "name", "", "name of the dataset; planetoid also finds its files by it")
-	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge (edgelist; the others always do)")
+	f.BoolVar(&opt.Symmetrise, "symmetrise", false, "add the reverse of every edge (planetoid, npz: always done)")
 	f.BoolVar(&opt.KeepDuplicates, "keep-duplicates", false, "keep edges that are listed more than once")
 	f.BoolVar(&opt.KeepSelfLoops, "keep-self-loops", false, "keep edges from a vertex to itself")
-	f.BoolVar(&opt.Weights, "weights", false, "the third column is a weight (edgelist)")
+	f.BoolVar(&opt.Weights, "weights", false, "the third column is a weight (edgelist), or the column weight (parquet)")
 	f.StringVar(&opt.Header, "header", "", "whether the first line is a header: yes, no, or empty to look (edgelist)")
-	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist)")
+	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist, parquet)")
 	f.StringVar(&opt.Labels, "labels", "", "file of id,label lines (edgelist)")
 	f.StringVar(&opt.Features, "features", "", ".npy with a row a vertex, or a file of id,x,y,... lines (edgelist)")
+	f.BoolVar(&opt.Standardise, "standardise", false, "features to mean 0 and variance 1 over the training vertices, as GraphSAINT's authors do (saint)")
 	f.Float64Var(&opt.Split.Train, "train", 0, "share of labelled vertices to train on, where the files have no splits")
 	f.Float64Var(&opt.Split.Val, "val", 0, "share to validate on")
 	f.Float64Var(&opt.Split.Test, "test", 0, "share to test on")

@@ -1,0 +1,321 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Parquet tables: a folder with edge tables (edges*.parquet or edges/*.parquet) and, if
+// there is more than structure, vertex tables (nodes*.parquet or nodes/*.parquet); or
+// one file of edges.
+//
+//	edges   src, dst (or source, target; from, to), whole numbers or text; with
+//	        Weights also weight
+//	nodes   id; label: a class, its name, or a list of 0/1; split: train, val, test, or
+//	        train_mask, val_mask, test_mask; features (or feat, x, embedding): a list,
+//	        or else every other column of numbers, in the order of the table
+//
+// Ids become vertices as those of edge lists do. With a vertex table it must name every
+// vertex. Edges are streamed by row groups on all cores; the vertex table is held.
+
+func readParquet(src string, opt ImportOptions) (*read, error) {
+	edgeFiles, nodeFiles, err := parquetFiles(src)
+	if err != nil {
+		return nil, err
+	}
+	r := &read{name: opt.Name}
+	if r.name == "" {
+		r.name, _, _ = strings.Cut(baseName(src), ".")
+	}
+	var nodes *parquetNodes
+	if len(nodeFiles) > 0 {
+		if nodes, err = readParquetNodes(nodeFiles); err != nil {
+			return nil, err
+		}
+	}
+	e, ids, err := parquetEdges(edgeFiles, nodes, opt)
+	if err != nil {
+		return nil, err
+	}
+	r.intIDs, r.textIDs = ids.ints, ids.texts
+	r.edges = &edgeFeed{nodes: ids.n, expected: e.total, weighted: opt.Weights, fill: e.fill, close: e.Close}
+	if nodes != nil {
+		if err := nodes.attach(r, ids, opt); err != nil {
+			e.Close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// parquetFiles finds the tables.
+func parquetFiles(src string) (edges, nodes []string, err error) {
+	info, err := os.Stat(src)
+	if err != nil {
+		return nil, nil, badFile(src, "", "no such file", "a Parquet file or a folder of them", "check the path")
+	}
+	if !info.IsDir() {
+		return []string{src}, nil, nil
+	}
+	for _, pattern := range []string{"*.parquet", "*/*.parquet"} {
+		found, _ := filepath.Glob(filepath.Join(src, pattern))
+		for _, path := range found {
+			rel, _ := filepath.Rel(src, path)
+			switch name := strings.ToLower(rel); {
+			case strings.HasPrefix(name, "edge"):
+				edges = append(edges, path)
+			case strings.HasPrefix(name, "node"), strings.HasPrefix(name, "vert"):
+				nodes = append(nodes, path)
+			}
+		}
+	}
+	if len(edges) == 0 {
+		return nil, nil, badFile(src, "", "no edges*.parquet", "edges*.parquet, and nodes*.parquet for features and labels", "rename the tables")
+	}
+	return edges, nodes, nil
+}
+
+// parquetEdges reads the ends of all edges, as numbers if they are, else as names.
+func parquetEdges(paths []string, nodes *parquetNodes, opt ImportOptions) (*edges, *idMap, error) {
+	numbers := &ranks{}
+	e, err := readParquetEdges(paths, opt, numbers, nil)
+	var ids *idMap
+	if err == nil && nodes != nil {
+		if nodes.texts != nil || !nodes.small() {
+			err = errNames
+		} else {
+			numbers.add(nodes.numbers())
+		}
+	}
+	if err == nil {
+		ids, err = numericIDs(e, numbers, tables{}, opt)
+	}
+	if errors.Is(err, errNames) {
+		e.Close()
+		names := newNameTable()
+		var extra tables
+		if nodes != nil {
+			extra.labels = &labelTable{ids: nodes.names()}
+		}
+		if e, err = readParquetEdges(paths, opt, nil, names); err == nil {
+			ids, err = namedIDs(e, names, extra)
+		}
+	}
+	if err == nil && ids.n == 0 {
+		err = badFile(paths[0], "", "no edges", "a source and a target a row", "check that this is the right table")
+	}
+	if err != nil {
+		e.Close()
+		return nil, nil, err
+	}
+	return e, ids, nil
+}
+
+var (
+	sourceNames = []string{"src", "source", "from", "u", "src_id", "source_id", "head"}
+	targetNames = []string{"dst", "target", "to", "v", "dst_id", "target_id", "tail", "dest", "destination"}
+	weightNames = []string{"weight", "w", "weights", "value"}
+)
+
+// edgeTable is an open table of edges.
+type edgeTable struct {
+	*parquetFile
+	src, dst, weight *parquetColumn
+}
+
+func openEdgeTable(path string, opt ImportOptions) (t edgeTable, err error) {
+	if t.parquetFile, err = openParquet(path); err != nil {
+		return t, err
+	}
+	t.src, t.dst = t.find(sourceNames...), t.find(targetNames...)
+	if opt.Weights {
+		t.weight = t.find(weightNames...)
+	}
+	switch {
+	case t.src == nil || t.dst == nil:
+		err = t.bad("columns", t.names(), "src and dst (or source and target)")
+	case !(t.src.whole() || t.src.text()) || t.src.kind != t.dst.kind && !(t.src.whole() && t.dst.whole()):
+		err = t.bad(t.src.name+", "+t.dst.name, fmt.Sprintf("%s and %s", t.src.kind, t.dst.kind), "two columns of whole numbers or of text")
+	case opt.Weights && (t.weight == nil || t.weight.list || !t.weight.number()):
+		err = t.bad("columns", t.names(), "a column weight of numbers, as --weights says")
+	}
+	if err != nil {
+		t.Close()
+	}
+	return t, err
+}
+
+func (p *parquetFile) names() string {
+	var names []string
+	for _, c := range p.cols {
+		names = append(names, c.name)
+	}
+	return strings.Join(names[:min(len(names), 20)], ", ")
+}
+
+// readParquetEdges puts the edges of all tables aside, row groups in parallel. Ends are
+// numbered by names if it is not nil; else they must be small numbers.
+func readParquetEdges(paths []string, opt ImportOptions, numbers *ranks, names *nameTable) (*edges, error) {
+	e := &edges{weighted: opt.Weights}
+	var tables []edgeTable
+	defer func() {
+		for _, t := range tables {
+			t.Close()
+		}
+	}()
+	type job struct {
+		table edgeTable
+		group int
+	}
+	var jobs []job
+	for _, path := range paths {
+		t, err := openEdgeTable(path, opt)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, t)
+		for g := range t.pf.RowGroups() {
+			jobs = append(jobs, job{t, g})
+		}
+		if names == nil && t.src.text() {
+			return nil, errNames
+		}
+	}
+	var err error
+	if e.file, err = opt.newScratch(); err != nil {
+		return nil, err
+	}
+	parts, errs := make([][]*block, len(jobs)), make([]error, len(jobs))
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
+		wg.Go(func() {
+			var spare chunk
+			for {
+				j := int(next.Add(1) - 1)
+				if j >= len(jobs) {
+					return
+				}
+				g := edgeGroup{edgeTable: jobs[j].table, group: jobs[j].group, into: e, x: &spare, numbers: numbers, names: names, seen: uint64(j) << 32}
+				parts[j], errs[j] = g.read()
+				opt.report("read row groups", done.Add(1), int64(len(jobs)))
+			}
+		})
+	}
+	wg.Wait()
+	for j := range jobs {
+		if errs[j] != nil {
+			e.Close()
+			return nil, errs[j]
+		}
+		for _, b := range parts[j] {
+			e.total += int64(b.edges)
+			e.blocks = append(e.blocks, b)
+		}
+	}
+	return e, nil
+}
+
+// edgeGroup reads one row group.
+type edgeGroup struct {
+	edgeTable
+	group   int
+	into    *edges
+	x       *chunk
+	numbers *ranks
+	names   *nameTable
+	seen    uint64
+}
+
+// read puts a row group aside as one or more blocks.
+func (g *edgeGroup) read() ([]*block, error) {
+	g.x.src, g.x.dst, g.x.weights = g.x.src[:0], g.x.dst[:0], g.x.weights[:0]
+	if err := g.end(g.src, 0, &g.x.src); err != nil {
+		return nil, err
+	}
+	if err := g.end(g.dst, 1, &g.x.dst); err != nil {
+		return nil, err
+	}
+	if g.weight != nil {
+		if err := g.cells(g.group, g.weight, func(c parquetCell) error {
+			if c.missing || math.IsNaN(c.real) || math.IsInf(c.real, 0) {
+				return g.bad(g.weight.name, "a weight that is no finite number", "one in every row")
+			}
+			g.x.weights = append(g.x.weights, float32(c.real))
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if len(g.x.src) != len(g.x.dst) || g.weight != nil && len(g.x.weights) != len(g.x.src) {
+		return nil, g.bad("columns", fmt.Sprintf("%d, %d and %d values in a row group", len(g.x.src), len(g.x.dst), len(g.x.weights)), "as many of each")
+	}
+	var out []*block
+	for lo := 0; lo < len(g.x.src); lo += pieceNumbers {
+		hi := min(lo+pieceNumbers, len(g.x.src))
+		b := &block{src: g.x.src[lo:hi], dst: g.x.dst[lo:hi]}
+		if g.weight != nil {
+			b.weights = g.x.weights[lo:hi]
+		}
+		g.into.put(b)
+		if b.err != nil {
+			return nil, b.err.err
+		}
+		b.src, b.dst, b.weights = nil, nil, nil
+		out = append(out, b)
+	}
+	g.numbers.add(g.x.src)
+	g.numbers.add(g.x.dst)
+	return out, nil
+}
+
+// end reads one end of every edge. which tells sources from targets, so that names are
+// numbered in the order of the rows.
+func (g *edgeGroup) end(c *parquetColumn, which uint64, out *[]uint32) error {
+	seen := g.seen + which
+	name := func(text []byte) error {
+		x, ok := g.names.number(text, seen)
+		seen += 2
+		if !ok {
+			return errTooManyNames
+		}
+		*out = append(*out, x)
+		return nil
+	}
+	if c.text() {
+		return g.cells(g.group, c, func(x parquetCell) error {
+			if x.missing || slices.Contains(x.text, '\n') {
+				return g.bad(c.name, "a missing value, or a name with a line break", "a name in every row")
+			}
+			return name(x.text)
+		})
+	}
+	var digits []byte
+	return g.ints(g.group, c, func(page []int64) error {
+		if g.names != nil {
+			for _, x := range page {
+				digits = strconv.AppendInt(digits[:0], x, 10)
+				if err := name(digits); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for _, x := range page {
+			if uint64(x) >= math.MaxUint32 {
+				return errNames
+			}
+			*out = append(*out, uint32(x))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,237 @@
+package dataset
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// parquetFile is an open table. The library panics on some damaged files; guarded
+// turns that into an error that names the file.
+type parquetFile struct {
+	path string
+	f    *os.File
+	pf   *parquet.File
+	cols []parquetColumn
+}
+
+// parquetColumn is a leaf at the top of the table, or inside one list there.
+type parquetColumn struct {
+	name string
+	leaf int
+	list bool
+	kind parquet.Kind
+}
+
+func openParquet(path string) (p *parquetFile, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, badFile(path, "", "no such file", "a Parquet table", "check the path")
+	}
+	if err != nil {
+		return nil, err
+	}
+	p = &parquetFile{path: path, f: f}
+	err = p.guarded(func() error {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		p.pf, err = parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+		if err != nil {
+			return p.bad("", err.Error(), "a Parquet table")
+		}
+		p.columns()
+		return nil
+	})
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *parquetFile) Close() { p.f.Close() }
+
+func (p *parquetFile) bad(field, found, want string) error {
+	return badFile(p.path, field, found, want, "write the table again, for example with pyarrow.parquet.write_table")
+}
+
+// guarded runs f and makes a panic of the library an error.
+func (p *parquetFile) guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = p.bad("", fmt.Sprintf("a damaged table (%.100v)", r), "a whole Parquet table")
+		}
+	}()
+	return f()
+}
+
+// columns lists the leaves that are plain, or the only one of a list.
+func (p *parquetFile) columns() {
+	for _, c := range p.pf.Root().Columns() {
+		leaf, list := c, false
+		for !leaf.Leaf() && len(leaf.Columns()) == 1 {
+			leaf = leaf.Columns()[0]
+			list = true
+		}
+		if leaf.Leaf() {
+			p.cols = append(p.cols, parquetColumn{c.Name(), leaf.Index(), list || c.Repeated(), leaf.Type().Kind()})
+		}
+	}
+}
+
+// find is the first column that has one of the names.
+func (p *parquetFile) find(names ...string) *parquetColumn {
+	for _, name := range names {
+		for i := range p.cols {
+			if strings.EqualFold(p.cols[i].name, name) {
+				return &p.cols[i]
+			}
+		}
+	}
+	return nil
+}
+
+func (c *parquetColumn) whole() bool {
+	return !c.list && (c.kind == parquet.Int32 || c.kind == parquet.Int64)
+}
+
+func (c *parquetColumn) text() bool { return !c.list && c.kind == parquet.ByteArray }
+
+func (c *parquetColumn) number() bool {
+	switch c.kind {
+	case parquet.Int32, parquet.Int64, parquet.Float, parquet.Double, parquet.Boolean:
+		return true
+	}
+	return false
+}
+
+// parquetCell is one value: a number or a text, or missing.
+type parquetCell struct {
+	whole   int64
+	real    float64
+	text    []byte
+	missing bool
+	first   bool // the first of a row
+}
+
+// ints hands out the whole numbers of a column in a row group, a page at a time.
+func (p *parquetFile) ints(group int, c *parquetColumn, put func([]int64) error) error {
+	var buf []int64
+	return p.pages(group, c, func(page parquet.Page) error {
+		if page.NumNulls() > 0 {
+			return p.bad(c.name, "a missing value", "one in every row")
+		}
+		n := int(page.NumValues())
+		buf = buf[:0]
+		data := page.Data()
+		switch dict := page.Dictionary(); {
+		case dict != nil:
+			table := make([]int64, dict.Len())
+			for i := range table {
+				if c.kind == parquet.Int32 {
+					table[i] = int64(dict.Index(int32(i)).Int32())
+				} else {
+					table[i] = dict.Index(int32(i)).Int64()
+				}
+			}
+			for _, i := range data.Int32() {
+				buf = append(buf, table[i])
+			}
+		case c.kind == parquet.Int32:
+			for _, x := range data.Int32() {
+				buf = append(buf, int64(x))
+			}
+		default:
+			buf = append(buf, data.Int64()...)
+		}
+		if len(buf) < n {
+			return p.bad(c.name, fmt.Sprintf("a page of %d values", len(buf)), fmt.Sprint(n))
+		}
+		return put(buf[:n])
+	})
+}
+
+// cells hands out any column value by value.
+func (p *parquetFile) cells(group int, c *parquetColumn, put func(parquetCell) error) error {
+	var buf [1024]parquet.Value
+	return p.pages(group, c, func(page parquet.Page) error {
+		values := page.Values()
+		for {
+			n, err := values.ReadValues(buf[:])
+			for _, v := range buf[:n] {
+				if err := put(cellOf(v)); err != nil {
+					return err
+				}
+			}
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return p.bad(c.name, err.Error(), "a whole column")
+			}
+			if n == 0 {
+				return p.bad(c.name, "a page without end", "a whole column")
+			}
+		}
+	})
+}
+
+func cellOf(v parquet.Value) parquetCell {
+	x := parquetCell{first: v.RepetitionLevel() == 0}
+	if v.IsNull() {
+		x.missing = true
+		return x
+	}
+	switch v.Kind() {
+	case parquet.Boolean:
+		if v.Boolean() {
+			x.whole = 1
+		}
+		x.real = float64(x.whole)
+	case parquet.Int32:
+		x.whole = int64(v.Int32())
+		x.real = float64(x.whole)
+	case parquet.Int64:
+		x.whole = v.Int64()
+		x.real = float64(x.whole)
+	case parquet.Float:
+		x.real = float64(v.Float())
+	case parquet.Double:
+		x.real = v.Double()
+	case parquet.ByteArray, parquet.FixedLenByteArray:
+		x.text = v.ByteArray()
+	}
+	return x
+}
+
+// pages calls use with every page of a column in a row group.
+func (p *parquetFile) pages(group int, c *parquetColumn, use func(parquet.Page) error) error {
+	return p.guarded(func() error {
+		chunks := p.pf.RowGroups()[group].ColumnChunks()
+		if c.leaf < 0 || c.leaf >= len(chunks) {
+			return p.bad(c.name, "no such column in a row group", "the same columns in all")
+		}
+		pages := chunks[c.leaf].Pages()
+		defer pages.Close()
+		for {
+			page, err := pages.ReadPage()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return p.bad(c.name, err.Error(), "a whole column")
+			}
+			err = use(page)
+			parquet.Release(page)
+			if err != nil {
+				return err
+			}
+		}
+	})
+}

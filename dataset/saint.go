@@ -1,0 +1,389 @@
+package dataset
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"starling/graph"
+)
+
+// GraphSAINT folders (Flickr, Reddit, Yelp, Amazon):
+//
+//	adj_full.npz     scipy CSR: data, indices, indptr, shape; row i lists the targets of i
+//	adj_train.npz    the same, between training vertices only
+//	feats.npy        [vertices, features]
+//	role.json        {"tr": [...], "va": [...], "te": [...]}
+//	class_map.json   {"vertex": class} or, several labels a vertex, {"vertex": [0, 1, ...]}
+//
+// adj_train is not read: --inductive trains on the edges between training vertices.
+// The authors standardise features by the training rows, PyG does not; Standardise
+// chooses. Edges and features are streamed.
+//
+// H. Zeng et al.: GraphSAINT, 2020.
+
+func readSAINT(dir string, opt ImportOptions) (*read, error) {
+	r := &read{name: opt.Name}
+	if r.name == "" {
+		r.name = baseName(dir)
+	}
+	var n int
+	var err error
+	if r.edges, err = scipyCSR(filepath.Join(dir, "adj_full.npz"), opt); err != nil {
+		return nil, err
+	}
+	n = r.edges.nodes
+	for _, step := range []func() error{
+		func() (err error) { r.splits, err = saintRoles(filepath.Join(dir, "role.json"), n); return },
+		func() (err error) { r.labels, err = classMap(filepath.Join(dir, "class_map.json"), n); return },
+		func() (err error) { r.rows, err = saintRows(filepath.Join(dir, "feats.npy"), n, r, opt); return },
+	} {
+		if err := step(); err != nil {
+			r.edges.close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// saintRows streams the features, which may be absent.
+func saintRows(path string, n int, r *read, opt ImportOptions) (*rowFeed, error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		r.notes = append(r.notes, "no feats.npy: the dataset has no features")
+		return nil, nil
+	}
+	rows, err := rowsOf(path, "", n, func() (*arrayStream, error) { return openArray(path) })
+	if err != nil || !opt.Standardise {
+		return rows, err
+	}
+	r.notes = append(r.notes, "features standardised by the training rows")
+	return rows.standardised(r.splits.Train)
+}
+
+// scipyCSR streams the edges of a matrix that scipy.sparse.save_npz wrote: row i
+// lists the targets of i.
+func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
+	z, err := openNPZ(path)
+	if err != nil {
+		return nil, err
+	}
+	z.kind = "scipy CSR"
+	fail := func(err error) (*edgeFeed, error) {
+		z.zip.Close()
+		return nil, err
+	}
+	n, err := z.square()
+	if err != nil {
+		return fail(err)
+	}
+	a, err := z.array("indptr")
+	if err != nil {
+		return fail(err)
+	}
+	ptr, err := a.int64s()
+	if err != nil || len(ptr) != n+1 || ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[n] > graph.MaxEdges {
+		return fail(z.bad("indptr", fmt.Sprintf("shape %v of %s", a.shape, a.descr), fmt.Sprintf("%d offsets that never fall", n+1)))
+	}
+	head, err := z.stream("indices")
+	if err != nil {
+		return fail(err)
+	}
+	head.Close()
+	if len(head.shape) != 1 || head.shape[0] != ptr[n] {
+		return fail(z.bad("indices", fmt.Sprintf("shape %v", head.shape), fmt.Sprintf("[%d], the last of indptr", ptr[n])))
+	}
+	return &edgeFeed{nodes: n, expected: ptr[n], close: func() { z.zip.Close() }, fill: func(s *graph.Sorter) error {
+		a, err := z.stream("indices")
+		if err != nil {
+			return err
+		}
+		defer a.Close()
+		return z.named("indices", addPairs(s, expandRows(ptr), ahead(a, ptr[n], true)))
+	}}, nil
+}
+
+// square reads the shape of a scipy matrix.
+func (z *npz) square() (n int, err error) {
+	a, err := z.array("shape")
+	if err != nil {
+		return 0, err
+	}
+	shape, err := a.int64s()
+	if err != nil || len(shape) != 2 || shape[0] != shape[1] || shape[0] < 1 || shape[0] > graph.MaxNodes {
+		return 0, z.bad("shape", fmt.Sprintf("%.60v", shape), "a square matrix")
+	}
+	return int(shape[0]), nil
+}
+
+// expandRows hands out the row of every element of a CSR matrix.
+func expandRows(ptr []int64) *pieces {
+	p := &pieces{ready: make(chan []uint32, 2), free: make(chan []uint32, 4), stop: make(chan struct{})}
+	total := ptr[len(ptr)-1]
+	for range cap(p.free) {
+		p.free <- make([]uint32, 0, min(total, pieceNumbers))
+	}
+	go func() {
+		defer close(p.ready)
+		row := 0
+		for at := int64(0); at < total; {
+			var x []uint32
+			select {
+			case x = <-p.free:
+			case <-p.stop:
+				return
+			}
+			x = x[:min(total-at, pieceNumbers)]
+			for i := range x {
+				for ptr[row+1] <= at {
+					row++
+				}
+				x[i] = uint32(row)
+				at++
+			}
+			select {
+			case p.ready <- x:
+			case <-p.stop:
+				return
+			}
+		}
+	}()
+	return p
+}
+
+// saintRoles reads role.json.
+func saintRoles(path string, n int) (s graph.Splits, err error) {
+	in, err := openInput(path)
+	if err != nil {
+		return s, err
+	}
+	defer in.Close()
+	var roles map[string][]uint32
+	if err := json.NewDecoder(in).Decode(&roles); err != nil {
+		return s, badFile(path, "", err.Error(), `{"tr": […], "va": […], "te": […]} of vertex numbers`, "download the file again")
+	}
+	for name := range roles {
+		if name != "tr" && name != "va" && name != "te" {
+			return s, badFile(path, fmt.Sprintf("%.40q", name), "an unknown role", "tr, va and te", "download the file again")
+		}
+	}
+	s = graph.Splits{Train: roles["tr"], Val: roles["va"], Test: roles["te"]}
+	for _, ids := range []*[]uint32{&s.Train, &s.Val, &s.Test} {
+		if err := checkSplit(path, ids, n); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// classMap reads class_map.json as it comes, since it may be hundreds of megabytes.
+// Vertices it does not name have no label.
+func classMap(path string, n int) (*graph.Labels, error) {
+	in, err := openInput(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	m := classReader{path: path, n: n, in: bufio.NewReaderSize(in, 1<<20)}
+	if info, err := in.f.Stat(); err == nil {
+		m.most = 64*info.Size() + 1<<20
+	}
+	l, err := m.read()
+	var bad *classError
+	if errors.As(err, &bad) {
+		err = badFile(path, fmt.Sprintf("byte %d", m.at), bad.found, bad.want, "download the file again")
+	}
+	return l, err
+}
+
+// classReader is a reader of one JSON object whose keys are vertices and whose
+// values are whole numbers or lists of them.
+type classReader struct {
+	path string
+	n    int
+	in   *bufio.Reader
+	at   int64
+	most int64 // marks that a file of this size can be about
+	l    graph.Labels
+	row  []uint8
+}
+
+type classError struct{ found, want string }
+
+func (e *classError) Error() string { return e.found + ", want " + e.want }
+
+// next is the following byte that is no blank.
+func (m *classReader) next() (byte, error) {
+	for {
+		c, err := m.in.ReadByte()
+		if err == io.EOF {
+			err = &classError{"the end of the file", "a whole JSON object"}
+		}
+		if err != nil {
+			return 0, err
+		}
+		m.at++
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c, nil
+		}
+	}
+}
+
+func (m *classReader) want(list string) (byte, error) {
+	c, err := m.next()
+	if err != nil {
+		return 0, err
+	}
+	for i := range len(list) {
+		if c == list[i] {
+			return c, nil
+		}
+	}
+	return 0, &classError{fmt.Sprintf("%q", c), fmt.Sprintf("one of %s", list)}
+}
+
+// number reads a whole number whose first byte is c, and the byte after it.
+func (m *classReader) number(c byte, limit int) (x int, after byte, err error) {
+	digits := make([]byte, 0, 24)
+	for c >= '0' && c <= '9' || c == '-' || c == '.' {
+		if digits = append(digits, c); len(digits) > 20 {
+			break
+		}
+		if c, err = m.next(); err != nil {
+			return 0, 0, err
+		}
+	}
+	f, err := strconv.ParseFloat(string(digits), 64)
+	if x = int(f); err != nil || float64(x) != f || x < 0 || x >= limit {
+		return 0, 0, &classError{fmt.Sprintf("%q", append(digits, c)), fmt.Sprintf("a whole number from 0 to %d", limit-1)}
+	}
+	return x, c, nil
+}
+
+func (m *classReader) read() (*graph.Labels, error) {
+	if _, err := m.want("{"); err != nil {
+		return nil, err
+	}
+	seen := make([]bool, m.n)
+	for opening := "\"}"; ; opening = "\"" {
+		c, err := m.want(opening)
+		if err != nil {
+			return nil, err
+		}
+		if c == '}' {
+			break
+		}
+		v, err := m.key()
+		if err != nil {
+			return nil, err
+		}
+		if seen[v] {
+			return nil, &classError{fmt.Sprintf("vertex %d twice", v), "each once"}
+		}
+		seen[v] = true
+		after, err := m.value(v)
+		if err != nil {
+			return nil, err
+		}
+		if after == '}' {
+			break
+		}
+		if after != ',' {
+			return nil, &classError{fmt.Sprintf("%q", after), "a comma or the end of the object"}
+		}
+	}
+	if m.l.Classes == 0 {
+		return nil, &classError{"no label", "a label for some vertices"}
+	}
+	return &m.l, nil
+}
+
+func (m *classReader) key() (v int, err error) {
+	c, err := m.next()
+	if err != nil {
+		return 0, err
+	}
+	v, c, err = m.number(c, m.n)
+	if err == nil && c != '"' {
+		err = &classError{fmt.Sprintf("%q", c), "a vertex number in quotes"}
+	}
+	if err != nil {
+		return 0, err
+	}
+	_, err = m.want(":")
+	return v, err
+}
+
+// value reads the label of v and returns the byte after it.
+func (m *classReader) value(v int) (after byte, err error) {
+	c, err := m.next()
+	if err != nil {
+		return 0, err
+	}
+	if c == '[' {
+		if err := m.marks(v); err != nil {
+			return 0, err
+		}
+		return m.next()
+	}
+	if m.l.Multi != nil {
+		return 0, &classError{"one label", "a list, as other vertices have"}
+	}
+	x, after, err := m.number(c, maxClasses)
+	if err != nil {
+		return 0, err
+	}
+	if m.l.Class == nil {
+		m.l.Class = make([]int32, m.n)
+		for i := range m.l.Class {
+			m.l.Class[i] = -1
+		}
+	}
+	m.l.Class[v] = int32(x)
+	m.l.Classes = max(m.l.Classes, x+1)
+	return after, nil
+}
+
+// marks reads a list of 0 and 1 up to its bracket.
+func (m *classReader) marks(v int) error {
+	m.row = m.row[:0]
+	for {
+		c, err := m.next()
+		if err != nil {
+			return err
+		}
+		x, after, err := m.number(c, 2)
+		if err != nil {
+			return err
+		}
+		if m.row = append(m.row, uint8(x)); len(m.row) > maxClasses {
+			return &classError{"a list without end", fmt.Sprintf("at most %d classes", maxClasses)}
+		}
+		if after == ']' {
+			break
+		}
+		if after != ',' {
+			return &classError{fmt.Sprintf("%q", after), "a comma or ]"}
+		}
+	}
+	if m.l.Class != nil || m.l.Multi != nil && len(m.row) != m.l.Classes {
+		return &classError{fmt.Sprintf("%d marks for vertex %d", len(m.row), v), "as many as other vertices have"}
+	}
+	if int64(m.n)*int64(len(m.row)) > m.most {
+		return &classError{fmt.Sprintf("%d marks for one of %d vertices in so small a file", len(m.row), m.n), "marks for most vertices"}
+	}
+	if m.l.Multi == nil {
+		m.l.Classes = len(m.row)
+		m.l.Multi = make([]uint8, m.n*m.l.Classes)
+		for i := range m.l.Multi {
+			m.l.Multi[i] = graph.NoLabel
+		}
+	}
+	copy(m.l.Row(v), m.row)
+	return nil
+}
