@@ -36,7 +36,10 @@ func JoinWireBench(ctx context.Context, w WorkerSpec) error {
 	if err != nil {
 		return err
 	}
-	return m.Done(body, nil)
+	if err := m.Done(body, nil); err != nil {
+		return err
+	}
+	return wire.CloseMPI(time.Duration(w.Timeout) * time.Second)
 }
 
 // benchWire connects with the other workers and times everything.

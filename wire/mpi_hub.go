@@ -34,6 +34,7 @@ type mpiHub struct {
 	looking  atomic.Bool
 	spins    atomic.Int64 // how long a waiter looks, in nanoseconds
 	looks    atomic.Int64
+	moving   atomic.Bool // messages are under way
 	roomMade atomic.Bool
 	wake     chan struct{}
 	ended    chan struct{}
@@ -68,7 +69,13 @@ func newMPIHub(w *mpiWorld, cfg *Config) *mpiHub {
 	defer w.Unlock()
 	h := &mpiHub{node: n, world: w, job: cfg.Job, turn: w.turn, missing: w.size - 1, greeted: make(chan struct{}), wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	w.turn++
-	h.crowded = w.size > runtime.NumCPU()
+	here := 0
+	for r := range w.size {
+		if cfg.HostIDs == nil || cfg.sameHost(r) {
+			here++
+		}
+	}
+	h.crowded = here > runtime.NumCPU()
 	h.spins.Store(mostSpins)
 	for r := range w.size {
 		if r != w.rank {
@@ -104,39 +111,65 @@ func (h *mpiHub) start(hello []byte) {
 	go h.attend()
 }
 
-// How often MPI is called while nobody waits: things under way should not stand
-// still for long, and an idle worker should cost next to nothing.
+// While something is under way MPI is called without a pause, as programs of MPI do,
+// for so long after anything has moved; then, and while nothing is, now and then,
+// because an idle worker should cost next to nothing. A sleep takes a millisecond
+// whatever one asks for, which is why it is not for what somebody waits for.
 const (
-	busyRest = 50 * time.Microsecond
-	mostRest = time.Millisecond
+	busyTime = 5 * time.Millisecond
+	idleTime = 50 * time.Microsecond // whoever has nudged may not have begun to wait
+	idleRest = time.Millisecond
 )
 
 // attend calls MPI when nobody else does, until all peers have ended.
 func (h *mpiHub) attend() {
 	defer close(h.ended)
-	rest := busyRest
+	last := time.Now()
 	for {
 		moved, over := h.work()
 		switch {
 		case over:
 			return
 		case moved:
-			rest = busyRest
+			last = time.Now()
+		case !h.looking.Load() && time.Since(last) < h.patience():
 			yield()
-			continue
+			runtime.Gosched()
+		default:
+			if h.rest(idleRest) {
+				last = time.Now()
+			}
 		}
-		h.rest(rest)
-		rest = min(2*rest, mostRest)
 	}
 }
 
-// rest sleeps, unless nudged.
-func (h *mpiHub) rest(d time.Duration) {
+// patience is how long to go on calling MPI since anything has moved.
+func (h *mpiHub) patience() time.Duration {
+	if h.busy() {
+		return busyTime
+	}
+	return idleTime
+}
+
+// busy tells whether anything is under way, or anybody waits.
+func (h *mpiHub) busy() bool {
+	if h.moving.Load() {
+		return true
+	}
+	h.node.waits.Lock()
+	defer h.node.waits.Unlock()
+	return len(h.node.waits.all) > 0
+}
+
+// rest sleeps, unless nudged, which it says.
+func (h *mpiHub) rest(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-h.wake:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 
@@ -150,11 +183,16 @@ func (h *mpiHub) nudge() {
 
 // look calls MPI until done, or until nothing has come for some time; how long is
 // learnt as in hub. One looks at a time.
-func (h *mpiHub) look(done func() bool) bool {
+func (h *mpiHub) look(done func() bool) (found bool) {
 	if !h.looking.CompareAndSwap(false, true) {
 		return done()
 	}
-	defer h.looking.Store(false)
+	defer func() {
+		h.looking.Store(false)
+		if !found || h.busy() {
+			h.nudge()
+		}
+	}()
 	begin, spins := time.Now(), h.spins.Load()
 	if h.looks.Add(1)%tryEvery == 0 {
 		spins = mostSpins
@@ -167,7 +205,6 @@ func (h *mpiHub) look(done func() bool) bool {
 		}
 		if int64(time.Since(begin)) > spins {
 			h.spins.Store(h.spins.Load() * 3 / 4)
-			h.nudge()
 			return done()
 		}
 		if h.crowded || i > 64 {
@@ -197,6 +234,7 @@ func (h *mpiHub) work() (moved, over bool) {
 		moved = p.pump() || moved
 	}
 	moved = h.test() || moved
+	h.moving.Store(len(h.reqs) > len(h.peers)) // more than a receive for the next frame of each
 	if h.node.Err() != nil || h.parting() {
 		for _, p := range h.peers {
 			p.wind()
