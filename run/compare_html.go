@@ -83,7 +83,7 @@ func (c *Comparison) page() *page {
 			line = append(line, col.cell(r))
 		}
 		p.Cells = append(p.Cells, line)
-		slowest, most = max(slowest, float64(r.EpochSeconds)), max(most, float64(r.Bytes.Total))
+		slowest, most = max(slowest, float64(r.MeanSeconds)), max(most, float64(r.Bytes.Total))
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.Rounds > 0 {
@@ -95,7 +95,7 @@ func (c *Comparison) page() *page {
 }
 
 func (p *page) bars(r *CompareRow, slowest, most float64) {
-	s, waited := float64(r.EpochSeconds), float64(r.WaitShare)
+	s, waited := float64(r.MeanSeconds), float64(r.WaitShare)
 	whole := 100 * s / slowest
 	p.Times = append(p.Times, bar{r.Strategy, fmt.Sprintf("%s, %s waiting", seconds(s), percent(waited)), whole * (1 - waited), whole * waited})
 	between := r.Bytes.ByLink[wire.BetweenServers.String()]

@@ -49,7 +49,8 @@ func (c *Comparison) Title() string {
 // speed are the columns of the first table.
 func (c *Comparison) speed() []column {
 	list := []column{
-		{"epoch", func(r *CompareRow) string { return seconds(float64(r.EpochSeconds)) }},
+		{"mean", func(r *CompareRow) string { return seconds(float64(r.MeanSeconds)) }},
+		{"median", func(r *CompareRow) string { return seconds(float64(r.EpochSeconds)) }},
 		{"spread", func(r *CompareRow) string { return r.around() }},
 		{"speed-up", func(r *CompareRow) string { return times(r.Speedup) }},
 		{"waiting", func(r *CompareRow) string { return whole(r.WaitShare) }},
@@ -174,7 +175,7 @@ func (c *Comparison) ours(r *CompareRow) string {
 	text := fmt.Sprintf("%s: %s over %s", r.Strategy, times(r.Speedup), c.Baseline)
 	if i := slices.IndexFunc(c.Rows, func(o CompareRow) bool { return o.Strategy == r.Paper.over && o.Rounds > 0 }); i >= 0 {
 		o := &c.Rows[i]
-		text += fmt.Sprintf(", %s over %s with %s of its bytes", times(o.EpochSeconds/r.EpochSeconds), o.Strategy, whole(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
+		text += fmt.Sprintf(", %s over %s with %s of its bytes", times(o.MeanSeconds/r.MeanSeconds), o.Strategy, whole(Number(float64(r.Bytes.Total)/float64(o.Bytes.Total))))
 	}
 	return text
 }

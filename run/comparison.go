@@ -36,8 +36,11 @@ type CompareRow struct {
 	Rounds   int            `json:"rounds"`
 	Epochs   int            `json:"epochs"` // of each round
 
-	EpochSeconds    Number `json:"epoch_seconds"` // the median
-	Spread          Spread `json:"epoch_seconds_spread"`
+	EpochSeconds Number `json:"epoch_seconds"` // the median
+	MeanSeconds  Number `json:"mean_epoch_seconds"`
+	Spread       Spread `json:"epoch_seconds_spread"`
+	// Speedup is by means: with some strategies epochs differ, and the median one is
+	// cheap.
 	Speedup         Number `json:"speedup"`
 	WaitShare       Number `json:"wait_share"`
 	TransferSeconds Number `json:"transfer_seconds"`
@@ -81,7 +84,7 @@ func newComparison(runs []*runsOf) *Comparison {
 func newRow(r *runsOf) CompareRow {
 	nan := Number(math.NaN())
 	row := CompareRow{Strategy: r.strategy, Rounds: len(r.reports), Paper: paperOf(r.strategy), BestEpoch: -1, Loss: []Number{},
-		EpochSeconds: nan, Spread: Spread{nan, nan, nan, nan}, Speedup: nan, WaitShare: nan, TransferSeconds: nan, HiddenShare: nan, TestAccuracy: nan, TestSpread: nan, LossApart: nan,
+		EpochSeconds: nan, MeanSeconds: nan, Spread: Spread{nan, nan, nan, nan}, Speedup: nan, WaitShare: nan, TransferSeconds: nan, HiddenShare: nan, TestAccuracy: nan, TestSpread: nan, LossApart: nan,
 		Bytes: EpochBytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}}}
 	if r.err != nil {
 		row.Error = strings.ReplaceAll(r.err.Error(), "\n", "; ")
@@ -130,6 +133,7 @@ func (row *CompareRow) times(reports []*Report) {
 	}
 	slices.Sort(all)
 	q := func(at float64) Number { return Number(quantile(all, at)) }
+	row.MeanSeconds = Number(mean(all))
 	row.EpochSeconds, row.Spread = q(0.5), Spread{q(0), q(0.25), q(0.75), q(1)}
 	n := float64(len(reports))
 	row.WaitShare, row.TransferSeconds, row.HiddenShare = Number(waited/n), Number(transfer/n), Number(1-exposed/transfer)
@@ -165,7 +169,7 @@ func (c *Comparison) rate() {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		if r.Rounds > 0 {
-			r.Speedup, r.LossApart = base.EpochSeconds/r.EpochSeconds, apart(base.Loss, r.Loss)
+			r.Speedup, r.LossApart = base.MeanSeconds/r.MeanSeconds, apart(base.Loss, r.Loss)
 		}
 	}
 }
@@ -280,4 +284,13 @@ func renamed(err error, flags map[string]string) error {
 	named := *in
 	named.Field = flags[in.Field]
 	return &named
+}
+
+// mean is NaN of nothing.
+func mean(v []float64) float64 {
+	var sum float64
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
 }
