@@ -95,3 +95,156 @@ func TestOneBatchOfAllIsFullGraph(t *testing.T) {
 		}
 	}
 }
+
+// samplerOptions are small batches of each kind.
+func samplerOptions(name string, layers int) MiniOptions {
+	m := MiniOptions{Sampler: name, Size: 40, Threads: 2}
+	switch name {
+	case "neighbour":
+		m.Fanouts = slices.Repeat([]int{4}, layers)
+	case "fastgcn", "ladies":
+		m.Fanouts = slices.Repeat([]int{150}, layers)
+	case "cluster":
+		m.Size, m.Clusters = 100, 12
+	default:
+		m.Size = 150
+	}
+	return m
+}
+
+// TestEverySamplerLearns with every model, on the CPU.
+func TestEverySamplerLearns(t *testing.T) {
+	d := communities(t, 400, false)
+	for _, sampler := range Samplers {
+		for _, model := range []string{"gcn", "sage", "gat", "gin", "resgcn+"} {
+			o := options(model)
+			o.Epochs, o.EvalEvery = 30, 1
+			if model == "resgcn+" {
+				o.Model.Layers = 3
+			}
+			if model == "gin" {
+				o.Optim.LR = 0.005
+			}
+			r := mustMini(t, cpu(t, 2), d, o, samplerOptions(sampler, o.Model.Layers))
+			want := 0.7
+			if sampler == "fastgcn" {
+				want = 0.6 // its estimates are the noisiest
+			}
+			if !(r.TestMetric > want) {
+				t.Errorf("%s, %s: test accuracy %.3f, want over %.2f", sampler, model, r.TestMetric, want)
+			}
+			if used := r.PeakBytes; used <= 0 {
+				t.Errorf("%s, %s: peak memory %d", sampler, model, used)
+			}
+		}
+	}
+}
+
+// TestMiniSameBits: any number of threads, for computing and for sampling, gives
+// the same bits; and so does going on from a checkpoint.
+func TestMiniSameBits(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		d := communities(t, 300, sparse)
+		for _, sampler := range Samplers {
+			for _, rows := range []tensor.DType{tensor.F32, tensor.BF16} {
+				o := options("sage")
+				o.Epochs, o.EvalEvery, o.Rows, o.Model.Norm = 4, 2, rows, "batch"
+				m := samplerOptions(sampler, 2)
+				m.Threads = 1
+				one := mustMini(t, cpu(t, 1), d, o, m)
+				m.Threads = 3
+				many := mustMini(t, cpu(t, 2), d, o, m)
+				if !slices.Equal(one.Loss, many.Loss) || !sameTensors(one.Final, many.Final) {
+					t.Errorf("%s, sparse %v, %v: threads change the result: %v and %v", sampler, sparse, rows, one.Loss, many.Loss)
+				}
+				var saved *State
+				half := o
+				half.SaveEvery, half.Save = 2, func(s *State) error {
+					if s.Epoch == 2 && saved == nil {
+						c := *s
+						saved = &c
+					}
+					return nil
+				}
+				half.Epochs = 2
+				mustMini(t, cpu(t, 2), d, half, m)
+				rest := o
+				rest.Resume = saved
+				if resumed := mustMini(t, cpu(t, 2), d, rest, m); !sameTensors(one.Final, resumed.Final) {
+					t.Errorf("%s, sparse %v, %v: going on gives %v, an undisturbed run %v", sampler, sparse, rows, resumed.Loss, one.Loss)
+				}
+			}
+		}
+	}
+}
+
+func sameTensors(a, b []nn.Tensor) bool {
+	return slices.EqualFunc(a, b, func(x, y nn.Tensor) bool { return x.Name == y.Name && slices.Equal(x.Data, y.Data) })
+}
+
+// TestMiniInductive draws no edge of a vertex outside the training set.
+func TestMiniInductive(t *testing.T) {
+	d := communities(t, 200, false)
+	o := options("gcn")
+	o.Inductive, o.Epochs = true, 4
+	full := mustTrain(t, tensor.NewRef(), d, o)
+	mini := mustMini(t, tensor.NewRef(), d, o, everything(o))
+	for e, want := range full.Loss {
+		if math.Abs(mini.Loss[e]-want) > 1e-9*want {
+			t.Errorf("loss %.12f in epoch %d, full-graph training has %.12f", mini.Loss[e], e, want)
+		}
+	}
+}
+
+// TestMiniFreesEverything: an epoch more takes no more memory.
+func TestMiniFreesEverything(t *testing.T) {
+	d := communities(t, 300, false)
+	for _, model := range []string{"gcn", "sage", "gat", "gin"} {
+		peaks := []int64{}
+		for _, epochs := range []int{3, 6} {
+			o := options(model)
+			o.Epochs = epochs
+			m := samplerOptions("saint-node", 2)
+			m.Size = 1000 // nearly all, so that batches are alike
+			peaks = append(peaks, mustMini(t, cpu(t, 1), d, o, m).PeakBytes)
+		}
+		if float64(peaks[1]) > 1.1*float64(peaks[0]) {
+			t.Errorf("%s: peaks %v after 3 and 6 epochs", model, peaks)
+		}
+	}
+}
+
+// TestMiniSaysWhatIsWrong.
+func TestMiniSaysWhatIsWrong(t *testing.T) {
+	d := communities(t, 50, false)
+	for _, m := range []MiniOptions{
+		{Sampler: "neighbor", Size: 1},
+		{Sampler: "neighbour", Size: 1, Fanouts: []int{1}},
+		{Sampler: "neighbour", Size: 1, Fanouts: []int{1, 0}},
+		{Sampler: "neighbour", Size: 1, Fanouts: []int{1, 1}, Weighted: true},
+	} {
+		if _, err := Mini(context.Background(), tensor.NewRef(), d, options("gcn"), m, nil); err == nil {
+			t.Errorf("%+v: no error", m)
+		}
+	}
+}
+
+// TestCoraMini: mini-batches of the real graph reach full-graph accuracy.
+func TestCoraMini(t *testing.T) {
+	d := cora(t)
+	o := Options{Epochs: 60, EvalEvery: 1, Optim: nn.DefaultOptim(), RowNormalise: true}
+	o.Model = nn.Config{Model: "sage", Layers: 2, Hidden: 16, Norm: "none", Aggregator: "gcn", Dropout: 0.5, InputDropout: true, In: d.Features.Cols, Out: d.Labels.Classes}
+	o.Optim.WeightDecay = 5e-4
+	full, mini := 0.0, 0.0
+	const seeds = 3
+	for o.Seed = range uint64(seeds) {
+		long := o
+		long.Epochs = 200
+		full += mustTrain(t, cpu(t, 2), d, long).TestMetric / seeds
+		mini += mustMini(t, cpu(t, 2), d, o, MiniOptions{Sampler: "neighbour", Size: 32, Fanouts: []int{10, 10}, Threads: 2}).TestMetric / seeds
+	}
+	t.Logf("test accuracy: full graph %.4f, mini-batches %.4f", full, mini)
+	if mini < full-0.01 {
+		t.Errorf("mini-batches reach %.4f on Cora, the full graph %.4f", mini, full)
+	}
+}
