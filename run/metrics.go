@@ -234,7 +234,8 @@ func metricsOf(addr string, rank int, known string) (string, error) {
 		n += 1 + rank
 	}
 	ip := net.ParseIP(host)
-	if h, _, err := net.SplitHostPort(known); err == nil && !cluster.Loopback(addr) && (ip == nil || !ip.IsUnspecified()) {
+	anywhere := host == "" || ip != nil && ip.IsUnspecified()
+	if h, _, err := net.SplitHostPort(known); err == nil && !cluster.Loopback(addr) && !anywhere {
 		host = h
 	}
 	return net.JoinHostPort(host, fmt.Sprint(n)), nil

@@ -102,9 +102,8 @@ func (w *watcher) epoch(e event.Epoch) (end string) {
 		if usual := w.usual(); usual > 0 {
 			end += fmt.Sprintf("; those before took about %s", event.Duration(usual))
 		}
-	} else {
-		w.mu.took = append(w.mu.took[max(0, len(w.mu.took)-fewEpochs+1):], took)
 	}
+	w.mu.took = append(w.mu.took[max(0, len(w.mu.took)-fewEpochs+1):], took)
 	if e.Measured {
 		w.mu.val = e.Val
 	}
