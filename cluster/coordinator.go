@@ -75,6 +75,8 @@ type caller struct {
 	*control
 	id  int
 	out chan message
+	// early: it came when the job, or this start of it, had ended already.
+	early bool
 }
 
 // Listen opens the door; Run lets workers in.
@@ -298,7 +300,9 @@ func (c *Coordinator) meet(conn net.Conn) {
 		err = c.admit(p, hello, welcome)
 	}
 	if err != nil {
-		c.turnedAway(conn, err.Error())
+		if !p.early { // else it comes again
+			c.turnedAway(conn, err.Error())
+		}
 		p.write(say("refused", err.Error())) // whether or not it listens
 		return
 	}
@@ -366,6 +370,7 @@ func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 	asked := c.tell(func() {
 		c.next++
 		p.id = c.next
+		p.early = c.session.cause != nil
 		why := c.session.arrive(p.id, h)
 		if why == "" {
 			c.conns[p.id] = p

@@ -183,6 +183,13 @@ func (p *Processes) Running(rank int) bool {
 	return p.mu.running[rank]
 }
 
+// PID is the process of a rank.
+func (p *Processes) PID(rank int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmds[rank].Process.Pid
+}
+
 // Kill ends the process of a rank at once, if it runs.
 func (p *Processes) Kill(rank int) {
 	if p == nil {

@@ -21,7 +21,7 @@ func (c *clusterRun) runProcesses(ctx context.Context, events event.Listener) ([
 	if err != nil {
 		return nil, err
 	}
-	r := &recovery{clusterRun: c, kept: k, events: events, job: cluster.NewSecret()[:12], at: k.epoch()}
+	r := &recovery{clusterRun: c, kept: k, events: events, job: cluster.NewSecret()[:12], at: k.epoch(), drill: drillOf(ctx)}
 	shares, err := r.run(ctx)
 	return shares, k.close(ctx, err)
 }
@@ -38,6 +38,7 @@ type recovery struct {
 	at     int       // the epoch that the workers last started from
 	tries  int       // starts without a newer state
 	lostAt time.Time // when the last loss was noticed
+	drill  *Drill    // nil: none
 }
 
 // mostTries bounds starts that lead nowhere: what ends a run at the same place again
@@ -167,6 +168,7 @@ func (r *recovery) hears() func(int, event.Event) {
 			}
 		}
 		r.events.On(e)
+		r.drill.on(e, r.procs, r.events)
 	}
 }
 

@@ -15,7 +15,7 @@ func demoCommand() *cobra.Command {
 	var keep string
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "The two-minute tour: generate a graph, partition it, train on 4 worker processes",
+		Short: "The two-minute tour: generate a graph, partition it, train on 4 worker processes, lose one",
 		Example: `  starling demo
   starling demo --keep tour     # leaves graph, parts, weights and timeline in this folder`,
 		Args: arguments(0, 0, "no arguments"),
@@ -64,6 +64,7 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 	if keep {
 		many.Out, many.Trace = filepath.Join(dir, "run"), filepath.Join(dir, "trace.json")
 	}
+	c.SetContext(run.Drill{Rank: 2, Epoch: many.Epochs / 2}.Into(c.Context()))
 	together, err := demoTrain(c, many, "$ starling train parts --workers 4 --model sage --layers 2 --hidden 64 --epochs 40 --eval-every 5")
 	if err != nil {
 		return err
@@ -72,6 +73,9 @@ func demo(c *cobra.Command, dir string, keep bool) error {
 	fmt.Printf("\nOne worker and %d worker processes, on the same loss curve (largest difference %.1e):\n", together.Workers, apart(alone.Loss, together.Loss))
 	for _, r := range []*run.Report{alone, together} {
 		fmt.Printf("  %d worker(s)  test accuracy %.4f   %.1f ms an epoch\n", r.Workers, float64(r.TestAccuracy), 1000*float64(r.MedianEpochSeconds))
+	}
+	for _, again := range together.Restarts {
+		fmt.Printf("A worker was killed half-way; %.1f s later training went on from epoch %d, and ended as if nothing had happened.\n", float64(again.Seconds), again.Epoch)
 	}
 	if keep {
 		fmt.Printf("\nLeft in %s: graph, parts, run (weights), trace.json (open in ui.perfetto.dev).\n", dir)
