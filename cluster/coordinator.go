@@ -140,7 +140,7 @@ func (c *Coordinator) Close() error { return c.listener.Close() }
 // so that they need not wait for it.
 func (c *Coordinator) Dismiss(while time.Duration) {
 	c.Next(nil, nil, nil, nil)
-	c.session.cause = errAborted
+	c.session.cause, c.session.again = errAborted, false
 	c.listener.SetDeadline(time.Time{})
 	c.wg.Go(c.accept)
 	timer := time.NewTimer(while)
@@ -380,6 +380,9 @@ func (c *Coordinator) admit(p *caller, h Hello, welcome message) error {
 		reason <- why
 	})
 	if !asked {
+		if p.early = c.cfg.Again; p.early {
+			return errors.New(comeAgain)
+		}
 		return errEnded
 	}
 	if why := <-reason; why != "" {

@@ -74,7 +74,9 @@ func (r *Refused) Error() string { return fmt.Sprintf("%s refused this worker: %
 
 // Taken tells whether the worker's place was: perhaps by one whose end was not
 // noticed yet.
-func (r *Refused) Taken() bool { return strings.HasSuffix(r.Reason, alreadyHere) }
+func (r *Refused) Taken() bool {
+	return strings.HasSuffix(r.Reason, alreadyHere) || r.Reason == comeAgain
+}
 
 // Join finds the coordinator, which may not be there yet, and waits with the others
 // until all have come.

@@ -121,6 +121,9 @@ func (s *session) send(conn int, m message) { s.out = append(s.out, act{conn: co
 // alreadyHere is how refusals end that another time may not bring.
 const alreadyHere = " here already"
 
+// comeAgain is the refusal between two starts of a job.
+const comeAgain = "the job is about to start again"
+
 // judge says why a worker does not belong here, or "".
 func (s *session) judge(h *Hello) string {
 	taken := func(rank int) bool {
@@ -137,8 +140,10 @@ func (s *session) judge(h *Hello) string {
 		return fmt.Sprintf("rank %d is%s", h.Rank, alreadyHere)
 	case s.ranks != nil || len(s.guests) == s.size:
 		return fmt.Sprintf("all %d workers are%s", s.size, alreadyHere)
+	case s.cause != nil && s.again:
+		return comeAgain
 	case s.cause != nil:
-		return "the job has ended"
+		return errEnded.Error()
 	}
 	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"syscall"
 	"time"
 
 	"starling/cluster"
@@ -153,12 +155,15 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 }
 
 // comeIn joins. While the worker's place is taken it comes again: the end of the one
-// before it may not have been noticed yet.
+// before it may not have been noticed yet. So it does when a job that it knows hangs up,
+// which is between two starts.
 func (w *WorkerSpec) comeIn(ctx context.Context, in cluster.Invitation) (*cluster.Member, error) {
 	for end := time.Now().Add(2 * in.Silence); ; {
 		m, err := cluster.Join(ctx, in)
 		var refused *cluster.Refused
-		if !errors.As(err, &refused) || !refused.Taken() || time.Now().After(end) {
+		taken := errors.As(err, &refused) && refused.Taken()
+		hungUp := in.Job != "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
+		if !taken && !hungUp || time.Now().After(end) {
 			return m, err
 		}
 		select {
