@@ -22,6 +22,10 @@
 // the token, which itself never travels, so that whoever dials learns nothing.
 // Without a token, on loopback only, the proofs are made with an empty one.
 //
+// Who started the worker's process, and as which of how many, Environment reads from
+// what launchers say; where the coordinator is, a Rendezvous tells: an address, a file
+// in a shared folder, or a key of etcd.
+//
 // What a message means is decided by session.go alone, without sockets, clocks
 // or goroutines; coordinator.go, member.go and launch.go are its edges.
 //

@@ -23,18 +23,26 @@ func (e *Exited) Error() string {
 	return "its process " + e.Text + "; its last line: " + e.Last
 }
 
-// Mind runs a process to its end, and starts it again when it was killed, so many
-// times; what it writes goes to output, line by line. When ctx ends the process is asked to end too, and
-// is waited for; when kill does, it is not asked.
+// steady is how long a process must have run for its end to be an accident, and not
+// what always happens to it.
+const steady = 10 * time.Second
+
+// Mind runs a process to its end, and starts it again when it was killed; so many
+// times, if it never gets far. What it writes goes to output, line by line. When ctx
+// ends the process is asked to end too, and is waited for; when kill does, it is made to.
 func Mind(ctx, kill context.Context, times int, command func() (*exec.Cmd, error), output func(line string)) error {
-	for ; ; times-- {
+	for left := times; ; left-- {
 		cmd, err := command()
 		if err != nil {
 			return err
 		}
+		start := time.Now()
 		err = mindOne(ctx, kill, cmd, output)
+		if times > 0 && time.Since(start) > steady {
+			left = times
+		}
 		var e *Exited
-		if !errors.As(err, &e) || e.Code >= 0 || times <= 0 || ctx.Err() != nil || kill.Err() != nil {
+		if !errors.As(err, &e) || e.Code >= 0 || left <= 0 || ctx.Err() != nil || kill.Err() != nil {
 			return err
 		}
 		output(fmt.Sprintf("%v; starting it again", err))
@@ -42,7 +50,6 @@ func Mind(ctx, kill context.Context, times int, command func() (*exec.Cmd, error
 }
 
 func mindOne(ctx, kill context.Context, cmd *exec.Cmd, output func(line string)) error {
-	var code int
 	p, err := Launch([]*exec.Cmd{cmd}, func(_ int, line string) { output(line) })
 	if err != nil {
 		return err
@@ -61,8 +68,7 @@ func mindOne(ctx, kill context.Context, cmd *exec.Cmd, output func(line string))
 			if e.Err == nil {
 				return nil
 			}
-			code = cmd.ProcessState.ExitCode()
-			return &Exited{Code: code, Text: e.Err.Error(), Last: e.Last}
+			return &Exited{Code: cmd.ProcessState.ExitCode(), Text: e.Err.Error(), Last: e.Last}
 		}
 	}
 }

@@ -196,3 +196,21 @@ func TestRendezvousInEtcd(t *testing.T) {
 		t.Error("an etcd that is not there")
 	}
 }
+
+func FuzzParseRendezvous(f *testing.F) {
+	for _, text := range []string{"tcp:a:1", "file:x", "etcd:http://u:p@a:1,https://b/c", "etcd:http://[::1]:2379"} {
+		f.Add(text, "slurm-1.0")
+	}
+	f.Fuzz(func(t *testing.T, text, job string) {
+		r, err := ParseRendezvous(text, job)
+		if err == nil && r.String() == "" {
+			t.Errorf("%q is nowhere", text)
+		}
+		// Whatever the job is called, its file stays in the folder.
+		if file, ok := r.(sharedFile); ok && err == nil {
+			if want, _ := filepath.Abs(strings.TrimPrefix(text, "file:")); filepath.Dir(file.path) != want {
+				t.Errorf("%q, %q: %s", text, job, file.path)
+			}
+		}
+	})
+}

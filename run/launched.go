@@ -31,6 +31,16 @@ func PlaceOf(s *Spec, getenv func(string) string) (*Place, error) {
 	return p, nil
 }
 
+// RankOf is this process's rank among the tasks of a launcher; -1: there is none.
+func RankOf(getenv func(string) string) (int, error) {
+	s := Default()
+	p, err := PlaceOf(&s, getenv)
+	if p == nil || err != nil {
+		return -1, err
+	}
+	return p.Rank, nil
+}
+
 // TrainAt trains s as one of the tasks of a launcher, each with a worker of its own.
 // The task of rank 0 coordinates, and has the report; that of the others is nil. At
 // no place it is Train.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,6 +92,70 @@ func TestTasks(t *testing.T) {
 		}
 		trained(t, c.name, dir, want)
 	}
+}
+
+// Tasks on two hosts: with a secret they meet where the launcher says that the first is,
+// without in the working folder, which has one.
+func TestTasksOnTwoHosts(t *testing.T) {
+	newCluster(t, "--hosts", "2")
+	dir, want := launched(t)
+	for _, c := range []struct{ name, env string }{
+		{"mpich", "PMI_RANK=%d PMI_SIZE=4 MPI_LOCALNRANKS=2"},
+		{"slurm", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=10.77.0.[1-2] STARLING_TOKEN=correct-horse-battery-staple"},
+	} {
+		var tasks []*exec.Cmd
+		var said [4]bytes.Buffer
+		for rank := range 4 {
+			cmd := netcluster("exec", append([]string{fmt.Sprint(rank / 2), binary}, taskArgs()...)...)
+			cmd.Dir, cmd.Env = dir, append(cmd.Env, strings.Fields(fmt.Sprintf(c.env, rank))...)
+			cmd.Stdout, cmd.Stderr = &said[rank], &said[rank]
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			tasks = append(tasks, cmd)
+		}
+		for rank, cmd := range tasks {
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%s: rank %d: %v\n%s", c.name, rank, err, said[rank].String())
+			}
+		}
+		if where := map[string]string{"mpich": "file:" + dir, "slurm": "tcp:10.77.0.1:"}[c.name]; !strings.Contains(said[0].String(), where) {
+			t.Errorf("%s: no %s in %s", c.name, where, said[0].String())
+		}
+		trained(t, c.name, dir, want)
+	}
+}
+
+// The manifest says everywhere how many pods there are, and what they are told is right.
+func TestManifest(t *testing.T) {
+	b, err := os.ReadFile(filepath.FromSlash("../../deploy/kubernetes.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	find := func(pattern string) string {
+		t.Helper()
+		m := regexp.MustCompile(`(?m)` + pattern).FindStringSubmatch(text)
+		if m == nil {
+			t.Fatalf("no %s in the manifest", pattern)
+		}
+		return m[1]
+	}
+	n := find(`^  completions: (\d+)$`)
+	if find(`^  parallelism: (\d+)$`) != n || find(`STARLING_SIZE\n +value: "(\d+)"$`) != n {
+		t.Errorf("it does not say %s pods everywhere", n)
+	}
+	job, sub, port := find(`kind: Job\nmetadata:\n  name: (\S+)`), find(`subdomain: (\S+)`), find(`containerPort: (\d+)`)
+	if find(`kind: Service\nmetadata:\n  name: (\S+)`) != sub || find(`STARLING_MASTER\n +value: (\S+)`) != job+"-0."+sub+":"+port || find(`port: (\d+)`) != port {
+		t.Errorf("pods do not find %s-0.%s:%s", job, sub, port)
+	}
+	dir := small(t)
+	works(t, dir, "partition", "graph", "--parts", n, "--out", "parts", "--quiet")
+	var args []string
+	for _, m := range regexp.MustCompile(`(?m)^            - ([^n]\S*)$`).FindAllStringSubmatch(text, -1) {
+		args = append(args, strings.ReplaceAll(m[1], "/data/", ""))
+	}
+	works(t, dir, append(args, "--dry-run")...)
 }
 
 // A worker's process that is killed is started again by its own task.

@@ -40,6 +40,11 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 					return err
 				}
 			}
+			if w.Rank < 0 {
+				if w.Rank, err = run.RankOf(os.Getenv); err != nil {
+					return err
+				}
+			}
 			v := run.NewView(os.Stdout)
 			if quiet {
 				v = run.Silent(nil)
@@ -52,7 +57,7 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 	f.StringVar(&w.Join, "join", "", "address of the run, as starling train shows it")
 	f.StringVar(&w.Rendezvous, "rendezvous", "", "where to learn of the run instead, as given to starling train")
 	f.StringVar(&w.RendezvousJob, "rendezvous-job", "", "the launcher's job, where several meet at one --rendezvous")
-	f.IntVar(&w.Rank, "rank", -1, "which worker this is; -1: any")
+	f.IntVar(&w.Rank, "rank", -1, "which worker this is; -1: as the launcher says, or any")
 	f.StringVar(&w.Listen, "listen", "", "address for the other workers; none: a port of the address that reaches the run")
 	f.StringVar(&w.PartDir, "part-dir", "", "folder of this worker's part; none: in the run's partition")
 	f.StringVar(&tokenFile, "token-file", "", "file with the secret that all workers share, - for standard input; needed beyond 127.0.0.1, here or in "+run.TokenVariable)
