@@ -1,7 +1,7 @@
 # make demo    the two-minute tour, on generated data
 # make test    everything a change must pass; also what CI runs
 # make bench   our kernels beside what the machine can do, our wire beside iperf3 and Open MPI, as ratios
-# make bench-peers   our epochs beside PyG's and DGL's, as ratios
+# make bench-peers   our epochs and mini-batches beside PyG's and DGL's, as ratios
 
 GO ?= go
 BIN := bin/starling
@@ -39,6 +39,7 @@ bench: build
 
 bench-peers: build
 	scripts/bench-peers
+	scripts/bench-mini
 
 # Rewrites the committed assembly from its generator.
 generate:

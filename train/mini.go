@@ -38,8 +38,8 @@ var Samplers = []string{"neighbour", "fastgcn", "ladies", "cluster", "saint-node
 // clusterSize is about Cluster-GCN's own for Reddit, 1500 clusters.
 const clusterSize = 150
 
-// method makes the sampler's method ready for a graph.
-func (m *MiniOptions) method(ctx context.Context, g *graph.CSR, roots []uint32, layers int, byID bool, seed uint64) (sample.Method, error) {
+// Method makes the sampler's method ready for a graph.
+func (m *MiniOptions) Method(ctx context.Context, g *graph.CSR, roots []uint32, layers int, byID bool, seed uint64) (sample.Method, error) {
 	switch m.Sampler {
 	case "neighbour":
 		n := &sample.Neighbour{Graph: g, Roots: roots, Size: m.Size, Fanouts: m.Fanouts, Replace: m.Replace, Weighted: m.Weighted, ByID: byID, Seed: seed}
@@ -127,7 +127,7 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one a layer", layered, convs)
 	}
 	direct := readsDirectly(f)
-	method, err := mo.method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)
+	method, err := mo.Method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)
 	if err != nil {
 		return nil, err
 	}

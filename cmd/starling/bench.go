@@ -14,7 +14,7 @@ import (
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "bench WHAT",
-		Short:   "Measure this machine: epoch, wire",
+		Short:   "Measure this machine: epoch, sample, wire",
 		Example: "  starling bench epoch --like ogbn-arxiv --symmetrise\n  starling bench epoch graph --models gcn --dtypes f32,bf16\n  starling bench wire --workers 4",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -24,7 +24,7 @@ func benchCommand() *cobra.Command {
 			return c.Help()
 		},
 	}
-	c.AddCommand(benchEpochCommand(), benchWireCommand())
+	c.AddCommand(benchEpochCommand(), benchSampleCommand(), benchWireCommand())
 	return c
 }
 

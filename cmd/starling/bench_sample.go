@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func benchSampleCommand() *cobra.Command {
+	spec := run.Default()
+	var batches int
+	var json string
+	c := &cobra.Command{
+		Use:   "sample DIR",
+		Short: "Time how fast mini-batches are drawn",
+		Example: `  starling bench sample graph --fanout 15,10,5 --batch-size 1024
+  starling bench sample graph --sampler ladies --fanout 512,512,512`,
+		Args: arguments(1, 1, "one dataset folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			spec.Dataset, spec.Mode = args[0], "mini"
+			if batches < 1 {
+				return run.UserError("--batches", fmt.Sprint(batches), "1 or more", "")
+			}
+			b, err := run.BenchSample(c.Context(), spec, batches)
+			if err != nil {
+				return err
+			}
+			if json != "" {
+				return b.JSON(json, os.Stdout)
+			}
+			fmt.Print(b)
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&spec.Sampler, "sampler", spec.Sampler, "how batches are drawn, as for starling train")
+	f.StringVar(&spec.Fanout, "fanout", spec.Fanout, "neighbours drawn for a vertex, one number a layer")
+	f.IntVar(&spec.BatchSize, "batch-size", spec.BatchSize, "training vertices of a batch")
+	f.IntVar(&spec.Layers, "layers", spec.Layers, "number of layers")
+	f.BoolVar(&spec.Replace, "replace", spec.Replace, "draw neighbours with replacement")
+	f.IntVar(&spec.Threads, "threads", spec.Threads, "threads that draw at once; 0: one a core")
+	f.IntVar(&batches, "batches", 200, "batches to draw")
+	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	f.SortFlags = false
+	return c
+}
