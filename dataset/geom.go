@@ -174,8 +174,11 @@ func (g *geomNodes) add(f []string) string {
 		width++
 	}
 	if !g.ones {
-		if g.cols = max(g.cols, width); width != g.cols {
-			return fmt.Sprintf("%d features, as in the rows before", g.cols)
+		if len(g.ids) == 1 {
+			g.cols = width
+		}
+		if width != g.cols {
+			return fmt.Sprintf("%d features, as in the first row", g.cols)
 		}
 	}
 	g.ptr = append(g.ptr, int64(len(g.index)))

@@ -1,0 +1,139 @@
+package dataset
+
+import (
+	"archive/zip"
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Fuzzing replaces one file of a sound folder and reads all that an import would
+// write. Whatever is in the file, the answer is a dataset or a message.
+
+// fuzzFile fuzzes one file of a folder. Files that are packed on disk are fuzzed as
+// they are, and unpacked ones as text.
+func fuzzFile(f *testing.F, format string, files map[string][]byte, name string, opt ImportOptions) {
+	dir := folder(f, files)
+	path := filepath.Join(dir, name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(files[name]) // not packed
+	f.Add(bytes.Replace(files[name], []byte("1"), []byte("9999999999"), 1))
+	f.Add(files[name][:len(files[name])/2])
+	out := unwritten(f)
+	src := dir
+	if format == "metis" {
+		src = path
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		drained(t, out, format, src, opt)
+	})
+}
+
+func FuzzOGBEdges(f *testing.F) {
+	fuzzFile(f, "ogb", newSample(1, 10, 20).ogbFiles(false), "raw/edge.csv.gz", keepAll)
+}
+
+func FuzzOGBFeatures(f *testing.F) {
+	fuzzFile(f, "ogb", newSample(1, 10, 20).ogbFiles(false), "raw/node-feat.csv.gz", keepAll)
+}
+
+func FuzzOGBLabels(f *testing.F) {
+	fuzzFile(f, "ogb", newSample(1, 10, 20).ogbFiles(true), "raw/node-label.csv.gz", keepAll)
+}
+
+func FuzzOGBSplit(f *testing.F) {
+	fuzzFile(f, "ogb", newSample(1, 10, 20).ogbFiles(false), "split/time/valid.csv.gz", keepAll)
+}
+
+func FuzzOGBBinary(f *testing.F) {
+	fuzzFile(f, "ogb", newSample(1, 10, 20).ogbBinary(f, zip.Deflate), "raw/data.npz", keepAll)
+}
+
+func FuzzSplitDict(f *testing.F) {
+	files := newSample(1, 10, 20).ogbFiles(false)
+	files["split/time/split_dict.pt"] = npzOf(f, zip.Store, map[string][]byte{"a/data.pkl": []byte("\x80\x02}q\x00.")})
+	fuzzFile(f, "ogb", files, "split/time/split_dict.pt", keepAll)
+}
+
+func FuzzSAINTGraph(f *testing.F) {
+	fuzzFile(f, "saint", newSample(1, 10, 20).saintFiles(f, false), "adj_full.npz", keepAll)
+}
+
+func FuzzSAINTFeatures(f *testing.F) {
+	opt := keepAll
+	opt.Standardise = true
+	fuzzFile(f, "saint", newSample(1, 10, 20).saintFiles(f, false), "feats.npy", opt)
+}
+
+func FuzzSAINTRoles(f *testing.F) {
+	fuzzFile(f, "saint", newSample(1, 10, 20).saintFiles(f, false), "role.json", keepAll)
+}
+
+func FuzzClassMap(f *testing.F) {
+	f.Add([]byte(`{"0": 1, "3": 2}`))
+	fuzzFile(f, "saint", newSample(1, 10, 20).saintFiles(f, true), "class_map.json", keepAll)
+}
+
+func FuzzRedditGraph(f *testing.F) {
+	fuzzFile(f, "dgl-reddit", newSample(1, 10, 20).redditFiles(f), "reddit_graph.npz", keepAll)
+}
+
+func FuzzRedditData(f *testing.F) {
+	fuzzFile(f, "dgl-reddit", newSample(1, 10, 20).redditFiles(f), "reddit_data.npz", keepAll)
+}
+
+func FuzzGeomVertices(f *testing.F) {
+	f.Add([]byte("id\tfeature(feature_amount:9)\tlabel\n0\t1,2\t0\n1\t8\t1\n2\t0\t0\n"))
+	fuzzFile(f, "geom", map[string][]byte{"out1_graph_edges.txt": []byte("a\tb\n0\t1\n1\t2\n"),
+		"out1_node_feature_label.txt": []byte("id\tf\tl\n0\t1,2\t0\n2\t1,0\t1\n1\t3,4\t0\n")}, "out1_node_feature_label.txt", ImportOptions{Split: thirds})
+}
+
+func FuzzMETIS(f *testing.F) {
+	f.Add([]byte("4 2 111 2\n1 8 9 2 5\n1 8 9 1 5 3 7\n1 8 9 2 7\n1 8 9\n"))
+	fuzzFile(f, "metis", map[string][]byte{"x.graph": []byte("% c\n4 2\n2\n1 3\n2\n\n")}, "x.graph", keepAll)
+}
+
+// dglFiles is the partition that DGL wrote.
+func dglFiles(f *testing.F) map[string][]byte {
+	m := map[string][]byte{}
+	for _, name := range []string{"tiny.json", "part0/graph.dgl", "part0/node_feat.dgl", "part1/graph.dgl", "part1/node_feat.dgl"} {
+		b, err := os.ReadFile(filepath.Join("testdata/dgl", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		m[name] = b
+	}
+	return m
+}
+
+func FuzzDGLBook(f *testing.F)    { fuzzFile(f, "dgl", dglFiles(f), "tiny.json", keepAll) }
+func FuzzDGLGraph(f *testing.F)   { fuzzFile(f, "dgl", dglFiles(f), "part0/graph.dgl", keepAll) }
+func FuzzDGLTensors(f *testing.F) { fuzzFile(f, "dgl", dglFiles(f), "part1/node_feat.dgl", keepAll) }
+
+func parquetBytes(f *testing.F) map[string][]byte {
+	m := map[string][]byte{}
+	for _, name := range []string{"edges.parquet", "nodes.parquet"} {
+		b, err := os.ReadFile(filepath.Join("testdata/parquet", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		m[name] = b
+	}
+	return m
+}
+
+func FuzzParquetEdges(f *testing.F) {
+	fuzzFile(f, "parquet", parquetBytes(f), "edges.parquet", ImportOptions{Weights: true})
+}
+
+func FuzzParquetVertices(f *testing.F) {
+	fuzzFile(f, "parquet", parquetBytes(f), "nodes.parquet", ImportOptions{Split: thirds})
+}
