@@ -3,7 +3,8 @@
 // A worker has one Endpoint. It sends and receives messages: a payload with a
 // Key, which says what it is (a coflow and a step), and a Kind, for the ledger.
 // Everything above (collectives, strategies) sees that interface only, and runs
-// unchanged over goroutines (NewGroup), processes and hosts (Join), or a simulator.
+// unchanged over goroutines (NewGroup), processes and hosts (Join), the system's
+// MPI (JoinMPI), or a simulator.
 //
 // # Frames
 //

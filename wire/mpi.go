@@ -148,7 +148,7 @@ func CloseMPI(within time.Duration) error {
 }
 
 // JoinMPI connects this worker with its peers over MPI, which must have been
-// started by its launcher: mpirun, mpiexec or srun. Ranks are MPI's; if cfg has
+// started by its launcher, as mpirun. Ranks are MPI's; if cfg has
 // a Size they must be those of cfg. It needs no addresses, no listener (one that is
 // given is closed) and no token: whom MPI starts is MPI's business. Like Join it
 // returns when all are there or names who is missing.
