@@ -77,7 +77,7 @@ type Spec struct {
 	Partition   string `json:"partition" yaml:"partition" help:"folder of a partition of the dataset, a part for every worker" resume:"free"`
 	Partitioner string `json:"partitioner" yaml:"partitioner" help:"method to cut a dataset with that was not partitioned before" resume:"free"`
 	InProcess   bool   `json:"in_process" yaml:"in_process" help:"run workers in this process instead of one each" resume:"free"`
-	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, mpi (under mpirun or srun), or auto: shm on one host, else tcp" resume:"free"`
+	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, mpi (under mpirun), or auto: shm on one host, else tcp" resume:"free"`
 	Listen      string `json:"listen" yaml:"listen" help:"address where workers meet; none: a port of 127.0.0.1" resume:"free"`
 	Launcher    string `json:"launcher" yaml:"launcher" help:"who started this process as one of several: slurm, openmpi, mpich, torchrun, kubernetes, none, or auto: as the environment says" resume:"free"`
 	Rendezvous  string `json:"rendezvous" yaml:"rendezvous" help:"where workers learn of the run: tcp:HOST:PORT, file:FOLDER that all hosts share, or etcd:URL/PREFIX; none: as the launcher says" resume:"free"`
