@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"starling/run"
+)
+
+func predictCommand() *cobra.Command {
+	o := run.PredictOptions{What: "labels"}
+	var json string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "predict RUN DIR",
+		Short: "Predict for all vertices of a dataset folder",
+		Long: `Predict for all vertices of a dataset folder with the model that starling train
+--out RUN wrote: one forward pass over the whole graph.
+
+Row i of an .npy file is vertex i of the dataset; where vertices had other names
+before import, DIR/ids.npy or DIR/ids.txt lists them in the same order. A .parquet
+file has these names in its column id.
+
+Embeddings are the input of the model's last layer.`,
+		Example: `  starling train cora --out run
+  starling predict run cora --out labels.npy --json -
+  starling predict run cora --what embeddings --out embeddings.parquet`,
+		Args: arguments(2, 2, "the folder of a run and a dataset folder"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.Run, o.Dataset = args[0], args[1]
+			p, err := run.Predict(o)
+			if err != nil {
+				return err
+			}
+			if !quiet {
+				fmt.Fprint(screen(json), p)
+			}
+			if json != "" {
+				return p.JSON(json, os.Stdout)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&o.Out, "out", "", "file to write, .npy or .parquet (default WHAT.npy in this folder)")
+	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
+	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use; 0: all")
+	c.Flags().StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")
+	return c
+}

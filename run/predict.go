@@ -1,0 +1,136 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/event"
+	"starling/graph"
+	"starling/serve"
+	"starling/tensor"
+)
+
+// PredictOptions say what to predict, and where to.
+type PredictOptions struct {
+	Run, Dataset string
+	What         string // one of serve.Whats
+	Out          string // an .npy or .parquet file; empty: WHAT.npy here
+	Threads      int
+}
+
+// Predicted tells what a prediction wrote.
+type Predicted struct {
+	Run      string `json:"run"`
+	Dataset  string `json:"dataset"`
+	Model    string `json:"model"`
+	What     string `json:"what"`
+	Out      string `json:"out"`
+	Vertices int    `json:"vertices"`
+	Width    int    `json:"width"`
+	// IDs is the file that names the vertex of each row, where it is not its number.
+	IDs string `json:"ids,omitempty"`
+	// Accuracy is by split, of labels, where the dataset has any.
+	Accuracy map[string]float64 `json:"accuracy,omitempty"`
+	Seconds  float64            `json:"seconds"`
+	RSS      int64              `json:"peak_rss_bytes"`
+}
+
+// PredictWhats are what can be predicted.
+var PredictWhats = serve.Whats
+
+// Predict computes predictions for all vertices of a dataset and writes them.
+func Predict(o PredictOptions) (*Predicted, error) {
+	start := time.Now()
+	if err := o.settle(); err != nil {
+		return nil, err
+	}
+	trained, err := serve.Open(o.Run)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openForPrediction(o.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	dev := tensor.NewCPU(o.Threads)
+	defer dev.Close()
+	p, err := trained.Predict(dev, d, o.What)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(o.Out, ".parquet") {
+		err = p.WriteParquet(o.Out, d)
+	} else {
+		err = p.WriteNPY(o.Out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: p.Vertices, Width: p.Width,
+		IDs: idsFile(d), Accuracy: p.Correct, Seconds: time.Since(start).Seconds(), RSS: maxRSS()}, nil
+}
+
+func (o *PredictOptions) settle() error {
+	if !slices.Contains(serve.Whats, o.What) {
+		return mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(serve.Whats, ", "), Suggest(o.What, serve.Whats))
+	}
+	if o.Out == "" {
+		o.Out = o.What + ".npy"
+	}
+	if ext := filepath.Ext(o.Out); ext != ".npy" && ext != ".parquet" {
+		return mistake("--out", o.Out, "a file that ends in .npy or .parquet", "")
+	}
+	return checkFolder("--out", o.Out)
+}
+
+// openForPrediction maps a dataset, of which only the edges and features matter.
+func openForPrediction(dir string) (*graph.Dataset, error) {
+	d, err := graph.OpenWith(dir, graph.OpenOptions{CheckFeatures: true})
+	if err != nil {
+		return nil, err
+	}
+	if 4*d.Graph.Edges() > graph.SmallArray {
+		if err := inFile(dir, d.Graph.Validate()); err != nil {
+			d.Close()
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// idsFile is the dataset's own list of names, row by row.
+func idsFile(d *graph.Dataset) string {
+	for _, name := range []string{"ids.npy", "ids.txt"} {
+		if _, ok := d.Meta.Arrays[name]; ok && d.HasIDs() {
+			return filepath.Join(d.Dir, name)
+		}
+	}
+	return ""
+}
+
+// JSON writes the summary as one object, to a file or with "-" to stdout.
+func (p *Predicted) JSON(path string, stdout io.Writer) error { return writeJSON(p, path, stdout) }
+
+// String is the summary for people.
+func (p *Predicted) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s of %s vertices", p.Out, p.What, event.Count(int64(p.Vertices)))
+	if p.Width > 1 {
+		fmt.Fprintf(&b, ", %d numbers each", p.Width)
+	}
+	fmt.Fprintf(&b, ", in %.2f s\n", p.Seconds)
+	if p.IDs != "" {
+		fmt.Fprintf(&b, "row i is the vertex on line i of %s\n", p.IDs)
+	}
+	for _, split := range []string{"train", "val", "test"} {
+		if a, ok := p.Accuracy[split]; ok {
+			fmt.Fprintf(&b, "%-5s accuracy %.4f\n", split, a)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,157 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+)
+
+// The files of a run's folder.
+const (
+	weightsFile = "model.safetensors"
+	configFile  = "config.json"
+)
+
+// maxConfig bounds config.json, so that a wrong file is not read whole.
+const maxConfig = 1 << 20
+
+// Config is what config.json says that prediction and export need.
+type Config struct {
+	Format       string    `json:"format"`
+	Version      int       `json:"version"`
+	Model        nn.Config `json:"model"`
+	RowNormalize bool      `json:"row_normalize"`
+	Dataset      string    `json:"dataset"`
+	// Task is graph.SingleLabel or graph.MultiLabel; empty: as the dataset has it.
+	Task string `json:"task"`
+}
+
+// Trained is a run's folder, read.
+type Trained struct {
+	Dir     string
+	Config  Config
+	Weights []nn.Tensor
+}
+
+// Open reads a run's folder and checks that its weights fit its model.
+func Open(dir string) (*Trained, error) {
+	path := filepath.Join(dir, configFile)
+	b, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &graph.InputError{File: dir, Found: "no " + configFile, Want: "the folder of a trained model", Fix: "write one with starling train DIR --out RUN"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &Trained{Dir: dir}
+	if t.Config, err = parseConfig(b); err != nil {
+		return nil, inFile(path, err)
+	}
+	path = filepath.Join(dir, weightsFile)
+	if t.Weights, _, err = nn.LoadSafetensors(path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("no such file")
+		}
+		return nil, &graph.InputError{File: path, Found: err.Error(), Want: "the weights of the run", Fix: "copy the run's folder again, or train again"}
+	}
+	dev := tensor.NewCPU(1)
+	defer dev.Close()
+	_, err = t.Model(dev)
+	return t, err
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && len(b) > maxConfig {
+		err = &graph.InputError{File: path, Found: "a larger file", Want: fmt.Sprintf("at most %d bytes", maxConfig)}
+	}
+	return b, err
+}
+
+// parseConfig reads config.json.
+func parseConfig(b []byte) (Config, error) {
+	var c Config
+	bad := func(field, found, want string) (Config, error) {
+		return c, &graph.InputError{Field: field, Found: found, Want: want, Fix: "name the folder that starling train --out wrote"}
+	}
+	if err := json.Unmarshal(b, &c); err != nil {
+		return bad("", err.Error(), "JSON")
+	}
+	switch {
+	case c.Format != "starling-run":
+		return bad("format", fmt.Sprintf("%q", c.Format), `"starling-run"`)
+	case c.Version != 1:
+		return bad("version", fmt.Sprint(c.Version), "1, which this program reads")
+	case c.Task != "" && c.Task != graph.SingleLabel && c.Task != graph.MultiLabel:
+		return bad("task", fmt.Sprintf("%q", c.Task), fmt.Sprintf("%q or %q", graph.SingleLabel, graph.MultiLabel))
+	}
+	if err := c.Model.Validate(); err != nil {
+		return bad("model", err.Error(), "")
+	}
+	return c, c.sane()
+}
+
+// mostWeights bounds what a config may ask for, before memory is taken for it.
+const mostWeights = 1 << 32
+
+func (c *Config) sane() error {
+	m := &c.Model
+	widest := max(m.Hidden, 1) * max(m.Heads, 1)
+	if m.In > 1<<26 || m.Out > 1<<24 || m.Heads > 1<<12 || m.OutHeads > 1<<12 ||
+		int64(m.In+m.Out*max(m.OutHeads, 1)+m.Layers*m.Hidden) > mostWeights/int64(widest) {
+		return &graph.InputError{Field: "model", Found: "sizes of more than 2^32 weights", Want: "a model that fits this machine"}
+	}
+	return nil
+}
+
+// Model is the trained model on a device.
+func (t *Trained) Model(dev tensor.Device) (*nn.Model, error) {
+	m := nn.New(dev, t.Config.Model, 0)
+	if err := m.Load(dev, t.Weights); err != nil {
+		return nil, &graph.InputError{File: filepath.Join(t.Dir, weightsFile), Found: "weights of another model: " + err.Error(), Want: "those of " + configFile, Fix: "copy the run's folder again, or train again"}
+	}
+	return m, nil
+}
+
+// suits checks that the model can be asked about a dataset.
+func (t *Trained) suits(d *graph.Dataset) error {
+	if d.Features == nil {
+		return &graph.InputError{File: d.Dir, Found: "no features", Want: fmt.Sprintf("%d a vertex", t.Config.Model.In), Fix: "import the dataset with features"}
+	}
+	if d.Features.Cols != t.Config.Model.In {
+		return &graph.InputError{File: d.Dir, Field: "features", Found: fmt.Sprint(d.Features.Cols), Want: fmt.Sprintf("%d, which the model was trained on (dataset %q)", t.Config.Model.In, t.Config.Dataset), Fix: "name the dataset that goes with the run"}
+	}
+	return nil
+}
+
+// multiLabel reports whether a vertex has several labels.
+func (t *Trained) multiLabel(d *graph.Dataset) bool {
+	if t.Config.Task != "" {
+		return t.Config.Task == graph.MultiLabel
+	}
+	return d.Meta.Task == graph.MultiLabel
+}
+
+// inFile names the file in an InputError.
+func inFile(path string, err error) error {
+	var in *graph.InputError
+	if errors.As(err, &in) {
+		named := *in
+		named.File = path
+		return &named
+	}
+	return err
+}

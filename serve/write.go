@@ -1,0 +1,127 @@
+package serve
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+
+	"starling/graph"
+)
+
+// WriteNPY writes the predictions as an array: row v is vertex v of the dataset.
+// The file appears whole or not at all.
+func (p *Predictions) WriteNPY(path string) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	const name = "array.npy"
+	w := graph.NewFolderWriter(tmp)
+	n, wide := int64(p.Vertices), int64(p.Width)
+	switch {
+	case p.Class != nil:
+		err = graph.PutArray(w, name, p.Class)
+	case p.Marks != nil:
+		err = graph.PutArray(w, name, p.Marks, n, wide)
+	default:
+		err = graph.PutArray(w, name, p.Values, n, wide)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(tmp, name), path)
+}
+
+// WriteParquet writes a table of two columns: id, the vertices' names before import
+// (whole numbers, or text where they were that), and label, labels, probabilities or
+// embedding. The file appears whole or not at all.
+func (p *Predictions) WriteParquet(path string, d *graph.Dataset) error {
+	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+		if textIDs(d) {
+			return writeTable(w, p, d.ID)
+		}
+		return writeTable(w, p, func(v uint32) int64 {
+			id, _ := strconv.ParseInt(d.ID(v), 10, 64) // numbers are what they were written from
+			return id
+		})
+	})
+}
+
+// textIDs reports whether vertices had names that are not numbers.
+func textIDs(d *graph.Dataset) bool {
+	if !d.HasIDs() {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(d.Dir, "ids.txt"))
+	return err == nil
+}
+
+type vertexID interface{ int64 | string }
+
+// The rows of tables.
+type labelRow[I vertexID] struct {
+	ID    I     `parquet:"id"`
+	Label int32 `parquet:"label"`
+}
+
+type marksRow[I vertexID] struct {
+	ID     I       `parquet:"id"`
+	Labels []int32 `parquet:"labels,list"`
+}
+
+type probabilitiesRow[I vertexID] struct {
+	ID            I         `parquet:"id"`
+	Probabilities []float32 `parquet:"probabilities,list"`
+}
+
+type embeddingRow[I vertexID] struct {
+	ID        I         `parquet:"id"`
+	Embedding []float32 `parquet:"embedding,list"`
+}
+
+func writeTable[I vertexID](w io.Writer, p *Predictions, id func(v uint32) I) error {
+	row := func(v uint32) []float32 { return rows{p.Width, p.Values}.of(v) }
+	switch {
+	case p.Class != nil:
+		return writeRows(w, p.Vertices, func(v uint32) labelRow[I] { return labelRow[I]{id(v), p.Class[v]} })
+	case p.Marks != nil:
+		return writeRows(w, p.Vertices, func(v uint32) marksRow[I] {
+			marks := make([]int32, p.Width)
+			for c := range marks {
+				marks[c] = int32(p.Marks[int(v)*p.Width+c])
+			}
+			return marksRow[I]{id(v), marks}
+		})
+	case p.What == Embeddings:
+		return writeRows(w, p.Vertices, func(v uint32) embeddingRow[I] { return embeddingRow[I]{id(v), row(v)} })
+	}
+	return writeRows(w, p.Vertices, func(v uint32) probabilitiesRow[I] { return probabilitiesRow[I]{id(v), row(v)} })
+}
+
+// groupRows is how many rows a row group has: as a reader holds one, not too many.
+const groupRows = 1 << 17
+
+func writeRows[R any](w io.Writer, n int, row func(v uint32) R) error {
+	b := bufio.NewWriterSize(w, 1<<20)
+	t := parquet.NewGenericWriter[R](b, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(groupRows))
+	batch := make([]R, 0, 1024)
+	for v := range n {
+		batch = append(batch, row(uint32(v)))
+		if len(batch) < cap(batch) && v < n-1 {
+			continue
+		}
+		if _, err := t.Write(batch); err != nil {
+			return err
+		}
+		batch = batch[:0]
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	return b.Flush()
+}
