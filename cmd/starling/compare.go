@@ -13,8 +13,9 @@ import (
 )
 
 // notCompared are the settings of training that belong to a single run.
-var notCompared = []string{"strategy", "inductive", "listen", "no-launch", "token-file", "insecure",
-	"checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "json", "events", "trace", "out"}
+var notCompared = []string{"strategy", "inductive", "mode", "batch-size", "fanout", "sampler", "replace", "weighted", "clusters", "walk-length",
+	"launcher", "rendezvous", "hosts", "ssh-command", "listen", "no-launch", "token-file", "tls", "insecure", "metrics-listen",
+	"checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "resume-if-any", "json", "events", "trace", "out"}
 
 func compareCommand() *cobra.Command {
 	s := run.DefaultCompare()
