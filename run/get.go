@@ -1,0 +1,199 @@
+package run
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+)
+
+// GetOptions says where a public dataset comes from and goes to.
+type GetOptions struct {
+	Out       string // folder to write; "": the dataset's name
+	Mirror    string // address that has the files as NAME/FILE, instead of their own places
+	Cache     string // folder for downloads; "": starling in the user's cache
+	Keep      bool   // leave the downloads there when the import is done
+	Overwrite bool
+	// Symmetrise adds the reverse of every edge where the files list them one way.
+	Symmetrise  bool
+	Standardise bool
+
+	download downloadOptions
+}
+
+// Get downloads a public dataset, or goes on with a download that was cut off, checks
+// it and imports it.
+func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Summary, error) {
+	set, ok := publicSets[name]
+	if !ok {
+		return Summary{}, mistake("NAME", fmt.Sprintf("%q", name), "one of "+strings.Join(PublicNames(), ", "), suggest(name, PublicNames()))
+	}
+	if opt.Out == "" {
+		opt.Out = name
+	}
+	if err := opt.checkOut(); err != nil {
+		return Summary{}, err
+	}
+	if opt.Cache == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return Summary{}, mistake("--cache", "nothing, and no cache folder of this user", "a folder for downloads", "give --cache DIR")
+		}
+		opt.Cache = filepath.Join(base, "starling")
+	}
+	dir := filepath.Join(opt.Cache, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return Summary{}, err
+	}
+	l := event.Locked(event.All(events))
+	src := dir
+	for _, f := range set.files {
+		path, err := set.fetch(ctx, name, f, dir, opt, l)
+		if err != nil {
+			return Summary{}, err
+		}
+		if strings.HasSuffix(f.name, ".zip") {
+			if src, err = unzip(path, filepath.Join(dir, "unpacked"), l); err != nil {
+				return Summary{}, err
+			}
+			defer os.RemoveAll(filepath.Join(dir, "unpacked"))
+		} else if set.single {
+			src = path
+		}
+	}
+	in := set.options
+	in.Symmetrise, in.Overwrite = in.Symmetrise || opt.Symmetrise, opt.Overwrite
+	in.Standardise = opt.Standardise
+	sum, err := Import(ctx, set.format, src, in, opt.Out, events)
+	if err == nil && !opt.Keep {
+		err = os.RemoveAll(dir)
+	}
+	return sum, err
+}
+
+// checkOut refuses before an hour of downloading, not after.
+func (o *GetOptions) checkOut() error {
+	w, err := graph.Create(o.Out, graph.WriterOptions{Overwrite: o.Overwrite})
+	if err != nil {
+		return err
+	}
+	w.Abort()
+	return nil
+}
+
+// fetch downloads one file unless it is there already, and checks it.
+func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l Listener) (string, error) {
+	address := f.url
+	if opt.Mirror != "" {
+		address = strings.TrimRight(opt.Mirror, "/") + "/" + name + "/" + f.name
+	}
+	d := download{url: address, path: filepath.Join(dir, f.name), size: f.size, sha256: f.sha256, opt: opt.download, events: l}
+	recorded, err := d.run(ctx)
+	if errors.Is(err, context.Canceled) {
+		l.On(event.Note{Text: "the download stopped; run the same command again to go on from there"})
+		return "", ErrInterrupted
+	}
+	if err == nil && recorded != "" {
+		l.On(event.Note{Text: fmt.Sprintf("%s: no checksum is known for it; its SHA-256 is %s", f.name, recorded)})
+	}
+	return d.path, err
+}
+
+// maxUnpacked bounds what a zip may unpack to, as a multiple of its own size: text
+// packs ten times, features of zeros more.
+const maxUnpacked = 200
+
+// unzip unpacks into a folder and returns the one inside it, if there is but one.
+func unzip(path, to string, l Listener) (string, error) {
+	bad := func(found, want string) error {
+		return &graph.InputError{File: path, Found: found, Want: want, Fix: "remove the file to download it again, or use another --mirror"}
+	}
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return "", bad(err.Error(), "a zip")
+	}
+	defer z.Close()
+	if err := os.RemoveAll(to); err != nil {
+		return "", err
+	}
+	var total, packed, done int64
+	if info, err := os.Stat(path); err == nil {
+		packed = info.Size()
+	}
+	for _, f := range z.File {
+		total += int64(min(f.UncompressedSize64, 1<<50))
+	}
+	if total > maxUnpacked*packed+1<<20 {
+		return "", bad(fmt.Sprintf("%s that unpack to %s", event.Bytes(packed), event.Bytes(total)), "a dataset")
+	}
+	for _, f := range z.File {
+		name := filepath.FromSlash(f.Name)
+		if !filepath.IsLocal(strings.TrimRight(name, "/\\")) || !f.FileInfo().IsDir() && !f.Mode().IsRegular() {
+			return "", bad(fmt.Sprintf("%.60q", f.Name), "files inside one folder")
+		}
+		target := filepath.Join(to, name)
+		if f.FileInfo().IsDir() {
+			if err := os.MkdirAll(target, 0o755); err != nil {
+				return "", err
+			}
+			continue
+		}
+		l.On(event.Progress{Task: "unpack", Done: done, Total: total})
+		if err := unzipFile(f, target, bad); err != nil {
+			return "", err
+		}
+		done += int64(f.UncompressedSize64)
+	}
+	entries, err := os.ReadDir(to)
+	if err != nil {
+		return "", bad("nothing inside", "the files of a dataset")
+	}
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "__MACOSX") })
+	if len(entries) == 1 && entries[0].IsDir() {
+		return filepath.Join(to, entries[0].Name()), nil
+	}
+	return to, nil
+}
+
+func unzipFile(f *zip.File, target string, bad func(found, want string) error) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	in, err := f.Open()
+	if err != nil {
+		return bad(f.Name+": "+err.Error(), "a whole zip")
+	}
+	defer in.Close()
+	out, err := os.Create(target)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(out, in, int64(f.UncompressedSize64))
+	if err == nil {
+		_, err = io.ReadFull(in, make([]byte, 1)) // the checksum is compared at the end
+		if err == nil {
+			err = errors.New("more than it says")
+		} else if err == io.EOF {
+			err = nil
+		}
+	}
+	if closed := out.Close(); closed != nil {
+		return closed
+	}
+	var disk *os.PathError
+	if errors.As(err, &disk) {
+		return err
+	}
+	if err != nil {
+		return bad(f.Name+": "+err.Error(), "a whole zip")
+	}
+	return nil
+}
