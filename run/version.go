@@ -2,9 +2,15 @@ package run
 
 import "runtime/debug"
 
-// Version is the module's, or the commit a working copy was built from. All
-// workers of a run must have the same.
+// release is the name of a release, set by the linker: -X starling/run.release=v1.2.3.
+var release string
+
+// Version is that of a release, else the module's, or the commit a working copy was
+// built from. All workers of a run must have the same.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
