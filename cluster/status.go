@@ -65,8 +65,11 @@ const (
 	mute        = 3.0
 )
 
-// Report has f asked, about once a second, what to say of this worker.
-func (m *Member) Report(f func() Status) { m.control.report.Store(&f) }
+// Report has f asked, now and about once a second, what to say of this worker.
+func (m *Member) Report(f func() Status) {
+	m.control.report.Store(&f)
+	m.control.write(say("ping", f())) // a connection that fails is noticed elsewhere
+}
 
 // sign is the next sign of life, and since when what it says is known.
 func (c *control) sign(last, now time.Time) (message, time.Time) {

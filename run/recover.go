@@ -97,6 +97,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 		return fmt.Errorf("%w; after %d starts from epoch %d that ended so there will be no other", cause, r.tries, r.at)
 	}
 	r.lostAt = time.Now()
+	r.watch.forget()
 	lost := r.co.Lost()
 	task, from, err := r.task()
 	if err != nil {

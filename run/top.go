@@ -47,7 +47,7 @@ func (t *TopSpec) Look(ctx context.Context) (*Snapshot, error) {
 	err := cluster.Watch(ctx, cluster.Invitation{Coordinator: t.Addr, Version: Version(), Token: t.Token, Identity: t.id, Timeout: 5 * time.Second}, &s)
 	var refused *cluster.Refused
 	if errors.As(err, &refused) {
-		return nil, mistake("ADDR", refused.Error(), "", "give --token-file or --tls as the workers have it")
+		return nil, mistake("ADDR", refused.By+" does not show the run: "+refused.Reason, "", "give --token-file or --tls as the workers have it")
 	}
 	return &s, err
 }

@@ -85,10 +85,16 @@ func (w *watcher) On(e event.Event) {
 // REQUIRES: mu held.
 func (w *watcher) start(e event.Started) {
 	w.mu.started, w.mu.since, w.mu.noted = e, w.now(), false
-	if w.mu.starts++; w.mu.starts > 1 { // others, or on their own again
-		for r := range w.mu.ranks {
-			w.mu.ranks[r] = watched{status: cluster.Status{Rank: r}}
-		}
+	w.mu.starts++
+}
+
+// forget is for a start that has failed: nothing is known of those that come now.
+func (w *watcher) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.since = time.Time{}
+	for r := range w.mu.ranks {
+		w.mu.ranks[r] = watched{status: cluster.Status{Rank: r}}
 	}
 }
 

@@ -98,7 +98,8 @@ func TestSnapshot(t *testing.T) {
 	w.pass(2 * time.Second)
 	w.heard(cluster.Status{Rank: 0, Host: "alpha", PID: 11, Epoch: 1, RSS: 3 << 20, Sent: sent(5 << 20), SavedAgo: 1, Waits: []cluster.Waiting{{Rank: 1, For: "control", Seconds: 0.5}}})
 	w.heard(cluster.Status{Rank: 1, Host: "beta-long", PID: 12, Epoch: 1, After: "the update", Busy: 0.2, SavedAgo: -1})
-	w.On(event.Started{Dataset: "g", Model: "sage", Strategy: "halo", FirstEpoch: 1, Epochs: 50}) // after a loss nothing is known
+	w.forget()
+	w.On(event.Started{Dataset: "g", Model: "sage", Strategy: "halo", FirstEpoch: 1, Epochs: 50})
 	if got := w.snapshot(); got.Starts != 2 || got.Ranks[0].Age != -1 || got.Epoch != 1 {
 		t.Errorf("%+v", got)
 	}

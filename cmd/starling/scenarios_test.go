@@ -275,7 +275,7 @@ var fickle = []struct {
 	{regexp.MustCompile(`\d+(\.\d+)? (s|ms)\b`), "T"},
 	{regexp.MustCompile(`T for rank (\d) \([^)]*\)`), "T for rank $1 (…)"},
 	{regexp.MustCompile(`build is [^ ,]+, this job's is [^ ;]+;`), "build is A, this job's is B;"},
-	{regexp.MustCompile(`read tcp \S+: .*`), "read tcp: …"},
+	{regexp.MustCompile(`^.*(the coordinator was lost): .*;`), "…$1: …;"},
 }
 
 // show is what a command wrote, without what is different every time, and how it ended.
