@@ -7,7 +7,7 @@ GO ?= go
 BIN := bin/starling
 export CGO_ENABLED = 0
 
-.PHONY: build demo test test-go test-arm64 lint fuzz bench bench-peers generate clean
+.PHONY: build demo test test-go test-tools test-arm64 lint fuzz bench bench-peers generate clean
 
 build:
 	$(GO) build -trimpath -o $(BIN) ./cmd/starling
@@ -17,8 +17,12 @@ demo: build
 
 test: lint test-go test-arm64
 
-test-go:
+test-go: test-tools
 	$(GO) test -timeout 20m ./...
+
+# The programs that tests run against, as METIS and Open MPI, where they may be installed.
+test-tools:
+	scripts/test-tools
 
 # The same tests on another architecture, emulated: the pure-Go twins of every kernel.
 test-arm64:
