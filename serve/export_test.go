@@ -1,0 +1,51 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/graph"
+	"starling/nn"
+)
+
+// TestExportNames holds the names and shapes of FORMATS; scripts/peers/export-check
+// compares numbers with the real libraries.
+func TestExportNames(t *testing.T) {
+	d := block(t)
+	for _, c := range []struct{ model, library, want string }{
+		{"gcn", "pyg", "convs.0.bias[16] convs.0.lin.weight[16 12] convs.1.bias[4] convs.1.lin.weight[4 16]"},
+		{"gcn", "dgl", "convs.0.bias[16] convs.0.weight[12 16] convs.1.bias[4] convs.1.weight[16 4]"},
+		{"sage-gcn", "pyg", "convs.0.lin_l.bias[16] convs.0.lin_l.weight[16 12] convs.1.lin_l.bias[4] convs.1.lin_l.weight[4 16]"},
+		{"gat-mean", "dgl", "convs.0.attn_l[1 2 8] convs.0.attn_r[1 2 8] convs.0.bias[16] convs.0.fc.weight[16 12] " +
+			"convs.1.attn_l[1 3 4] convs.1.attn_r[1 3 4] convs.1.bias[12] convs.1.fc.weight[12 16]"},
+		{"gat", "pyg", "convs.0.att_dst[1 4 4] convs.0.att_src[1 4 4] convs.0.bias[16] convs.0.lin.weight[16 12] " +
+			"convs.1.att_dst[1 1 4] convs.1.att_src[1 1 4] convs.1.bias[4] convs.1.lin.weight[4 16]"},
+	} {
+		dir := filepath.Join(t.TempDir(), "export")
+		if _, err := trained(t, models[c.model], d).Export(c.library, dir); err != nil {
+			t.Fatal(err)
+		}
+		weights, _, err := nn.LoadSafetensors(filepath.Join(dir, weightsFile))
+		if err != nil || !IsExport(dir) {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, w := range weights {
+			names = append(names, fmt.Sprint(w.Name, w.Shape))
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%s for %s:\n%s\nwant\n%s", c.model, c.library, got, c.want)
+		}
+	}
+	for _, c := range []struct{ model, library string }{{"mlp", "pyg"}, {"resgcn+", "dgl"}, {"gcn", "tf"}} {
+		dir := filepath.Join(t.TempDir(), "export")
+		if _, err := trained(t, models[c.model], d).Export(c.library, dir); !errors.Is(err, graph.ErrInput) || IsExport(dir) {
+			t.Errorf("%s for %s: %v", c.model, c.library, err)
+		}
+	}
+}
