@@ -1,0 +1,77 @@
+package run
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"starling/dataset"
+	"starling/graph"
+	"starling/train"
+)
+
+// miniSpec is quick, in batches of a sampler.
+func miniSpec(dir, sampler string) Spec {
+	s := quick(dir)
+	s.Mode, s.Model, s.Sampler, s.BatchSize, s.Epochs = "mini", "sage", sampler, 40, 6
+	return s
+}
+
+// TestMiniResumeIsExact through checkpoints on disk, for every sampler.
+func TestMiniResumeIsExact(t *testing.T) {
+	dir := block(t, nil)
+	for _, sampler := range train.Samplers {
+		s := miniSpec(dir, sampler)
+		want := trained(t, s, nil)
+		s.CheckpointDir, s.CheckpointEvery = filepath.Join(t.TempDir(), "ck"), 1
+		ctx, cancel := context.WithCancel(context.Background())
+		if r, err := Train(ctx, s, after(3, cancel)); err != nil || r.Reason != "interrupted" {
+			t.Fatal(r, err)
+		}
+		cancel()
+		s.Resume, s.Threads = true, 1
+		if got := trained(t, s, nil); timeless(got) != timeless(want) {
+			t.Errorf("%s: resumed\n%s\nwant\n%s", sampler, timeless(got), timeless(want))
+		}
+	}
+}
+
+// TestMiniPlanTellsTheMemory: what is planned is never less than the device uses.
+func TestMiniPlanTellsTheMemory(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
+	data, err := graph.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	for _, sampler := range train.Samplers {
+		for _, model := range []string{"sage", "gat"} {
+			s := miniSpec(dir, sampler)
+			s.Model, s.Hidden, s.Epochs, s.Norm, s.CacheFirst = model, 32, 2, "none", "off"
+			r := trained(t, s, nil)
+			s.complete()
+			p, err := plan(&s, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Kernels take a little scratch memory of their own.
+			if float64(p.Matrices) < 0.9*float64(r.DevicePeakBytes)-1<<18 {
+				t.Errorf("%s, %s: planned %d bytes, the device used %d", sampler, model, p.Matrices, r.DevicePeakBytes)
+			}
+		}
+	}
+}
+
+// TestBenchSample draws what it says.
+func TestBenchSample(t *testing.T) {
+	s := miniSpec(block(t, nil), "neighbour")
+	s.Threads = 2
+	b, err := BenchSample(context.Background(), s, 10)
+	if err != nil || b.Batches != 10 || !(b.BatchesPerSecond > 0) || b.EdgesPerBatch < 40 || b.VerticesPerBatch < 40 {
+		t.Fatal(b, err)
+	}
+	s.Sampler = "neighbor"
+	if _, err := BenchSample(context.Background(), s, 10); !isMistake(err, "did you mean neighbour") {
+		t.Error(err)
+	}
+}
