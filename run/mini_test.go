@@ -29,7 +29,7 @@ func TestMiniResumeIsExact(t *testing.T) {
 			t.Fatal(r, err)
 		}
 		cancel()
-		s.Resume, s.Threads = true, 1
+		s.Resume = true
 		if got := trained(t, s, nil); timeless(got) != timeless(want) {
 			t.Errorf("%s: resumed\n%s\nwant\n%s", sampler, timeless(got), timeless(want))
 		}
