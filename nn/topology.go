@@ -22,6 +22,7 @@ type Topology struct {
 	rowDegrees, colDegrees *Degrees
 	aligned                bool // row i and column i are the same vertex
 
+	oneWay                  bool // made to sum only: it has no edges turned round
 	plain, loopFree, looped *structure
 	empty                   *tensor.Sparse
 	rowScale, colScale      map[Kind]tensor.Matrix
@@ -60,6 +61,34 @@ func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees,
 		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}}
 }
 
+// ByColumn takes a topology apart: the edges from columns of each of n groups, whose
+// sums add up to its own. They serve Sum and SumRows only. None of its rows is a column.
+func (t *Topology) ByColumn(group []int, n int) []*Topology {
+	rows := t.in.Nodes()
+	out := make([]*Topology, n)
+	for k := range out {
+		part := *t // with the same scales, made once
+		part.in, part.oneWay, part.plain, part.loopFree = &graph.CSR{Indptr: make([]int64, rows+1)}, true, nil, nil
+		out[k] = &part
+	}
+	for v := range rows {
+		for e := t.in.Indptr[v]; e < t.in.Indptr[v+1]; e++ {
+			to := out[group[t.in.Indices[e]]].in
+			to.Indices = append(to.Indices, t.in.Indices[e])
+			if t.in.Weights != nil {
+				to.Weights = append(to.Weights, t.in.Weights[e])
+			}
+		}
+		for _, part := range out {
+			part.in.Indptr[v+1] = int64(len(part.in.Indices))
+		}
+	}
+	return out
+}
+
+// Edges is the number of edges into rows lo to hi.
+func (t *Topology) Edges(lo, hi int) int64 { return t.in.Indptr[hi] - t.in.Indptr[lo] }
+
 // Nodes is the number of rows.
 func (t *Topology) Nodes() int { return t.in.Nodes() }
 
@@ -85,6 +114,9 @@ func (t *Topology) structure(k Kind) *structure {
 func (t *Topology) orient(g *graph.CSR) *structure {
 	n := g.Nodes()
 	in := t.dev.SparseMatrix(n, t.cols, g.Indptr, g.Indices, g.Weights)
+	if t.oneWay {
+		return &structure{in: in}
+	}
 	if t.cols == n && g.Weights == nil && g.Symmetric() {
 		return &structure{in: in, out: in}
 	}

@@ -60,7 +60,11 @@ func newG3(s *site) (planned, error) {
 	send, far := byOwner(s.part, bound)
 	g.owned, _ = newOrder(s, g.bins, send, far)
 	g.owned.far = g.border(0).far
-	if g.eager && s.part.Book.Symmetric {
+	switch n := g.waveCount(); {
+	case !g.eager:
+	case n > 1:
+		g.owned.waves = g.newWaves(g.owned, n)
+	case s.part.Book.Symmetric:
 		send, far = byNeed(s.part, bound)
 		var places []uint32
 		g.needed, places = newOrder(s, g.bins, send, far)

@@ -85,6 +85,9 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 func (g *g3) forwardWaits(j *passage, b int) [][]int {
 	switch j.kind {
 	case nn.Summed:
+		if j.order.waves != nil {
+			return [][]int{{j.sums[b]}}
+		}
 		return [][]int{{j.sums[b]}, pick(j.coming, j.order.farsOf[b])}
 	case nn.Attended:
 		return [][]int{pick(j.rows, g.bins.near[b]), pick(j.coming, j.order.farsOf[b]), g.unlessEager(j.coming)}
@@ -96,7 +99,7 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 func (g *g3) complete(j *passage, b, lo, hi int) {
 	n := g.border(0)
 	switch {
-	case j.kind == nn.Summed && len(j.order.farsOf[b]) > 0:
+	case j.kind == nn.Summed && j.order.waves == nil && len(j.order.farsOf[b]) > 0:
 		sums := g.run.Sums(j.joint)
 		j.order.far.SumRows(sums.Reduce, sums.Dst, g.flows[j.joint].parts[0].in, lo, hi, true)
 	case j.kind == nn.Attended:
@@ -118,6 +121,9 @@ func (g *g3) forwardJoint(s *schedule, p *nn.Pass, j *passage) {
 				end()
 			}, pick(j.rows, g.bins.near[b]), g.unlessEager(j.coming))
 		})
+		if j.order.waves != nil {
+			j.sums = g.addWaves(s, p, j, j.sums)
+		}
 	case nn.Together:
 		j.sums = []int{s.add(urgency(urgentSum, j.joint, 0), func() { g.run.Whole(j.joint) }, j.rows)}
 	}

@@ -25,6 +25,8 @@ type order struct {
 
 	send tensor.Index // own rows that peers need, by peer and chunk
 	far  *nn.Topology // own rows from far ones, these by peer and chunk
+
+	waves *waves // or nil: a bin's far rows are added up all at once
 }
 
 // chunk is rows that travel from one worker to another in one message.
