@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -13,27 +15,35 @@ import (
 
 // Info is what can be said about a dataset in one pass over it.
 type Info struct {
-	Name           string    `json:"name"`
-	Vertices       int64     `json:"vertices"`
-	Edges          int64     `json:"edges"`
-	Symmetric      bool      `json:"symmetric"`
-	Weighted       bool      `json:"weighted"`
-	SelfLoops      int64     `json:"self_loops"`
-	Isolated       int64     `json:"isolated"` // vertices without in-edges
-	Degree         Quantiles `json:"degree"`   // in-edges of a vertex
-	Features       int       `json:"features"`
-	FeatureKind    string    `json:"feature_kind,omitempty"`
-	FeatureDensity Number    `json:"feature_density"` // share of features that are not zero
-	Classes        int       `json:"classes"`
-	ClassSizes     []int64   `json:"class_sizes,omitempty"`
-	Unlabelled     int64     `json:"unlabelled"`
-	Homophily      Number    `json:"homophily"` // share of edges between vertices of one class
-	Train          int       `json:"train"`
-	Val            int       `json:"val"`
-	Test           int       `json:"test"`
-	Bytes          int64     `json:"bytes"`
-	Source         string    `json:"source,omitempty"`
-	Notes          []string  `json:"notes,omitempty"`
+	Name      string    `json:"name"`
+	Vertices  int64     `json:"vertices"`
+	Edges     int64     `json:"edges"`
+	Symmetric bool      `json:"symmetric"`
+	Weighted  bool      `json:"weighted"`
+	SelfLoops int64     `json:"self_loops"`
+	Isolated  int64     `json:"isolated"` // vertices without in-edges
+	Degree    Quantiles `json:"degree"`   // in-edges of a vertex
+	// Components are weakly connected: directions do not count.
+	Components       int64 `json:"components"`
+	LargestComponent int64 `json:"largest_component"`
+
+	Features        int      `json:"features"`
+	FeatureKind     string   `json:"feature_kind,omitempty"`
+	FeatureDensity  Number   `json:"feature_density"` // share of features that are not zero
+	Task            string   `json:"task,omitempty"`  // single-label or multi-label
+	Classes         int      `json:"classes"`
+	ClassSizes      []int64  `json:"class_sizes,omitempty"`
+	LabelsPerVertex Number   `json:"labels_per_vertex"` // mean over those that have any
+	Unlabelled      int64    `json:"unlabelled"`
+	Homophily       Number   `json:"homophily"` // share of edges between vertices of one class, or that share one
+	Train           int      `json:"train"`
+	Val             int      `json:"val"`
+	Test            int      `json:"test"`
+	Bytes           int64    `json:"bytes"`
+	Source          string   `json:"source,omitempty"`
+	Notes           []string `json:"notes,omitempty"`
+
+	Estimate *Estimate `json:"estimate,omitempty"`
 }
 
 // Quantiles of a list of numbers.
@@ -47,7 +57,8 @@ type Quantiles struct {
 }
 
 // Describe opens a dataset, with all its checks if verify is set, and looks at it.
-func Describe(dir string, verify bool) (*Info, error) {
+// With guess it also estimates what training takes.
+func Describe(ctx context.Context, dir string, verify, guess bool) (*Info, error) {
 	d, err := graph.OpenWith(dir, graph.OpenOptions{Verify: verify, CheckFeatures: verify})
 	if err != nil {
 		return nil, err
@@ -59,7 +70,7 @@ func Describe(dir string, verify bool) (*Info, error) {
 	m := &d.Meta
 	i := &Info{Name: m.Name, Vertices: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Weighted: d.Graph.Weights != nil,
 		Train: len(d.Splits.Train), Val: len(d.Splits.Val), Test: len(d.Splits.Test), Source: m.Source, Notes: m.Notes,
-		FeatureDensity: Number(math.NaN()), Homophily: Number(math.NaN())}
+		FeatureDensity: Number(math.NaN()), Homophily: Number(math.NaN()), LabelsPerVertex: Number(math.NaN()), Task: m.Task}
 	for _, a := range m.Arrays {
 		i.Bytes += a.Bytes
 	}
@@ -70,7 +81,47 @@ func Describe(dir string, verify bool) (*Info, error) {
 	if d.Labels != nil {
 		i.labels(d)
 	}
-	return i, nil
+	i.components(d.Graph)
+	if guess {
+		i.Estimate, err = estimate(ctx, d)
+	}
+	return i, err
+}
+
+// components counts the weakly connected components, by joining the ends of every
+// edge. The root of a set is its least vertex.
+func (i *Info) components(g *graph.CSR) {
+	parent := make([]uint32, g.Nodes())
+	for v := range parent {
+		parent[v] = uint32(v)
+	}
+	root := func(v uint32) uint32 {
+		for parent[v] != v {
+			parent[v] = parent[parent[v]]
+			v = parent[v]
+		}
+		return v
+	}
+	for v := range parent {
+		at := root(uint32(v))
+		for _, u := range g.Neighbors(uint32(v)) {
+			if to := root(u); to < at {
+				parent[at] = to
+				at = to
+			} else {
+				parent[to] = at
+			}
+		}
+	}
+	size := make([]int64, len(parent))
+	for v := range parent {
+		r := root(uint32(v))
+		if size[r] == 0 {
+			i.Components++
+		}
+		size[r]++
+		i.LargestComponent = max(i.LargestComponent, size[r])
+	}
 }
 
 func (i *Info) degrees(g *graph.CSR) {
@@ -113,21 +164,33 @@ func density(f *graph.Features) float64 {
 }
 
 func (i *Info) labels(d *graph.Dataset) {
-	class := d.Labels.Class
-	i.Classes, i.ClassSizes = d.Labels.Classes, make([]int64, d.Labels.Classes)
-	for _, c := range class {
-		if c < 0 {
+	l := d.Labels
+	i.Classes, i.ClassSizes = l.Classes, make([]int64, l.Classes)
+	marks := int64(0)
+	for v := range l.Len() {
+		if !l.Has(v) {
 			i.Unlabelled++
 			continue
 		}
-		i.ClassSizes[c]++
+		if l.Multi == nil {
+			i.ClassSizes[l.Class[v]]++
+			marks++
+			continue
+		}
+		for c, m := range l.Row(v) {
+			i.ClassSizes[c] += int64(m)
+			marks += int64(m)
+		}
+	}
+	if labelled := int64(l.Len()) - i.Unlabelled; labelled > 0 {
+		i.LabelsPerVertex = Number(float64(marks) / float64(labelled))
 	}
 	same, all := 0, 0
 	for v := range d.Graph.Nodes() {
 		for _, u := range d.Graph.Neighbors(uint32(v)) {
-			if class[v] >= 0 && class[u] >= 0 {
+			if l.Has(v) && l.Has(int(u)) {
 				all++
-				if class[v] == class[u] {
+				if alike(l, v, int(u)) {
 					same++
 				}
 			}
@@ -136,6 +199,20 @@ func (i *Info) labels(d *graph.Dataset) {
 	if all > 0 {
 		i.Homophily = Number(float64(same) / float64(all))
 	}
+}
+
+// alike tells whether two labelled vertices have a class in common.
+func alike(l *graph.Labels, v, u int) bool {
+	if l.Multi == nil {
+		return l.Class[v] == l.Class[u]
+	}
+	other := l.Row(u)
+	for c, m := range l.Row(v) {
+		if m&other[c] == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // JSON writes the info as one object, to a file or with "-" to stdout.
@@ -159,9 +236,16 @@ func (i *Info) String() string {
 	if i.Features > 0 {
 		line("features", "%d, %s, %.2f%% not zero", i.Features, i.FeatureKind, 100*float64(i.FeatureDensity))
 	}
+	line("components", "%s, the largest of %s vertices", event.Count(i.Components), event.Count(i.LargestComponent))
 	if i.Classes > 0 {
 		line("classes", "%d, of %s to %s vertices; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Count(slices.Max(i.ClassSizes)), event.Count(i.Unlabelled))
-		line("homophily", "%.3f of edges stay inside a class", float64(i.Homophily))
+		line("balance", "%s", i.balance())
+		if i.Task == graph.MultiLabel {
+			line("labels", "%.2f a vertex", float64(i.LabelsPerVertex))
+			line("homophily", "%.3f of edges are between vertices that share a class", float64(i.Homophily))
+		} else {
+			line("homophily", "%.3f of edges stay inside a class", float64(i.Homophily))
+		}
 	}
 	line("splits", "train %s, validation %s, test %s", event.Count(int64(i.Train)), event.Count(int64(i.Val)), event.Count(int64(i.Test)))
 	line("on disk", "%s", event.Bytes(i.Bytes))
@@ -171,5 +255,51 @@ func (i *Info) String() string {
 	for _, n := range i.Notes {
 		line("note", "%s", n)
 	}
+	if e := i.Estimate; e != nil {
+		line("training", "estimates for %s on this machine:", e.Settings)
+		fits := "it fits"
+		if e.Available > 0 && e.Memory > e.Available {
+			fits = "it does not fit: see starling train --dry-run"
+		}
+		line("  memory", "%s, beside %s of mapped files; %s available, %s", event.Bytes(e.Memory), event.Bytes(e.Mapped), event.Bytes(e.Available), fits)
+		line("  time", "about %s an epoch, %s in all (from %s)", about(float64(e.EpochSeconds)), about(float64(e.RunSeconds)), e.Timed)
+	}
 	return b.String()
+}
+
+// balance lists the shares of the classes, the largest first.
+func (i *Info) balance() string {
+	order := make([]int, len(i.ClassSizes))
+	var total int64
+	for c, n := range i.ClassSizes {
+		order[c] = c
+		total += n
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(i.ClassSizes[b], i.ClassSizes[a]) })
+	const shown = 8
+	var parts []string
+	for _, c := range order[:min(len(order), shown)] {
+		parts = append(parts, fmt.Sprintf("%d: %.1f%%", c, 100*float64(i.ClassSizes[c])/float64(max(total, 1))))
+	}
+	if len(order) > shown {
+		parts = append(parts, fmt.Sprintf("and %d more", len(order)-shown))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// about is a duration to two digits or so.
+func about(seconds float64) string {
+	switch {
+	case seconds < 0.01:
+		return fmt.Sprintf("%.1f ms", 1000*seconds)
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", 1000*seconds)
+	case seconds < 10:
+		return fmt.Sprintf("%.1f s", seconds)
+	case seconds < 120:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 7200:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	}
+	return fmt.Sprintf("%.1f h", seconds/3600)
 }

@@ -11,14 +11,14 @@ import (
 
 func infoCommand() *cobra.Command {
 	var json string
-	var verify bool
+	var verify, guess bool
 	c := &cobra.Command{
 		Use:     "info DIR",
-		Short:   "Say what a dataset folder holds",
+		Short:   "Say what a dataset folder holds, and what training on it takes",
 		Example: "  starling info graph\n  starling info graph --verify --json -",
 		Args:    arguments(1, 1, "one dataset folder"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			info, err := run.Describe(args[0], verify)
+		RunE: func(c *cobra.Command, args []string) error {
+			info, err := run.Describe(c.Context(), args[0], verify, guess)
 			if err != nil {
 				return err
 			}
@@ -30,6 +30,7 @@ func infoCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
+	c.Flags().BoolVar(&guess, "estimate", true, "estimate what training takes, by running a few epochs of a small piece")
 	c.Flags().BoolVar(&verify, "verify", false, "check every checksum and every number")
 	return c
 }
