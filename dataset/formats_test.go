@@ -233,7 +233,11 @@ func TestOGBBinary(t *testing.T) {
 		s.in(t, imported(t, "ogb", folder(t, s.ogbBinary(t, method)), keepAll), keepAll, false)
 	}
 	s := newSample(4, 20, 50)
-	m := s.ogbBinary(t, zip.Deflate)
+	m := s.ogbBinary(t, zip.Store)
+	at := bytes.Index(m["raw/data.npz"], []byte("(2, 50)"))
+	m["raw/data.npz"][at+len("(2, 50), }")+8*7] ^= 1 // a vertex becomes the next
+	refused(t, "ogb", folder(t, m), ImportOptions{}, "checksum")
+	m = s.ogbBinary(t, zip.Deflate)
 	label := make([]float64, s.n)
 	for v := range label {
 		label[v] = math.NaN()
@@ -605,5 +609,28 @@ func TestPermuteRows(t *testing.T) {
 		if permuteRows(x, 2, to); !slices.Equal(x, want) {
 			t.Fatalf("%v: %v", to, x)
 		}
+	}
+}
+
+// Memory does not grow with the edges; see docs/data.md for a hundred million of them.
+func BenchmarkOGBBinary(b *testing.B) {
+	const m = 5_000_000
+	for _, method := range []uint16{zip.Store, zip.Deflate} {
+		b.Run(fmt.Sprintf("edges=5e6/deflated=%v", method == zip.Deflate), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(5, 5))
+			ends := make([]int64, 2*m)
+			for i := range ends {
+				ends[i] = int64(r.IntN(1_000_000))
+			}
+			dir := folder(b, map[string][]byte{"raw/data.npz": npzOf(b, method, map[string][]byte{
+				"edge_index": npyOf(fmt.Sprintf("(2, %d)", m), ends), "num_nodes_list": npyOf("(1,)", []int64{1_000_000})})})
+			out := filepath.Join(b.TempDir(), "d")
+			for b.Loop() {
+				if _, err := Import("ogb", dir, ImportOptions{Overwrite: true}, out); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(m*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
+		})
 	}
 }

@@ -1,9 +1,12 @@
 package dataset
 
 import (
+	"archive/zip"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"os"
 	"runtime"
 	"sync"
 
@@ -64,8 +67,8 @@ func onAllCores(s *graph.Sorter, step func() (more bool, err error)) error {
 	return nil
 }
 
-// edgeIndex streams an array [2, edges]: all sources, then all targets. The sources
-// are put aside as four bytes each until their targets come.
+// edgeIndex streams an array [2, edges]: all sources, then all targets. Where it is
+// not deflated both rows are read side by side.
 func (z *npz) edgeIndex(name string, opt ImportOptions) (fill func(*graph.Sorter) error, edges int64, err error) {
 	a, err := z.stream(name)
 	if err != nil {
@@ -76,44 +79,98 @@ func (z *npz) edgeIndex(name string, opt ImportOptions) (fill func(*graph.Sorter
 		return nil, 0, z.bad(name, fmt.Sprintf("shape %v", a.shape), "[2, edges]")
 	}
 	edges = a.shape[1]
-	return func(s *graph.Sorter) error {
-		a, err := z.stream(name)
+	if z.find(name).Method == zip.Store {
+		return func(s *graph.Sorter) error { return z.named(name, z.twoRows(s, name, edges)) }, edges, nil
+	}
+	return func(s *graph.Sorter) error { return z.named(name, z.packedRows(s, name, edges, opt)) }, edges, nil
+}
+
+// packedRows unpacks the sources, puts them aside as four bytes each, and adds the
+// edges as their targets come.
+func (z *npz) packedRows(s *graph.Sorter, name string, edges int64, opt ImportOptions) error {
+	a, err := z.stream(name)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	aside, err := opt.newScratch()
+	if err != nil {
+		return err
+	}
+	defer aside.Close()
+	sources := ahead(a, edges, false)
+	for left := edges; left > 0; {
+		x, err := sources.next()
+		if err == nil {
+			_, err = aside.Write(bytesOf(x))
+		}
 		if err != nil {
+			sources.done()
 			return err
 		}
-		defer a.Close()
-		aside, err := opt.newScratch()
-		if err != nil {
-			return err
-		}
-		defer aside.Close()
-		sources := ahead(a, edges, false)
-		for left := edges; left > 0; {
-			x, err := sources.next()
-			if err != nil {
-				sources.done()
-				return z.bad(name, err.Error(), "a whole array of vertices")
-			}
-			left -= int64(len(x))
-			if _, err := aside.Write(bytesOf(x)); err != nil {
-				sources.done()
-				return err
-			}
-			sources.free <- x
-			opt.report("read sources", edges-left, edges)
-		}
-		sources.done()
-		if _, err := aside.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		back := &arrayStream{r: aside, descr: "u4", left: edges}
-		return z.named(name, addPairs(s, ahead(back, edges, false), ahead(a, edges, true)))
-	}, edges, nil
+		left -= int64(len(x))
+		sources.free <- x
+		opt.report("read sources", edges-left, edges)
+	}
+	sources.done()
+	if _, err := aside.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	back := &arrayStream{r: aside, descr: "u4", left: edges}
+	return addPairs(s, ahead(back, edges, false), ahead(a, edges, true))
+}
+
+// twoRows reads both rows of an array that is stored as it is. Their checksums are
+// joined to that of the whole.
+func (z *npz) twoRows(s *graph.Sorter, name string, edges int64) error {
+	f := z.find(name)
+	at, err := f.DataOffset()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(z.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	size := int64(f.UncompressedSize64)
+	first := &summing{r: io.NewSectionReader(file, at, size)}
+	src, err := newArrayStream(first, size)
+	if err != nil {
+		return err
+	}
+	head := size - 2*edges*int64(itemSizes[src.descr])
+	row := (size - head) / 2
+	second := &summing{r: io.NewSectionReader(file, at+head+row, row)}
+	dst := &arrayStream{r: second, descr: src.descr, left: edges}
+	if err := addPairs(s, ahead(src, edges, false), ahead(dst, edges, false)); err != nil {
+		return err
+	}
+	if graph.JoinCRC(crc32.IEEE, first.sum, second.sum, row) != f.CRC32 {
+		return zip.ErrChecksum
+	}
+	return nil
+}
+
+// summing keeps the CRC-32 of what is read through it.
+type summing struct {
+	r   io.Reader
+	sum uint32
+}
+
+func (s *summing) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	s.sum = crc32.Update(s.sum, crc32.IEEETable, b[:n])
+	return n, err
 }
 
 // named tells that an array is bad, unless the error is of another thing.
 func (z *npz) named(name string, err error) error {
 	var in *graph.InputError
+	var disk *os.PathError
+	if errors.As(err, &disk) {
+		return err
+	}
 	if err == nil || errors.As(err, &in) {
 		if in != nil && in.File == "" {
 			in.File = z.path

@@ -99,32 +99,33 @@ func (a *ArrayWriter) closeLate(length int64) error {
 		return err
 	}
 	a.meta.Shape = []int64{length}
-	a.sum = joinSums(crc32.Checksum(head, castagnoli), a.sum, a.bytes)
+	a.sum = JoinCRC(crc32.Castagnoli, crc32.Checksum(head, castagnoli), a.sum, a.bytes)
 	a.bytes += lateHeader
 	return a.Close()
 }
 
-// joinSums is the CRC-32C of two pieces of which only the sums are known, and the
-// length of the second. The sum is a remainder of polynomials over two elements
-// (the highest bit is the constant term), so the first is multiplied by x^(8·length).
-func joinSums(first, second uint32, length int64) uint32 {
+// JoinCRC is the CRC-32 of two pieces of which only the sums are known, and the
+// length of the second; polynomial is one of hash/crc32's. The sum is a remainder of
+// polynomials over two elements (the highest bit is the constant term), so the first is
+// multiplied by x^(8·length).
+func JoinCRC(polynomial, first, second uint32, length int64) uint32 {
 	power, square := uint32(1)<<31, uint32(1)<<(31-8)
 	for ; length > 0; length >>= 1 {
 		if length&1 == 1 {
-			power = mulMod(power, square)
+			power = mulMod(polynomial, power, square)
 		}
-		square = mulMod(square, square)
+		square = mulMod(polynomial, square, square)
 	}
-	return mulMod(power, first) ^ second
+	return mulMod(polynomial, power, first) ^ second
 }
 
-// mulMod multiplies modulo Castagnoli's polynomial.
-func mulMod(a, b uint32) (product uint32) {
+// mulMod multiplies modulo a polynomial.
+func mulMod(polynomial, a, b uint32) (product uint32) {
 	for ; a != 0; a <<= 1 {
 		if a>>31 == 1 {
 			product ^= b
 		}
-		b = b>>1 ^ crc32.Castagnoli&-(b&1)
+		b = b>>1 ^ polynomial&-(b&1)
 	}
 	return product
 }

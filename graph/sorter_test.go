@@ -138,16 +138,18 @@ func TestSorterRefuses(t *testing.T) {
 	}
 }
 
-func TestJoinSums(t *testing.T) {
+func TestJoinCRC(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
-	for range 100 {
+	for i := range 100 {
+		poly := []uint32{crc32.IEEE, crc32.Castagnoli}[i%2]
+		table := crc32.MakeTable(poly)
 		b := make([]byte, r.IntN(5000))
 		for i := range b {
 			b[i] = byte(r.Uint32())
 		}
 		cut := r.IntN(len(b) + 1)
-		got := joinSums(crc32.Checksum(b[:cut], castagnoli), crc32.Checksum(b[cut:], castagnoli), int64(len(b)-cut))
-		if want := crc32.Checksum(b, castagnoli); got != want {
+		got := JoinCRC(poly, crc32.Checksum(b[:cut], table), crc32.Checksum(b[cut:], table), int64(len(b)-cut))
+		if want := crc32.Checksum(b, table); got != want {
 			t.Fatalf("%d at %d: %08x, want %08x", len(b), cut, got, want)
 		}
 	}
