@@ -21,7 +21,7 @@ type waves struct {
 }
 
 const (
-	mostWaves = 8
+	mostWaves = 4
 	// leastEdges a row and wave, beside which the sums' own traffic is small.
 	leastEdges = 16
 )
