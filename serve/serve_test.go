@@ -59,7 +59,7 @@ func block(t testing.TB) *graph.Dataset {
 			src, dst = append(src, u), append(dst, v)
 		}
 	}
-	g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{})
+	g, err := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{DropDuplicates: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func named(t testing.TB, ints []int64, texts []string) *graph.Dataset {
 	return opened(t, dir)
 }
 
-func names() (ints []int64, texts []string) {
+func called() (ints []int64, texts []string) {
 	for v := range 200 {
 		ints, texts = append(ints, int64(5000-7*v)), append(texts, fmt.Sprintf("user %d", v))
 	}
@@ -257,7 +257,7 @@ func names() (ints []int64, texts []string) {
 }
 
 func TestFiles(t *testing.T) {
-	ints, texts := names()
+	ints, texts := called()
 	whole, text := named(t, ints, nil), named(t, nil, texts)
 	r := trained(t, models["gcn"], whole)
 	dir := t.TempDir()

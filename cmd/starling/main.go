@@ -74,7 +74,7 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.SetFlagErrorFunc(flagError)
-	c.AddCommand(demoCommand(), getCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), predictCommand(), exportCommand(), compareCommand(), workerCommand(), topCommand(), certsCommand(), benchCommand(), versionCommand())
+	c.AddCommand(demoCommand(), getCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), predictCommand(), exportCommand(), serveCommand(), compareCommand(), workerCommand(), topCommand(), certsCommand(), benchCommand(), versionCommand())
 	return c
 }
 

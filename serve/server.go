@@ -1,0 +1,237 @@
+package serve
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Limits bound what requests may cost.
+type Limits struct {
+	Body     int64         // bytes of a request
+	Vertices int           // in one request: asked for, or neighbours of a new one
+	AtOnce   int           // requests being answered; others wait
+	Wait     time.Duration // how long they wait, before they are sent away
+}
+
+// DefaultLimits suit a small machine.
+func DefaultLimits() Limits {
+	return Limits{Body: 8 << 20, Vertices: 10000, AtOnce: 64, Wait: 5 * time.Second}
+}
+
+// Server answers HTTP requests in JSON:
+//
+//	POST /predict      {"vertices": [..]}                      labels and probabilities
+//	POST /embeddings   {"vertices": [..]}                      the input of the last layer
+//	POST /nearest      {"vertex": v, "k": 10}                  by cosine of embeddings
+//	POST /predict_new  {"features": [..], "neighbours": [..]}  for a vertex not in the graph
+//	GET  /healthz      for whoever watches the process
+//	GET  /metrics      for Prometheus
+//
+// Mistakes get a status from 400 to 499 and {"error": ".."}.
+type Server struct {
+	answers *Answers
+	limits  Limits
+	token   []byte
+	places  chan struct{}
+	metrics *metrics
+}
+
+// NewServer answers from a; with a token only those who send it, as
+// "Authorization: Bearer TOKEN".
+func NewServer(a *Answers, limits Limits, token []byte) *Server {
+	return &Server{answers: a, limits: limits, token: token, places: make(chan struct{}, limits.AtOnce), metrics: newMetrics(endpoints())}
+}
+
+// answer is an endpoint's work: a request in, what becomes JSON out.
+type answer func(s *Server, r *http.Request) (any, error)
+
+var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": near, "/predict_new": predictNew}
+
+func endpoints() (paths []string) {
+	for path := range answers {
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+// ServeHTTP is http.Handler's.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	work, ok := answers[r.URL.Path]
+	switch {
+	case r.URL.Path == "/healthz":
+		s.get(w, r, "application/json", fmt.Sprintf("{\"status\":\"ok\",\"model\":%q,\"vertices\":%d}\n", s.answers.trained.Config.Model.Model, s.answers.Vertices()))
+	case !s.known(r):
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		reply(w, nil, refuse(http.StatusUnauthorized, "no such token; send the secret as Authorization: Bearer TOKEN"))
+	case r.URL.Path == "/metrics":
+		s.get(w, r, "text/plain; version=0.0.4; charset=utf-8", s.metrics.page(len(s.places)))
+	case !ok:
+		reply(w, nil, refuse(http.StatusNotFound, "path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /healthz or /metrics", r.URL.Path))
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		reply(w, nil, refuse(http.StatusMethodNotAllowed, "method: found %.20q, want POST with a JSON object", r.Method))
+	default:
+		s.measured(w, r, work)
+	}
+}
+
+// get answers whoever only looks.
+func (s *Server) get(w http.ResponseWriter, r *http.Request, kind, text string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", http.MethodGet)
+		reply(w, nil, refuse(http.StatusMethodNotAllowed, "method: found %.20q, want GET", r.Method))
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	fmt.Fprint(w, text)
+}
+
+// known reports whether whoever asks may. Hashes are compared, so that the time it takes says
+// nothing, not even about the secret's length.
+func (s *Server) known(r *http.Request) bool {
+	if s.token == nil {
+		return true
+	}
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256(s.token)
+	return ok && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// measured answers when there is a place, and notes how long it took.
+func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
+	start := time.Now()
+	out, err := s.placed(w, r, work)
+	s.metrics.note(r.URL.Path, reply(w, out, err), time.Since(start))
+}
+
+func (s *Server) placed(w http.ResponseWriter, r *http.Request, work answer) (any, error) {
+	select {
+	case s.places <- struct{}{}:
+	default:
+		late := time.NewTimer(s.limits.Wait)
+		defer late.Stop()
+		select {
+		case s.places <- struct{}{}:
+		case <-r.Context().Done():
+			return nil, refuse(http.StatusServiceUnavailable, "the client went away")
+		case <-late.C:
+			w.Header().Set("Retry-After", "1")
+			return nil, refuse(http.StatusServiceUnavailable, "%d requests are being answered; ask again later", s.limits.AtOnce)
+		}
+	}
+	defer func() { <-s.places }()
+	r.Body = http.MaxBytesReader(w, r.Body, s.limits.Body)
+	return work(s, r)
+}
+
+// reply writes an answer or an error, and returns its status.
+func reply(w http.ResponseWriter, out any, err error) int {
+	status := http.StatusOK
+	if err != nil {
+		status = http.StatusInternalServerError
+		var no *refusal
+		if errors.As(err, &no) {
+			status = no.status
+		}
+		out = map[string]string{"error": err.Error()}
+	}
+	b, err := json.Marshal(out)
+	if err != nil { // numbers that are no JSON: a model that has learnt NaN
+		status, b = http.StatusInternalServerError, []byte(`{"error":"the model's answer is not finite"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(b, '\n'))
+	return status
+}
+
+type predictionReply struct {
+	Vertex        json.RawMessage `json:"vertex,omitempty"`
+	Label         *int32          `json:"label,omitempty"`
+	Labels        []int32         `json:"labels,omitzero"` // where a vertex may have several
+	Probabilities []float32       `json:"probabilities"`
+}
+
+func (p Prediction) reply(vertex json.RawMessage) predictionReply {
+	out := predictionReply{Vertex: vertex, Labels: p.Labels, Probabilities: p.Probabilities}
+	if p.Labels == nil {
+		out.Label = &p.Label
+	}
+	return out
+}
+
+func predict(s *Server, r *http.Request) (any, error) {
+	vertices, err := s.askedVertices(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]predictionReply, len(vertices))
+	for i, v := range vertices {
+		out[i] = s.answers.Predict(v).reply(s.answers.names.of(v))
+	}
+	return map[string]any{"predictions": out}, nil
+}
+
+func predictNew(s *Server, r *http.Request) (any, error) {
+	features, neighbours, weights, err := s.askedNew(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return s.answers.PredictNew(features, neighbours, weights).reply(nil), nil
+}
+
+type embeddingReply struct {
+	Vertex    json.RawMessage `json:"vertex"`
+	Embedding []float32       `json:"embedding"`
+}
+
+// hasEmbeddings refuses to show the features of a model of one layer as such.
+func (s *Server) hasEmbeddings() (rows, error) {
+	e, ok := s.answers.embeddings()
+	if !ok {
+		return e, refuse(http.StatusNotFound, "a model of one layer has no embeddings: the input of its only layer is the features")
+	}
+	return e, nil
+}
+
+func embeddings(s *Server, r *http.Request) (any, error) {
+	e, err := s.hasEmbeddings()
+	if err != nil {
+		return nil, err
+	}
+	vertices, err := s.askedVertices(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]embeddingReply, len(vertices))
+	for i, v := range vertices {
+		out[i] = embeddingReply{s.answers.names.of(v), e.of(v)}
+	}
+	return map[string]any{"embeddings": out}, nil
+}
+
+type nearReply struct {
+	Vertex json.RawMessage `json:"vertex"`
+	Cosine float32         `json:"cosine"`
+}
+
+func near(s *Server, r *http.Request) (any, error) {
+	if _, err := s.hasEmbeddings(); err != nil {
+		return nil, err
+	}
+	v, k, err := s.askedNearest(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	out := []nearReply{}
+	for _, n := range s.answers.Nearest(v, k) {
+		out = append(out, nearReply{s.answers.names.of(n.Vertex), n.Cosine})
+	}
+	return map[string]any{"vertex": s.answers.names.of(v), "nearest": out}, nil
+}
