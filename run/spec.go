@@ -49,7 +49,7 @@ type Spec struct {
 	Sampler    string `json:"sampler" yaml:"sampler" help:"how batches are drawn: neighbour, fastgcn, ladies, cluster, saint-node, saint-edge or saint-walk"`
 	Replace    bool   `json:"replace" yaml:"replace" help:"draw neighbours with replacement (neighbour)"`
 	Weighted   bool   `json:"weighted" yaml:"weighted" help:"draw neighbours in proportion to edge weights (neighbour)"`
-	Clusters   int    `json:"clusters" yaml:"clusters" help:"clusters the graph is cut into (cluster); 0: of 150 vertices each"`
+	Clusters   int    `json:"clusters" yaml:"clusters" help:"clusters the graph is cut into (cluster); 0: so many that ten make a batch, but of 150 vertices or more"`
 	WalkLength int    `json:"walk_length" yaml:"walk_length" help:"steps of a walk (saint-walk); 0: one a layer"`
 
 	Optimizer   string  `json:"optimizer" yaml:"optimizer" help:"adam, adamw or sgd"`

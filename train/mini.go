@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 
 	"starling/event"
@@ -24,7 +25,8 @@ type MiniOptions struct {
 	Fanouts []int
 	// Replace and Weighted are neighbour's.
 	Replace, Weighted bool
-	// Clusters is how many the graph is cut into (cluster); 0: of 150 vertices each.
+	// Clusters is how many the graph is cut into (cluster); 0: so many that ten make
+	// a batch, but of at least 150 vertices.
 	Clusters int
 	// WalkLength is saint-walk's; 0: the model's layers.
 	WalkLength int
@@ -49,11 +51,8 @@ func (m *MiniOptions) Method(ctx context.Context, g *graph.CSR, roots []uint32, 
 	case "ladies":
 		return sample.NewLADIES(g, roots, m.Size, m.Fanouts, seed)
 	case "cluster":
-		k := m.Clusters
-		if k == 0 {
-			k = (g.Nodes() + clusterSize - 1) / clusterSize
-		}
-		return sample.NewCluster(ctx, g, roots, k, m.Size*k/max(g.Nodes(), 1), seed)
+		k := m.clusters(g.Nodes())
+		return sample.NewCluster(ctx, g, roots, k, int(math.Round(float64(m.Size)*float64(k)/float64(g.Nodes()))), seed)
 	case "saint-node":
 		return sample.NewSAINTNodes(g, roots, m.Size, seed)
 	case "saint-edge":
@@ -66,6 +65,25 @@ func (m *MiniOptions) Method(ctx context.Context, g *graph.CSR, roots []uint32, 
 		return sample.NewSAINTWalks(g, roots, m.Size, length, seed)
 	}
 	return nil, fmt.Errorf("sampler %q is not one of %v", m.Sampler, Samplers)
+}
+
+// clusters is how many a graph of n vertices is cut into.
+func (m *MiniOptions) clusters(n int) int {
+	if m.Clusters > 0 {
+		return m.Clusters
+	}
+	return max(1, min(n/clusterSize, 10*n/m.Size))
+}
+
+// before says what takes a while before the first epoch.
+func (m *MiniOptions) before(n int) string {
+	switch m.Sampler {
+	case "cluster":
+		return fmt.Sprintf("cutting the graph into %d clusters", m.clusters(n))
+	case "saint-walk":
+		return "counting how often walks meet vertices and edges"
+	}
+	return ""
 }
 
 // Mini trains on mini-batches of a graph in this process: an epoch is a step for
@@ -128,6 +146,9 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	convs := f.model.Convs()
 	if layered := len(mo.Fanouts); (mo.Sampler == "neighbour" || mo.Sampler == "fastgcn" || mo.Sampler == "ladies") && layered != convs {
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one a layer", layered, convs)
+	}
+	if text := mo.before(g.Nodes()); text != "" {
+		f.events.On(event.Note{Text: text})
 	}
 	direct := readsDirectly(f)
 	method, err := mo.Method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)
