@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -26,7 +27,8 @@ func (a *Answers) Nearest(v uint32, k int) []Near {
 		near []Near
 	}
 	graph.Parallel(int64(a.Vertices()), 1<<14, func(lo, hi int64) {
-		best := make([]Near, 0, 2*k)
+		best := make([]Near, 0, 2*k+16)
+		least := float32(math.Inf(-1)) // below it nobody comes among the k best
 		for u := lo; u < hi; u++ {
 			if uint32(u) == v {
 				continue
@@ -35,8 +37,12 @@ func (a *Answers) Nearest(v uint32, k int) []Near {
 			if l := length * a.lengths[u]; l > 0 {
 				n.Cosine = dot(of, e.of(uint32(u))) / l
 			}
+			if n.Cosine <= least { // of equals the earlier stay
+				continue
+			}
 			if best = append(best, n); len(best) == cap(best) {
 				best = nearest(best, k)
+				least = best[k-1].Cosine
 			}
 		}
 		all.Lock()

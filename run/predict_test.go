@@ -1,0 +1,79 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"starling/graph"
+)
+
+// TestPredictAfterTraining: a model's accuracy is the same after it was written and
+// read, it can be served and exported, and mistakes are named.
+func TestPredictAfterTraining(t *testing.T) {
+	dir := block(t, nil)
+	s := quick(dir)
+	s.Out = filepath.Join(t.TempDir(), "run")
+	report := trained(t, s, nil)
+	out := filepath.Join(t.TempDir(), "labels.npy")
+	p, err := Predict(PredictOptions{Run: s.Out, Dataset: dir, What: "labels", Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Vertices != 300 || math.Abs(p.Accuracy["test"]-float64(report.TestAccuracy)) > 1e-9 {
+		t.Errorf("%+v, trained to %v", p, report.TestAccuracy)
+	}
+	served(t, s.Out, dir)
+	for _, o := range []PredictOptions{
+		{Run: s.Out, Dataset: dir, What: "label", Out: out},
+		{Run: s.Out, Dataset: dir, What: "labels", Out: "labels.txt"},
+		{Run: dir, Dataset: dir, What: "labels", Out: out},
+		{Run: s.Out, Dataset: s.Out, What: "labels", Out: out},
+	} {
+		if _, err := Predict(o); !errors.Is(err, graph.ErrInput) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if _, err := Export(s.Out, "pyg", s.Out); !errors.Is(err, graph.ErrInput) {
+		t.Errorf("an export in the place of the run: %v", err)
+	}
+	to := filepath.Join(t.TempDir(), "export")
+	for range 2 { // the second takes the place of the first
+		if _, err := Export(s.Out, "dgl", to); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// served asks a server and ends it.
+func served(t *testing.T, run, dir string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	o := DefaultServe()
+	o.Run, o.Dataset, o.Listen = run, dir, "127.0.0.1:0"
+	err := Serve(ctx, o, func(addr string, _ int) {
+		defer stop()
+		r, err := http.Post("http://"+addr+"/predict", "application/json", strings.NewReader(`{"vertices":[7]}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer r.Body.Close()
+		if b, _ := io.ReadAll(r.Body); r.StatusCode != http.StatusOK || !strings.Contains(string(b), `"vertex":7,"label":`) {
+			t.Error(r.Status, string(b))
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	o.Listen = "0.0.0.0:0"
+	if err := Serve(ctx, o, nil); !errors.Is(err, graph.ErrInput) {
+		t.Errorf("listens to all without a secret: %v", err)
+	}
+}
