@@ -306,11 +306,15 @@ func (c *Coordinator) meet(conn net.Conn) {
 		p.write(say("refused", err.Error())) // whether or not it listens
 		return
 	}
-	gone := make(chan struct{})
-	c.wg.Go(func() { p.writeAll(gone) })
+	gone, written := make(chan struct{}), make(chan struct{})
+	c.wg.Go(func() {
+		defer close(written)
+		p.writeAll(gone)
+	})
 	c.wg.Go(func() { p.keepAlive(gone) })
 	err = c.listen(p)
 	close(gone)
+	<-written // it may have said its last word and still listen
 	c.tell(func() {
 		delete(c.conns, p.id)
 		c.session.departed(p.id, err)
@@ -426,12 +430,28 @@ func (p *caller) writeAll(gone <-chan struct{}) {
 	for {
 		select {
 		case <-gone:
+			p.writeRest()
 			return
 		case m := <-p.out:
 			if p.write(m) != nil {
 				p.conn.Close()
 				return
 			}
+		}
+	}
+}
+
+// writeRest sends what was queued before the worker went: whether it is to come
+// again, for one.
+func (p *caller) writeRest() {
+	for {
+		select {
+		case m := <-p.out:
+			if p.write(m) != nil {
+				return
+			}
+		default:
+			return
 		}
 	}
 }

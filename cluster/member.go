@@ -338,6 +338,7 @@ func (m *Member) Done(body json.RawMessage, blob []byte) error {
 // may follow.
 func (m *Member) Fail(err error, input bool) {
 	_, late := errors.AsType[*wire.Timeout](err)
+	late = late || errors.Is(err, ErrLost) // the coordinator, if it still hears this
 	f := failed{Text: err.Error(), Input: input, Echo: m.echo(err), Late: late}
 	m.last(say("failure", f)) // if it cannot be said, the silence is heard
 }

@@ -421,13 +421,12 @@ func (s *session) outcome() ([]Result, error) {
 }
 
 // root is the failure that the others followed from: the first worker that says
-// what went wrong with itself; else the first that died; else the first that waited
-// in vain; else the first.
+// what went wrong with itself; else the first that died or waited in vain; else the
+// first.
 func (s *session) root() error {
 	for _, is := range []func(*Died) bool{
 		func(d *Died) bool { return !d.echo && !d.mute && !d.late },
-		func(d *Died) bool { return d.mute },
-		func(d *Died) bool { return d.late },
+		func(d *Died) bool { return d.mute || d.late },
 		func(d *Died) bool { return true },
 	} {
 		if i := slices.IndexFunc(s.failures, is); i >= 0 {
