@@ -162,7 +162,7 @@ func (d *dglFile) tensor() dglArray {
 	elements, known := int64(1), itemSizes[a.descr]
 	for range dims {
 		n := int64(d.next(8))
-		if n < 0 || n > d.size || elements*max(n, 1) > d.size {
+		if n < 0 || n > d.size || n > 0 && elements > d.size/n {
 			d.fail(fmt.Sprintf("a tensor of size %d", n), "one that fits the file")
 			return a
 		}
