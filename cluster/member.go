@@ -303,7 +303,10 @@ func (m *Member) Again() bool { return m.again.Load() }
 
 // Keep asks the coordinator to keep a state of the run.
 func (m *Member) Keep(body json.RawMessage, blob []byte) error {
-	return m.control.write(message{Type: "state", Body: body, blob: blob})
+	if err := m.control.write(message{Type: "state", Body: body, blob: blob}); err != nil {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return nil
 }
 
 // Err is nil after a run that ended well.
