@@ -91,6 +91,11 @@ func (p *prepared) settle(events event.Listener) (err error) {
 	return s.fits(p.plan, p.data, memoryFree())
 }
 
+// severalLabels refuses what cannot be trained yet.
+func severalLabels(dir string) error {
+	return &graph.InputError{File: dir, Found: "several labels a vertex", Want: "one label a vertex", Fix: "training with several is not available yet in this version"}
+}
+
 // checkpoints reads the one to go on from, or makes sure that no other run's are there.
 func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start, err error) {
 	if s.Resume {
@@ -133,6 +138,8 @@ func openForTraining(dir string) (*graph.Dataset, error) {
 		err = lack("labels")
 	case len(d.Splits.Train) == 0:
 		err = lack("a training split")
+	case d.Labels.Multi != nil:
+		err = severalLabels(dir)
 	}
 	if err != nil {
 		d.Close()
