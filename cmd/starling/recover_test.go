@@ -32,7 +32,7 @@ func TestRecovery(t *testing.T) {
 		{"stopped", "pipegcn", "nothing was heard of it for 3s"},
 	} {
 		t.Run(c.fault+" "+c.strategy, func(t *testing.T) {
-			common := []string{"--workers", "3", "--epochs", "700", "--eval-every", "0", "--strategy", c.strategy}
+			common := []string{"--workers", "3", "--epochs", "1000", "--hidden", "256", "--eval-every", "0", "--strategy", c.strategy}
 			want := losses(t, undisturbed(t, dir, common...))
 			s := start(t, dir, trainArgs(append(common, "--heartbeat", "3", "--checkpoint-every", "5", "--json", "r.json")...)...)
 			s.until(t, `^epoch `)
