@@ -168,6 +168,7 @@ func serveMetrics(addr string, id *cluster.Identity, insecure bool, write func(*
 		}
 		var p metricsPage
 		write(&p)
+		p.process()
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		io.WriteString(w, p.String())
 	}

@@ -123,8 +123,15 @@ func TestServeMetrics(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		return r.StatusCode, string(b)
 	}
-	if code, text := get("/metrics"); code != 200 || text != "starling_x 1\n" {
+	if code, text := get("/metrics"); code != 200 || !strings.HasPrefix(text, "starling_x 1\n") {
 		t.Error(code, text)
+	} else {
+		_, text, _ = strings.Cut(text, "\n")
+		for key, v := range parseMetrics(t, text) {
+			if known := strings.HasPrefix(key, "process_") || strings.HasPrefix(key, "go_"); !known || v < 1 {
+				t.Errorf("%s is %v", key, v)
+			}
+		}
 	}
 	if code, text := get("/"); code != 404 || !strings.Contains(text, "/metrics") {
 		t.Error(code, text)
