@@ -104,7 +104,9 @@ func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (floa
 	return 0, 0
 }
 
-func (*dry) BCE(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64 { return 0 }
+func (*dry) BCE(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64          { return 0 }
+func (*dry) SquaredError(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64 { return 0 }
+func (*dry) CountMarks(_, _ tensor.Matrix, _ tensor.Index) (_, _, _ int)           { return 0, 0, 0 }
 
 // dryGraph is an aggregator that only needs to know how many vertices and edges there are.
 type dryGraph struct {

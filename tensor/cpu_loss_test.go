@@ -142,7 +142,7 @@ func TestBCE(t *testing.T) {
 			}
 			c.Upload(x, hx)
 			c.Download(hx, x)
-			y, hy := e.random(c, F32, r)
+			y, hy := e.random(c, []DType{F32, BF16}[n%2], r)
 			for k := range hy {
 				hy[k] = float64(r.IntN(3)) / 2
 			}

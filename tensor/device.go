@@ -241,6 +241,11 @@ type Losses interface {
 	CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale float64) (loss float64, correct int)
 	// BCE: binary cross-entropy with logits against targets in [0,1], of the same shape as logits.
 	BCE(dlogits, logits, targets Matrix, rows Index, scale float64) float64
+	// SquaredError: the square of logits less targets, of the same shape.
+	SquaredError(dlogits, logits, targets Matrix, rows Index, scale float64) float64
+	// CountMarks counts, over rows, the logits above 0, the targets above ½, and the
+	// places where both are.
+	CountMarks(logits, targets Matrix, rows Index) (predicted, known, both int)
 	// Softmax of each row; in place.
 	Softmax(dst, src Matrix)
 	// Argmax: the column of the largest number of each row, the first of equals.

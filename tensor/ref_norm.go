@@ -142,6 +142,37 @@ func (r *Ref) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) (l
 	return loss
 }
 
+func (r *Ref) SquaredError(dlogits, logits, targets Matrix, rows Index, scale float64) (loss float64) {
+	grads := r.New(F64, rows.Len(), logits.Cols)
+	for k, i := range rows.v {
+		for j, x := range logits.row64(int(i)) {
+			d := x - targets.row64(int(i))[j]
+			loss += scale * d * d
+			grads.row64(k)[j] = 2 * scale * d
+		}
+	}
+	r.lossGrad(dlogits, grads, rows)
+	return loss
+}
+
+func (r *Ref) CountMarks(logits, targets Matrix, rows Index) (predicted, known, both int) {
+	for _, i := range rows.v {
+		for j, x := range logits.row64(int(i)) {
+			p, k := x > 0, targets.row64(int(i))[j] > 0.5
+			if p {
+				predicted++
+			}
+			if k {
+				known++
+			}
+			if p && k {
+				both++
+			}
+		}
+	}
+	return predicted, known, both
+}
+
 // lossGrad puts the gradients of the given rows into dlogits, zero elsewhere.
 func (r *Ref) lossGrad(dlogits, grads Matrix, rows Index) {
 	if dlogits.IsZero() {
