@@ -75,6 +75,7 @@ func (*dry) DropoutValues(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Dropout, _
 func (*dry) Zero(tensor.Matrix)                                                                  {}
 func (*dry) Copy(_, _ tensor.Matrix)                                                             {}
 func (*dry) Combine(_ tensor.Matrix, _ float64, _ tensor.Matrix, _ float64, _ tensor.Matrix)     {}
+func (*dry) Multiply(_, _, _ tensor.Matrix)                                                      {}
 func (*dry) Activate(_, _ tensor.Matrix, _ tensor.After)                                         {}
 func (*dry) ActivateGrad(_, _, _ tensor.Matrix, _ tensor.After, _ tensor.Matrix)                 {}
 func (*dry) Dot(_, _ tensor.Matrix) float64                                                      { return 0 }

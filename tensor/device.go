@@ -198,6 +198,8 @@ type Elements interface {
 	Copy(dst, src Matrix)
 	// Combine: dst = a·x + b·y; in place of x or y. y may be none.
 	Combine(dst Matrix, a float64, x Matrix, b float64, y Matrix)
+	// Multiply: dst = x·y, place by place; in place of x or y.
+	Multiply(dst, x, y Matrix)
 	// Activate: dst = dropout(act(src + bias)); in place.
 	Activate(dst, src Matrix, after After)
 	// ActivateGrad: dx = the gradient before Activate, from dy after it and the
