@@ -34,14 +34,14 @@ const (
 	checkpointFormat  = "starling-checkpoint"
 	checkpointVersion = 1
 	maxStateBytes     = 1 << 30
-	maxGroups         = 64
+	maxGroups         = 1 << 16 // some are by rank
 	noSum             = "00000000"
 )
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 	folderName = regexp.MustCompile(`^epoch-(\d{6,9})$`)
-	groupName  = regexp.MustCompile(`^[a-z]+$`)
+	groupName  = regexp.MustCompile(`^[a-z]+(-\d{1,5})?$`) // caches are by rank
 	unfinished = regexp.MustCompile(`^\.epoch-\d+\.(tmp|old)-`)
 )
 
