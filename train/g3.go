@@ -2,13 +2,13 @@ package train
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"starling/event"
 	"starling/nn"
 	"starling/tensor"
+	"starling/wire"
 )
 
 // g3 is exact full-graph training as a pipeline (Wan et al., "Scalable and Efficient
@@ -153,33 +153,26 @@ func (g *g3) look(s *schedule) {
 	}
 }
 
-// await waits until something comes. After a while it waits for the first by name: that
-// ends, at the latest, with an error that says who is missing.
+// await waits until something comes.
 func (g *g3) await(s *schedule) {
 	if len(g.coming) == 0 {
 		return
 	}
-	start, first := time.Now(), g.coming[0]
-	patience := time.NewTimer(time.Second)
-	defer patience.Stop()
-	cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(patience.C)}}
+	start := time.Now()
+	var missing []*wire.Pending
 	for _, c := range g.coming {
 		for _, p := range c.pending {
 			select {
 			case <-p.Done():
 			default:
-				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.Done())})
+				missing = append(missing, p)
 			}
 		}
 	}
-	if i, _, _ := reflect.Select(cases); i == 0 {
-		for _, p := range first.pending {
-			if err := p.Wait(g.ctx); err != nil {
-				g.moves.fail(err)
-			}
-		}
+	if err := wire.WaitAny(g.ctx, missing); err != nil {
+		g.moves.fail(err)
 	}
-	g.events.On(event.Span{Name: first.flow.t.String(), Kind: "wait", Start: start, Dur: time.Since(start)})
+	g.events.On(event.Span{Name: g.coming[0].flow.t.String(), Kind: "wait", Start: start, Dur: time.Since(start)})
 }
 
 // The kinds of tasks, the most urgent first: what lets others go on, then what makes

@@ -120,6 +120,11 @@ type guest struct {
 // challenge is the acceptor's side, up to the dialer's proof. A *Refusal has been
 // said to the dialer.
 func (id *identity) challenge(conn net.Conn) (*guest, error) {
+	if secure, ok := conn.(interface{ Handshake() error }); ok {
+		if err := secure.Handshake(); err != nil {
+			return nil, err // who it is was not proved
+		}
+	}
 	said := make([]byte, helloSize)
 	if _, err := io.ReadFull(conn, said[:4]); err != nil {
 		return nil, fmt.Errorf("it said nothing: %w", err)

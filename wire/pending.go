@@ -65,6 +65,11 @@ func (p *Pending) Wait(ctx context.Context) error {
 			return cause
 		}
 	}
+	return p.timeout(start)
+}
+
+// timeout is the error of a wait that began at start and was in vain.
+func (p *Pending) timeout(start time.Time) error {
 	return &Timeout{Rank: p.node.rank, Peer: p.peer, PeerAddr: p.node.addr(p.peer), What: p.what, Key: p.key, Kind: p.kind, Waited: time.Since(start)}
 }
 

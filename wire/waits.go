@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -75,6 +77,39 @@ func (w *waits) end(p *Pending) {
 		return
 	}
 	delete(w.all, p)
+}
+
+// WaitAny returns when one of several messages has left or arrived, well or not, or
+// with the error of the first when the endpoint's timeout has passed, or ctx ends.
+// Messages that have arrived already end it at once.
+func WaitAny(ctx context.Context, list []*Pending) error {
+	var cases []reflect.SelectCase
+	for _, p := range list {
+		if p.isDone() {
+			return nil
+		}
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.done)})
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	start, n := time.Now(), list[0].node
+	for _, p := range list {
+		n.waits.begin(p, start)
+		defer n.waits.end(p)
+	}
+	late := time.NewTimer(n.opt.Timeout)
+	defer late.Stop()
+	over := len(cases)
+	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(late.C)},
+		reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())})
+	switch i, _, _ := reflect.Select(cases); {
+	case i < over:
+		return nil
+	case i > over && context.Cause(ctx) != context.DeadlineExceeded:
+		return context.Cause(ctx)
+	}
+	return list[0].timeout(start)
 }
 
 func (n *node) Waits() []Wait {

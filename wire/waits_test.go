@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +51,53 @@ func TestWaits(t *testing.T) {
 		sent, received := eps[0].Ledger().Channels()
 		if len(sent) != 0 || received[Channel{Activation, SameProcess}] != 8 || received[Channel{Parameter, SameProcess}] != 8 {
 			t.Error(sent, received)
+		}
+	})
+}
+
+// Who waits for any of several waits for all of them, as far as others can see.
+func TestWaitAny(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		eps := NewGroup(3, DefaultOptions())
+		defer closeAll(eps)
+		var list []*Pending
+		for _, peer := range []int{2, 1} {
+			list = append(list, eps[0].Recv(peer, key(7), Feature, make([]byte, 8)))
+		}
+		ended := make(chan error, 1)
+		wait := func(ctx context.Context) { go func() { ended <- WaitAny(ctx, list) }() }
+		wait(context.Background())
+		time.Sleep(3 * time.Second)
+		if got := eps[0].Waits(); len(got) != 2 || time.Since(got[1].Since) != 3*time.Second {
+			t.Errorf("%+v", got)
+		}
+		eps[1].Send(0, key(7), Feature, make([]byte, 8))
+		if err := <-ended; err != nil || !list[1].isDone() || len(eps[0].Waits()) != 0 {
+			t.Error(err)
+		}
+		if err := WaitAny(context.Background(), list); err != nil {
+			t.Error(err)
+		}
+		list = list[:1]
+		begin := time.Now()
+		wait(context.Background())
+		if err := <-ended; err == nil || !strings.HasPrefix(err.Error(), "rank 0 waited 1m0s to receive from rank 2") || time.Since(begin) != time.Minute {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		wait(ctx)
+		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		ctx, stop := context.WithCancelCause(context.Background())
+		stop(ErrClosed)
+		wait(ctx)
+		if err := <-ended; err != ErrClosed {
+			t.Error(err)
+		}
+		if err := WaitAny(ctx, nil); err != nil {
+			t.Error(err)
 		}
 	})
 }
