@@ -23,6 +23,10 @@ type Batch struct {
 	// mean over an epoch every training vertex then counts alike, also those in a
 	// last batch that is smaller.
 	Scale float64
+	// Of batches of pairs: the rows of their ends. The first Positives pairs belong
+	// together, the others are negatives.
+	Left, Right []uint32
+	Positives   int
 }
 
 // Block is the edges of one layer.
@@ -76,6 +80,7 @@ func (b *Batch) Edges() (n int) {
 func (b *Batch) reset(epoch, number, blocks int) {
 	b.Epoch, b.Number, b.Scale = epoch, number, 1
 	b.Vertices, b.Roots, b.RootWeights = b.Vertices[:0], b.Roots[:0], b.RootWeights[:0]
+	b.Left, b.Right, b.Positives = b.Left[:0], b.Right[:0], 0
 	if cap(b.Blocks) < blocks {
 		b.Blocks = append(b.Blocks[:cap(b.Blocks)], make([]Block, blocks-cap(b.Blocks))...)
 	}
@@ -99,6 +104,12 @@ var (
 	useOrder  = hash("order of roots")
 	useSample = hash("sample")
 	useCount  = hash("count samples")
+
+	useHoldOut   = hash("edges held out")
+	useNegatives = hash("negatives")
+	useRanked    = hash("ranked pairs")
+	useTurn      = hash("turn of pairs")
+	useWalks     = hash("walks")
 )
 
 func hash(s string) uint64 {

@@ -82,6 +82,8 @@ type neighbours struct {
 	first  [chunk]int64
 	degree [chunk]int32
 	picked []uint32
+	// without are edges that are not drawn, as if they were not in the graph.
+	without without
 }
 
 func (n *Neighbour) Sampler() Sampler { return n.sampler() }
@@ -147,7 +149,12 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 	done := int64(len(x.Indices))
 	for i, v := range dst {
 		first, degree := s.first[i], int(s.degree[i])
-		counts := s.pickOf(x, key, v, first, degree, fanout)
+		var counts float32
+		if gone := s.without.of(len(x.Indptr) - 1); len(gone) > 0 {
+			counts = s.pickOthers(key, v, first, degree, fanout, gone)
+		} else {
+			counts = s.pickOf(x, key, v, first, degree, fanout)
+		}
 		if fanout != All {
 			x.RowWeights = append(x.RowWeights, counts)
 		}

@@ -1,0 +1,113 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// Pairs are pairs of vertices: U[i] with V[i].
+type Pairs struct{ U, V []uint32 }
+
+// Len is how many there are.
+func (p *Pairs) Len() int { return len(p.U) }
+
+func (p *Pairs) add(u, v uint32) { p.U, p.V = append(p.U, u), append(p.V, v) }
+
+// EdgeSplit is a graph of which some edges are held out, to be predicted from the
+// rest. An edge, its reverse and its repeats are one pair, the smaller id first,
+// and are held out together. Loops are no pairs: they stay in the graph.
+type EdgeSplit struct {
+	// Graph is what messages may pass over: no edge of Val or Test, in either direction.
+	Graph            *graph.CSR
+	Train, Val, Test Pairs
+}
+
+// HoldOut holds out about the given shares of a graph's pairs, each by a draw of
+// its own, keyed by the seed and the pair: whether an edge is held out depends on
+// nothing else in the graph.
+func HoldOut(g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
+	if !(val >= 0 && test >= 0 && val+test < 1) {
+		return nil, fmt.Errorf("shares %g and %g of the edges to hold out: they must not be negative, and leave some to learn from", val, test)
+	}
+	g, err := ascending(g)
+	if err != nil {
+		return nil, err
+	}
+	key := rng.New(seed).Fold(useHoldOut)
+	part := func(u, v uint32) int {
+		switch x := key.Fold(uint64(u)).Float64(uint64(v)); {
+		case u == v:
+			return 0
+		case x < val:
+			return 1
+		case x < val+test:
+			return 2
+		}
+		return 0
+	}
+	s := &EdgeSplit{Graph: &graph.CSR{Indptr: make([]int64, g.Nodes()+1)}}
+	parts := [3]*Pairs{&s.Train, &s.Val, &s.Test}
+	for v := range uint32(g.Nodes()) {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			u := g.Indices[e]
+			to := part(min(u, v), max(u, v))
+			if to == 0 {
+				s.keep(g, e)
+			}
+			if first := e == g.Indptr[v] || g.Indices[e-1] != u; first && (u < v || u > v && !linked(g, v, u)) {
+				parts[to].add(min(u, v), max(u, v))
+			}
+		}
+		s.Graph.Indptr[v+1] = int64(len(s.Graph.Indices))
+	}
+	return s, s.check(val, test)
+}
+
+// keep copies an edge.
+func (s *EdgeSplit) keep(g *graph.CSR, e int64) {
+	s.Graph.Indices = append(s.Graph.Indices, g.Indices[e])
+	if g.Weights != nil {
+		s.Graph.Weights = append(s.Graph.Weights, g.Weights[e])
+	}
+}
+
+func (s *EdgeSplit) check(val, test float64) error {
+	all := s.Train.Len() + s.Val.Len() + s.Test.Len()
+	switch {
+	case s.Train.Len() == 0:
+		return fmt.Errorf("a graph of %d edges between different vertices leaves none to learn from", all)
+	case val > 0 && s.Val.Len() == 0 || test > 0 && s.Test.Len() == 0:
+		return fmt.Errorf("shares %g and %g of %d edges hold out %d and %d: give larger shares, or another seed", val, test, all, s.Val.Len(), s.Test.Len())
+	}
+	return nil
+}
+
+// linked tells whether there is an edge u → v. REQUIRES: rows are ascending.
+func linked(g *graph.CSR, u, v uint32) bool {
+	row := g.Neighbors(v)
+	i := sort.Search(len(row), func(i int) bool { return row[i] >= u })
+	return i < len(row) && row[i] == u
+}
+
+// ascending is a graph with every row in ascending order: g itself, unless someone
+// else's program wrote it otherwise.
+func ascending(g *graph.CSR) (*graph.CSR, error) {
+	sorted := true
+	for v := range uint32(g.Nodes()) {
+		sorted = sorted && slices.IsSorted(g.Neighbors(v))
+	}
+	if sorted {
+		return g, nil
+	}
+	dst := make([]uint32, 0, g.Edges())
+	for v := range uint32(g.Nodes()) {
+		for range g.Neighbors(v) {
+			dst = append(dst, v)
+		}
+	}
+	return graph.FromEdges(g.Nodes(), g.Indices, dst, g.Weights, graph.BuildOptions{})
+}

@@ -1,0 +1,181 @@
+package sample
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/graph"
+	"starling/rng"
+)
+
+// PairSource are the pairs of vertices that an epoch learns from.
+type PairSource interface {
+	// Len is how many an epoch has.
+	Len() int
+	// Pair is pair i of an epoch: the end that negatives keep, and the other. ok is
+	// false where there is none.
+	Pair(epoch, i int) (kept, other uint32, ok bool)
+}
+
+// Edges are the pairs of a graph's edges, the same in every epoch; which end
+// negatives keep is drawn anew.
+type Edges struct {
+	Pairs
+	Seed uint64
+}
+
+// Pair is pair i.
+func (e *Edges) Pair(epoch, i int) (kept, other uint32, ok bool) {
+	key := rng.New(e.Seed).Fold(useTurn).Fold(uint64(epoch))
+	kept, other = turned(key, uint64(i), e.U[i], e.V[i])
+	return kept, other, true
+}
+
+// Walks are pairs of vertices that meet on short random walks, as unsupervised
+// GraphSAGE has them (Hamilton, Ying and Leskovec, NeurIPS 2017, §3.2): a walk of
+// Length steps starts at every vertex PerVertex times an epoch, and its start is
+// paired with the vertex at one of its steps, each as likely. Over epochs that is
+// every vertex a walk meets, at as many pairs as there are walks.
+//
+// Steps go to random in-neighbours; a walk that cannot go on ends. There is no pair
+// where it ends at its start.
+type Walks struct {
+	Graph             *graph.CSR
+	PerVertex, Length int
+	Seed              uint64
+}
+
+// Len is how many walks there are.
+func (w *Walks) Len() int { return w.Graph.Nodes() * w.PerVertex }
+
+// Pair is the start of a walk and a vertex that it meets.
+func (w *Walks) Pair(epoch, i int) (start, met uint32, ok bool) {
+	start = uint32(i / w.PerVertex)
+	key := rng.New(w.Seed).Fold(useWalks).Fold(uint64(epoch)).Fold(uint64(start)).Fold(uint64(i % w.PerVertex))
+	met = start
+	for step := range 1 + key.IntN(0, w.Length) {
+		next := w.Graph.Neighbors(met)
+		if len(next) == 0 {
+			break
+		}
+		met = next[key.IntN(uint64(1+step), len(next))]
+	}
+	return start, met, met != start
+}
+
+// PairBatches are mini-batches of pairs: the rows of a batch are the ends of its
+// pairs and of the negatives drawn against each, and what their layers draw of
+// neighbours, as in Neighbour.
+type PairBatches struct {
+	Graph     *graph.CSR
+	Source    PairSource
+	Size      int // pairs of a batch, without negatives
+	Fanouts   []int
+	Negatives *Negatives
+	PerPair   int // negatives of a pair
+	// Without leaves a batch's own pairs out of the edges that its messages pass over,
+	// in both directions: else a model would only learn to find them there.
+	Without bool
+	Seed    uint64
+
+	order *order
+	near  *Neighbour
+}
+
+// Prepare checks the settings and makes the method ready.
+func (p *PairBatches) Prepare() (Method, error) {
+	if p.PerPair < 1 {
+		return nil, fmt.Errorf("%d negatives a pair: there must be one or more", p.PerPair)
+	}
+	all := make([]uint32, p.Source.Len())
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	p.order = newOrder(all, p.Size, p.Seed)
+	p.near = &Neighbour{Graph: p.Graph, Fanouts: p.Fanouts, Seed: p.Seed}
+	if _, err := p.near.Prepare(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Batches is how many there are in an epoch.
+func (p *PairBatches) Batches() int { return p.order.batches() }
+
+// Sampler makes one, with memory of its own.
+func (p *PairBatches) Sampler() Sampler { return &pairSampler{PairBatches: p, near: p.near.sampler()} }
+
+type pairSampler struct {
+	*PairBatches
+	near  *neighbours
+	drawn Drawn
+	ends  []uint32
+	links []uint64
+}
+
+func (s *pairSampler) Sample(b *Batch, epoch, number int) {
+	s.drawn.Draw(s.Source, s.Negatives, s.PerPair, epoch, number, s.order.batch(epoch, number))
+	s.near.without.reset()
+	roots := s.roots()
+	if s.Without {
+		s.exclude(&s.drawn)
+	}
+	s.near.blocks(b, roots, epoch, number)
+	b.Positives = s.drawn.Positives
+	for i := range s.drawn.Left {
+		left, _ := s.near.table.find(s.drawn.Left[i])
+		right, _ := s.near.table.find(s.drawn.Right[i])
+		b.Left, b.Right = append(b.Left, left), append(b.Right, right)
+	}
+}
+
+// roots are the distinct ends, those of positives first.
+func (s *pairSampler) roots() []uint32 {
+	s.near.table.begin()
+	s.ends = s.ends[:0]
+	for i := range s.drawn.Left {
+		_, s.ends = s.near.table.add(s.ends, s.drawn.Left[i])
+		_, s.ends = s.near.table.add(s.ends, s.drawn.Right[i])
+	}
+	return s.ends
+}
+
+// exclude takes the positives out of the edges that blocks draw from.
+// REQUIRES: the table has the rows of all ends.
+func (s *pairSampler) exclude(d *Drawn) {
+	s.links = s.links[:0]
+	for i := range d.Positives {
+		u, _ := s.near.table.find(d.Left[i])
+		v, _ := s.near.table.find(d.Right[i])
+		s.links = append(s.links, uint64(u)<<32|uint64(d.Right[i]), uint64(v)<<32|uint64(d.Left[i]))
+	}
+	slices.Sort(s.links)
+	s.near.without.fill(slices.Compact(s.links))
+}
+
+// Drawn are the pairs of one step: the first Positives belong together, the
+// others do not. Its memory is reused.
+type Drawn struct {
+	Left, Right []uint32
+	Positives   int
+}
+
+// Draw fills d with pairs of a source and the negatives of each.
+func (d *Drawn) Draw(source PairSource, n *Negatives, perPair, epoch, batch int, pairs []uint32) {
+	d.Left, d.Right = d.Left[:0], d.Right[:0]
+	for _, i := range pairs {
+		if u, v, ok := source.Pair(epoch, int(i)); ok {
+			d.Left, d.Right = append(d.Left, u), append(d.Right, v)
+		}
+	}
+	d.Positives = len(d.Left)
+	for _, i := range pairs {
+		u, _, ok := source.Pair(epoch, int(i))
+		if !ok {
+			continue
+		}
+		for k := range perPair {
+			d.Left, d.Right = append(d.Left, u), append(d.Right, n.Draw(epoch, batch, int(i), k, u))
+		}
+	}
+}

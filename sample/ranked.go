@@ -1,0 +1,52 @@
+package sample
+
+import (
+	"starling/graph"
+	"starling/rng"
+)
+
+// Ranked are pairs to measure a model on, with fixed negatives that are the same in
+// every epoch and for every model of the same graph and seed:
+//
+//	Against   as many pairs of vertices drawn uniformly, for the area under the curve
+//	Ends      for every pair K vertices to stand in for one of its ends, for ranks
+//
+// None of them is an edge of the whole graph, held out or not.
+type Ranked struct {
+	Pairs
+	Against Pairs
+	// Kept[i] is the end of pair i that stays, Other[i] the one that
+	// Ends[i·K : (i+1)·K] stand in for.
+	Kept, Other []uint32
+	Ends        []uint32
+	K           int
+}
+
+// NewRanked draws the negatives of pairs. set tells apart the sets of one seed.
+func NewRanked(whole *graph.CSR, pairs Pairs, k int, seed uint64, set string) (*Ranked, error) {
+	n, err := NewNegatives(whole, 0, true, seed)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ranked{Pairs: pairs, K: k, Ends: make([]uint32, 0, k*pairs.Len())}
+	key := rng.New(seed).Fold(useRanked).Fold(hash(set))
+	for i := range pairs.Len() {
+		own := key.Fold(uint64(i))
+		u := uint32(own.IntN(0, whole.Nodes()))
+		r.Against.add(u, n.draw(own.Fold(0), u))
+		kept, other := turned(own, 1, pairs.U[i], pairs.V[i])
+		r.Kept, r.Other = append(r.Kept, kept), append(r.Other, other)
+		for j := range k {
+			r.Ends = append(r.Ends, n.draw(own.Fold(uint64(1+j)), kept))
+		}
+	}
+	return r, nil
+}
+
+// turned is a pair in an order that draw i of a key says.
+func turned(key rng.Key, i uint64, u, v uint32) (uint32, uint32) {
+	if key.Uint64(i)>>63 == 0 {
+		return u, v
+	}
+	return v, u
+}
