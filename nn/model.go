@@ -30,6 +30,10 @@ type Config struct {
 	// TrainEps trains GIN's ε instead of keeping it 0.
 	TrainEps bool `json:"train_eps" yaml:"train_eps"`
 
+	// Decoder scores pairs of the rows that the model computes: one of Decoders; none:
+	// the rows are the result.
+	Decoder string `json:"decoder,omitempty" yaml:"decoder,omitempty"`
+
 	In  int `json:"in" yaml:"in"`
 	Out int `json:"out" yaml:"out"`
 }
@@ -42,6 +46,8 @@ func (c *Config) Validate() error {
 	switch {
 	case !slices.Contains(Models, c.Model):
 		return fmt.Errorf("model %q is not one of %s", c.Model, strings.Join(Models, ", "))
+	case c.Decoder != "" && !slices.Contains(Decoders, c.Decoder):
+		return fmt.Errorf("decoder %q is not one of %s", c.Decoder, strings.Join(Decoders, ", "))
 	case c.Layers < 1 || c.Layers > 1000:
 		return fmt.Errorf("layers is %d; it must be from 1 to 1000", c.Layers)
 	case c.Hidden < 1 || c.Hidden > 1<<16:
@@ -71,6 +77,7 @@ type Model struct {
 	Config  Config
 	Params  []*Param
 	Buffers []*Buffer
+	Decoder *Decoder // nil: none
 
 	modules []Module
 	names   []string // of modules, for timelines
@@ -93,6 +100,7 @@ func New(dev tensor.Device, c Config, seed uint64) *Model {
 	default:
 		m.stack(b, "convs.", m.conv)
 	}
+	m.Decoder = newDecoder(b, &c)
 	m.Params, m.Buffers = b.params, b.buffers
 	return m
 }
