@@ -61,9 +61,6 @@ type Member struct {
 	why     error // of ended
 }
 
-// farewell is how long a worker waits for the coordinator to hang up.
-const farewell = 2 * time.Second
-
 // ErrLost is why a worker ends whose coordinator has gone.
 var ErrLost = errors.New("the coordinator was lost")
 
@@ -371,7 +368,7 @@ func (m *Member) last(word message) error {
 	}
 	select {
 	case <-m.deaf:
-	case <-time.After(farewell):
+	case <-time.After(m.control.silence): // a busy coordinator may still say that the job goes on
 	}
 	m.end(nil)
 	m.control.conn.Close()

@@ -269,7 +269,7 @@ func TestLaunch(t *testing.T) {
 		}
 	})
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	exits := map[int]Exit{}
 	for range 2 {

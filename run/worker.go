@@ -29,9 +29,10 @@ type WorkerSpec struct {
 	Timeout                   int // seconds
 	Heartbeat                 int // seconds
 
-	id    *cluster.Identity
-	at    cluster.Rendezvous
-	knows bool // it was given a token
+	id     *cluster.Identity
+	at     cluster.Rendezvous
+	knows  bool // it was given a token
+	before bool // it was in a job already, and comes again
 }
 
 // Worker joins a run and trains as one of its workers, again when another worker was
@@ -53,6 +54,7 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 			}
 			return err
 		}
+		w.before = true
 		events.On(event.Note{Text: fmt.Sprintf("%v; joining again", err)})
 	}
 }
@@ -156,13 +158,13 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 
 // comeIn joins. While the worker's place is taken it comes again: the end of the one
 // before it may not have been noticed yet. So it does when a job that it knows hangs up,
-// which is between two starts.
+// which is between two starts, or when a coordinator that dies was still reached.
 func (w *WorkerSpec) comeIn(ctx context.Context, in cluster.Invitation) (*cluster.Member, error) {
 	for end := time.Now().Add(2 * in.Silence); ; {
 		m, err := cluster.Join(ctx, in)
 		var refused *cluster.Refused
 		taken := errors.As(err, &refused) && refused.Taken()
-		hungUp := in.Job != "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET))
+		hungUp := (in.Job != "" || w.before) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 		if !taken && !hungUp || time.Now().After(end) {
 			return m, err
 		}
