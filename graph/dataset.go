@@ -285,8 +285,12 @@ func (d *Dataset) loadLabels() (err error) {
 		return nil
 	}
 	d.Labels = &Labels{Classes: d.Meta.Classes}
-	if d.Meta.Task == MultiLabel {
-		d.Labels.Multi, err = array[uint8](d, "labels.npy", d.Meta.Nodes, int64(d.Meta.Classes))
+	switch wide := int64(d.Meta.Classes); d.Meta.Task {
+	case MultiLabel:
+		d.Labels.Multi, err = array[uint8](d, "labels.npy", d.Meta.Nodes, wide)
+		return err
+	case Regression:
+		d.Labels.Values, err = array[float32](d, "labels.npy", d.Meta.Nodes, wide)
 		return err
 	}
 	d.Labels.Class, err = array[int32](d, "labels.npy", d.Meta.Nodes)

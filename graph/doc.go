@@ -25,6 +25,8 @@
 //	labels.npy             int32   [nodes]        -1 = unlabelled
 //	                       uint8   [nodes, classes]  if the task is multi-label: 1 = belongs to the class,
 //	                                              0 = does not, a row of 255 = unlabelled
+//	                       float32 [nodes, classes]  if it is regression: the numbers to be predicted,
+//	                                              a row of NaN = unlabelled
 //	train.npy val.npy test.npy  uint32, ascending vertex ids
 //	ids.npy or ids.txt     int64 [nodes], or a line a vertex: what the vertex was called before import
 //

@@ -1,24 +1,47 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
-// Labels gives each vertex one class in 0..Classes-1, or -1 for none; or, when
-// Multi is not nil, a row of Classes marks: 1 for every class it belongs to, 0 for the
-// others, and NoLabel throughout for a vertex without any. (Meta.Task names the kind of
-// target; other kinds will be further fields here.)
+// Labels are what is known of each vertex, in one of three kinds:
+//
+//	Class   one class in 0..Classes-1, or -1 for none
+//	Multi   a row of Classes marks: 1 for every class it belongs to, 0 for the
+//	        others, and NoLabel throughout for a vertex without any
+//	Values  a row of Classes numbers to be predicted, NaN throughout for a vertex without
+//
+// The kind is Meta.Task.
 type Labels struct {
-	Classes int
+	Classes int // of Values the numbers a vertex
 	Class   []int32
-	Multi   []uint8 // [vertices, Classes], instead of Class
+	Multi   []uint8   // [vertices, Classes], instead of Class
+	Values  []float32 // [vertices, Classes], instead of Class
 }
 
 // NoLabel marks, in Labels.Multi, that nothing is known.
 const NoLabel = 255
 
+// Kind is SingleLabel, MultiLabel or Regression.
+func (l *Labels) Kind() string {
+	switch {
+	case l.Multi != nil:
+		return MultiLabel
+	case l.Values != nil:
+		return Regression
+	}
+	return SingleLabel
+}
+
 // Has tells whether vertex v is labelled.
 func (l *Labels) Has(v int) bool {
-	if l.Multi != nil {
+	switch {
+	case l.Multi != nil:
 		return l.Multi[v*l.Classes] != NoLabel
+	case l.Values != nil:
+		x := l.Values[v*l.Classes]
+		return x == x
 	}
 	return l.Class[v] >= 0
 }
@@ -26,12 +49,37 @@ func (l *Labels) Has(v int) bool {
 // Row is the marks of vertex v, when there are several labels a vertex.
 func (l *Labels) Row(v int) []uint8 { return l.Multi[v*l.Classes : (v+1)*l.Classes] }
 
+// Numbers are those of vertex v to be predicted, when labels are numbers.
+func (l *Labels) Numbers(v int) []float32 { return l.Values[v*l.Classes : (v+1)*l.Classes] }
+
 // Len is the number of vertices.
 func (l *Labels) Len() int {
-	if l.Multi != nil {
+	switch {
+	case l.Multi != nil:
 		return len(l.Multi) / l.Classes
+	case l.Values != nil:
+		return len(l.Values) / l.Classes
 	}
 	return len(l.Class)
+}
+
+func (l *Labels) validateValues(n int) error {
+	if l.Classes < 1 || len(l.Values)/l.Classes != n || len(l.Values)%l.Classes != 0 {
+		return &InputError{Field: "labels", Found: fmt.Sprintf("%d numbers", len(l.Values)),
+			Want: fmt.Sprintf("%d a vertex (%d)", l.Classes, n), Fix: "use a row of NaN for a vertex without"}
+	}
+	return parallelErr(int64(n), 1<<14, func(lo, hi int64) error {
+		for v := lo; v < hi; v++ {
+			row := l.Numbers(int(v))
+			for c, x := range row {
+				if math.IsInf(float64(x), 0) || (x == x) != (row[0] == row[0]) {
+					return &InputError{Field: "labels", Found: fmt.Sprintf("%g for vertex %d and target %d", x, v, c),
+						Want: "a finite number, or NaN in the whole row", Fix: "leave out vertices of which not all targets are known"}
+				}
+			}
+		}
+		return nil
+	})
 }
 
 func (l *Labels) validateMulti(n int) error {
@@ -53,10 +101,14 @@ func (l *Labels) validateMulti(n int) error {
 	})
 }
 
-// Validate checks that there are n labels, each a class or -1 (or n rows of marks).
+// Validate checks that there are n labels, each a class or -1 (or n rows of marks, or
+// of numbers).
 func (l *Labels) Validate(n int) error {
-	if l.Multi != nil {
+	switch {
+	case l.Multi != nil:
 		return l.validateMulti(n)
+	case l.Values != nil:
+		return l.validateValues(n)
 	}
 	if len(l.Class) != n {
 		return &InputError{Field: "labels", Found: fmt.Sprintf("%d labels", len(l.Class)),

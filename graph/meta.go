@@ -19,10 +19,12 @@ const (
 	maxMetaBytes  = 1 << 20
 )
 
-// The tasks of a dataset: its vertices have one class each, or any number.
+// The tasks of a dataset: its vertices have one class each, or any number, or
+// numbers to be predicted.
 const (
 	SingleLabel = "single-label"
 	MultiLabel  = "multi-label"
+	Regression  = "regression"
 )
 
 // Meta is meta.json.
@@ -34,9 +36,9 @@ type Meta struct {
 	Edges     int64                `json:"edges"`
 	Symmetric bool                 `json:"symmetric"`          // every edge has its reverse
 	Features  *FeatureMeta         `json:"features,omitempty"` // nil: structure only
-	Task      string               `json:"task,omitempty"`     // SingleLabel, MultiLabel, or empty without labels
-	Classes   int                  `json:"classes,omitempty"`
-	Source    string               `json:"source,omitempty"` // where it came from: importer or generator with its options
+	Task      string               `json:"task,omitempty"`     // SingleLabel, MultiLabel, Regression, or empty without labels
+	Classes   int                  `json:"classes,omitempty"`  // of regression the numbers a vertex
+	Source    string               `json:"source,omitempty"`   // where it came from: importer or generator with its options
 	Notes     []string             `json:"notes,omitempty"`
 	Checksum  string               `json:"checksum,omitempty"` // algorithm of the sums below
 	Arrays    map[string]ArrayMeta `json:"arrays,omitempty"`
@@ -114,8 +116,8 @@ func (m *Meta) validate() error {
 		return badMeta("features.dim", fmt.Sprint(m.Features.Dim), "1 to 2^31-1")
 	case m.Features != nil && m.Features.Kind != Dense && m.Features.Kind != BFloat16 && m.Features.Kind != Sparse:
 		return badMeta("features.kind", fmt.Sprintf("%q", m.Features.Kind), `"float32", "bfloat16" or "sparse"`)
-	case m.Task != "" && m.Task != SingleLabel && m.Task != MultiLabel:
-		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q or %q", SingleLabel, MultiLabel))
+	case m.Task != "" && m.Task != SingleLabel && m.Task != MultiLabel && m.Task != Regression:
+		return badMeta("task", fmt.Sprintf("%q", m.Task), fmt.Sprintf("%q, %q or %q", SingleLabel, MultiLabel, Regression))
 	case m.Task != "" && (m.Classes < 1 || m.Classes > 1<<31-1):
 		return badMeta("classes", fmt.Sprint(m.Classes), "1 to 2^31-1")
 	case m.Checksum != "" && m.Checksum != "crc32c":

@@ -211,10 +211,12 @@ func (w *Writer) DenseFeatures(kind FeatureKind, rows, cols int) (*ArrayWriter, 
 
 // Labels writes the classes; Commit checks them against the graph.
 func (w *Writer) Labels(l *Labels) error {
-	w.labels, w.Meta.Task, w.Meta.Classes = l, SingleLabel, l.Classes
-	if l.Multi != nil {
-		w.Meta.Task = MultiLabel
+	w.labels, w.Meta.Task, w.Meta.Classes = l, l.Kind(), l.Classes
+	switch w.Meta.Task {
+	case MultiLabel:
 		return writeArray(w, "labels.npy", l.Multi, int64(l.Len()), int64(l.Classes))
+	case Regression:
+		return writeArray(w, "labels.npy", l.Values, int64(l.Len()), int64(l.Classes))
 	}
 	return writeArray(w, "labels.npy", l.Class)
 }

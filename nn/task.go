@@ -3,8 +3,27 @@ package nn
 import (
 	"math"
 
+	"starling/graph"
 	"starling/tensor"
 )
+
+// The tasks, as users, config.json and checkpoints name them. The first three are of
+// vertices and follow from the kind of labels; the others need none.
+const (
+	TaskClassify     = "classify"
+	TaskMultiLabel   = "multilabel"
+	TaskRegression   = "regression"
+	TaskLink         = "link"
+	TaskUnsupervised = "unsupervised"
+)
+
+// Tasks are all of them.
+var Tasks = []string{TaskClassify, TaskMultiLabel, TaskRegression, TaskLink, TaskUnsupervised}
+
+// TaskOf is the task that labels of a kind (a dataset's graph.Meta.Task) are for; "" of none.
+func TaskOf(labels string) string {
+	return map[string]string{graph.SingleLabel: TaskClassify, graph.MultiLabel: TaskMultiLabel, graph.Regression: TaskRegression}[labels]
+}
 
 // Task is what a model is trained for: a loss, and a metric by which models are
 // compared. Both are sums over rows, so the shares of several workers add up.
@@ -18,6 +37,8 @@ type Task interface {
 	Width() int
 	// Metric is better when larger. It is NaN over no rows.
 	Metric(counts []float64) float64
+	// Measures are the metric and whatever else the counts tell, by name.
+	Measures(counts []float64) map[string]float64
 	// Name is what reports call the metric.
 	Name() string
 }
@@ -44,4 +65,8 @@ func (c Classify) Metric(counts []float64) float64 {
 		return math.NaN()
 	}
 	return counts[0] / counts[1]
+}
+
+func (c Classify) Measures(counts []float64) map[string]float64 {
+	return map[string]float64{c.Name(): c.Metric(counts)}
 }

@@ -39,7 +39,7 @@
 //	gcn_degrees.npy        float64 [core+halo]  the same by weight and without self-loops; only where that differs
 //	ids.npy                uint32  [core+halo]  numbers in the dataset: what random draws are keyed by
 //	features.npy …         rows of the core, as in a dataset
-//	labels.npy             int32   [core]
+//	labels.npy             int32   [core]; or uint8 or float32 [core, classes], as in the dataset
 //	train.npy val.npy test.npy  uint32, local numbers, ascending, perhaps none
 //
 // Version 1 of the format is what this comment says; the number is never used

@@ -32,9 +32,6 @@ type WriteOptions struct {
 // streamed: beside the halos, a few words a vertex are held, whatever the size of
 // edges and features. On an error, a full disk say, nothing is left behind.
 func Write(ctx context.Context, d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) (err error) {
-	if d.Labels != nil && d.Labels.Multi != nil {
-		return &graph.InputError{File: d.Dir, Found: "several labels a vertex", Want: "one label a vertex, or none", Fix: "partitions with several are not available yet in this version"}
-	}
 	targets, err := reserve(opt, k)
 	if err != nil {
 		return err

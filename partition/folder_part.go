@@ -215,11 +215,7 @@ func eachRow(core []uint32, f func(v uint32) error) error {
 func (w *partWriter) targets() error {
 	core := w.core(w.k)
 	if w.d.Labels != nil {
-		class := make([]int32, len(core))
-		for i, v := range core {
-			class[i] = w.d.Labels.Class[v]
-		}
-		if err := graph.PutArray(w.out, "labels.npy", class); err != nil {
+		if err := w.labels(w.d.Labels, core); err != nil {
 			return err
 		}
 	}
@@ -242,8 +238,29 @@ func (w *partWriter) targets() error {
 	return nil
 }
 
+// labels writes those of the core, of whichever kind.
+func (w *partWriter) labels(l *graph.Labels, core []uint32) error {
+	const name = "labels.npy"
+	n, wide := int64(len(core)), int64(l.Classes)
+	switch l.Kind() {
+	case graph.MultiLabel:
+		return inPieces(w.out, name, "|u1", n, func(put func([]uint8) error) error {
+			return eachRow(core, func(v uint32) error { return put(l.Row(int(v))) })
+		}, wide)
+	case graph.Regression:
+		return inPieces(w.out, name, "<f4", n, func(put func([]float32) error) error {
+			return eachRow(core, func(v uint32) error { return put(l.Numbers(int(v))) })
+		}, wide)
+	}
+	class := make([]int32, len(core))
+	for i, v := range core {
+		class[i] = l.Class[v]
+	}
+	return graph.PutArray(w.out, name, class)
+}
+
 // inPieces writes an array of n rows (of the dims that follow) through a buffer.
-func inPieces[T uint16 | uint32 | float32](out *graph.FolderWriter, name, descr string, n int64, fill func(put func([]T) error) error, dims ...int64) error {
+func inPieces[T uint8 | uint16 | uint32 | float32](out *graph.FolderWriter, name, descr string, n int64, fill func(put func([]T) error) error, dims ...int64) error {
 	a, err := out.Array(name, descr, append([]int64{n}, dims...)...)
 	if err != nil {
 		return err

@@ -194,12 +194,28 @@ func (p *Part) loadFeatures() (err error) {
 	return err
 }
 
+func (p *Part) loadLabels() (err error) {
+	const name = "labels.npy"
+	l := &graph.Labels{Classes: p.Book.Classes}
+	switch n, wide := p.Meta.Core, int64(l.Classes); p.Book.Task {
+	case "":
+		return nil
+	case graph.MultiLabel:
+		l.Multi, err = graph.MapArray[uint8](p.folder, name, n, wide)
+	case graph.Regression:
+		l.Values, err = graph.MapArray[float32](p.folder, name, n, wide)
+	case graph.SingleLabel:
+		l.Class, err = graph.MapArray[int32](p.folder, name, n)
+	default:
+		return badBook("task", fmt.Sprintf("%q", p.Book.Task), fmt.Sprintf("%q, %q or %q", graph.SingleLabel, graph.MultiLabel, graph.Regression))
+	}
+	p.Labels = l
+	return err
+}
+
 func (p *Part) loadTargets() (err error) {
-	if p.Book.Task != "" {
-		p.Labels = &graph.Labels{Classes: p.Book.Classes}
-		if p.Labels.Class, err = graph.MapArray[int32](p.folder, "labels.npy", p.Meta.Core); err != nil {
-			return err
-		}
+	if err := p.loadLabels(); err != nil {
+		return err
 	}
 	for _, s := range []struct {
 		name string

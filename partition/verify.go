@@ -88,6 +88,9 @@ func (p *Part) checkData(all bool) error {
 			if int(v) >= n || i > 0 && ids[i-1] >= v {
 				return badBook(name, v, fmt.Sprintf("ascending core vertices below %d", n))
 			}
+			if p.Labels != nil && !p.Labels.Has(int(v)) {
+				return badBook(name, fmt.Sprintf("vertex %d, which has no label", v), "labelled vertices")
+			}
 		}
 	}
 	return nil
@@ -228,6 +231,19 @@ func (v *verifier) totals() error {
 	return nil
 }
 
+// sameLabel compares vertex i of one with vertex j of the other.
+func sameLabel(a, b *graph.Labels, i, j int) bool {
+	switch {
+	case b == nil || a.Kind() != b.Kind() || a.Classes != b.Classes:
+		return false
+	case a.Multi != nil:
+		return slices.Equal(a.Row(i), b.Row(j))
+	case a.Values != nil:
+		return !a.Has(i) && !b.Has(j) || slices.Equal(a.Numbers(i), b.Numbers(j))
+	}
+	return a.Class[i] == b.Class[j]
+}
+
 // against compares a part with the dataset it was cut from.
 func (v *verifier) against(p *Part, d *graph.Dataset) error {
 	if d == nil {
@@ -244,8 +260,8 @@ func (v *verifier) against(p *Part, d *graph.Dataset) error {
 		if !slices.Equal(ours, theirs) {
 			return badBook("indices", fmt.Sprintf("other in-edges of vertex %d", id), "those of the dataset")
 		}
-		if p.Labels != nil && p.Labels.Class[i] != d.Labels.Class[id] {
-			return badBook("labels", p.Labels.Class[i], fmt.Sprintf("%d for vertex %d", d.Labels.Class[id], id))
+		if p.Labels != nil && !sameLabel(p.Labels, d.Labels, i, int(id)) {
+			return badBook("labels", fmt.Sprintf("others for vertex %d", id), "those of the dataset")
 		}
 	}
 	if err := sameFeatures(p, d); err != nil {

@@ -69,6 +69,9 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 	if s.Patience > 0 && c.parts.book.Val == 0 {
 		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
 	}
+	if err := s.settleTask(&c.parts.meta); err != nil {
+		return err
+	}
 	if s.CheckpointDir != "" { // rank 0 writes there, wherever it was started
 		if s.CheckpointDir, err = filepath.Abs(s.CheckpointDir); err != nil {
 			return err

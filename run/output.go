@@ -28,11 +28,14 @@ type runConfig struct {
 	Model        nn.Config `json:"model"`
 	RowNormalize bool      `json:"row_normalize"`
 	Dataset      string    `json:"dataset"`
+	Task         string    `json:"task"`
 	Classes      int       `json:"classes"`
+	Metric       string    `json:"metric"` // what the accuracies are
 	BestEpoch    int       `json:"best_epoch"`
 	ValAccuracy  Number    `json:"val_accuracy"`
 	TestAccuracy Number    `json:"test_accuracy"`
-	Spec         Spec      `json:"spec"`
+	Measures
+	Spec Spec `json:"spec"`
 }
 
 // checkRunFolder refuses to replace anything but an earlier run.
@@ -69,7 +72,7 @@ func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result) (err error) {
 		return err
 	}
 	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, Dataset: data.Name,
-		Classes: data.Classes, BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
+		Task: s.Task, Classes: data.Classes, Metric: r.Metric, Measures: measuresOf(r.Measures), BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func (p *Plan) dryEpoch(s *Spec, data *graph.Meta, x nn.Input, trainOn, measureO
 // weightBytes is about what weights, gradients and the optimiser's state take.
 func (s *Spec) weightBytes(data *graph.Meta) int64 {
 	h := int64(s.Hidden)
-	return 16 * h * (int64(data.Features.Dim) + h*int64(s.Layers-1) + int64(data.Classes))
+	return 16 * h * (int64(data.Features.Dim) + h*int64(s.Layers-1) + int64(s.outputs(data)))
 }
 
 // dryInput takes the memory that features take on the device.
@@ -149,7 +149,10 @@ func dryInput(dev *dry, s *Spec, f *graph.Features) nn.Input {
 // mapped is the size of the arrays that training reads.
 func mapped(d *graph.Dataset) (n int64) {
 	f := d.Features
-	n = 8*int64(len(d.Graph.Indptr)) + 4*int64(len(d.Graph.Indices)) + 4*int64(len(d.Graph.Weights)) + 4*int64(len(d.Labels.Class))
+	n = 8*int64(len(d.Graph.Indptr)) + 4*int64(len(d.Graph.Indices)) + 4*int64(len(d.Graph.Weights))
+	if l := d.Labels; l != nil {
+		n += 4*int64(len(l.Class)) + int64(len(l.Multi)) + 4*int64(len(l.Values))
+	}
 	return n + 4*int64(len(f.F32)) + 2*int64(len(f.BF16)) + 8*int64(len(f.Indptr)) + 4*int64(len(f.Indices)) + 4*int64(len(f.Values))
 }
 
@@ -179,7 +182,22 @@ func graphBytes(s *Spec, d *graph.Dataset) int64 {
 	if s.RowNormalize {
 		total += 4*entries + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
 	}
-	return total + 4*n // labels
+	return total + labelBytes(s, d.Labels, n)
+}
+
+// labelBytes is what labels of n vertices take on the device beside the mapped ones.
+func labelBytes(s *Spec, l *graph.Labels, n int64) int64 {
+	switch {
+	case l == nil:
+		return 0
+	case l.Multi != nil && s.DType == "f64" || l.Values != nil && s.DType == "f64":
+		return 8 * n * int64(l.Classes)
+	case l.Multi != nil: // marks as bfloat16
+		return 2 * n * int64(l.Classes)
+	case l.Values != nil:
+		return 0
+	}
+	return 4 * n
 }
 
 // resolve settles what auto means for this dataset on this machine. It looks at

@@ -55,6 +55,7 @@ func floats(n []Number) []float64 {
 // measured after epoch measured[i].
 type Report struct {
 	Dataset      string   `json:"dataset"`
+	Task         string   `json:"task"`
 	Model        string   `json:"model"`
 	Strategy     string   `json:"strategy"`
 	Workers      int      `json:"workers"`
@@ -66,6 +67,10 @@ type Report struct {
 	EpochSeconds []Number `json:"epoch_seconds"`
 	PeakRSSBytes int64    `json:"peak_rss_bytes"`
 	Bytes        Bytes    `json:"bytes"`
+
+	// Metric is what the accuracies are of this task: accuracy, micro_f1, r2, ...
+	Metric string `json:"metric"`
+	Measures
 
 	Reason             string   `json:"reason"` // finished, early stop, interrupted
 	Measured           []int    `json:"measured"`
@@ -133,7 +138,7 @@ type Spread struct {
 
 func newReport(s *Spec, data *graph.Meta, p *Plan, r *train.Result) *Report {
 	return &Report{
-		Dataset: data.Name, Model: s.Model, Strategy: s.Strategy, Workers: s.Workers,
+		Dataset: data.Name, Task: s.Task, Metric: r.Metric, Measures: measuresOf(r.Measures), Model: s.Model, Strategy: s.Strategy, Workers: s.Workers,
 		Epochs: len(r.Loss), Loss: numbers(r.Loss), ValAccuracy: numbers(r.Val), TestAccuracy: Number(r.TestMetric),
 		BestEpoch: r.BestEpoch, EpochSeconds: numbers(r.EpochSeconds), PeakRSSBytes: PeakRSS(),
 		Bytes:  Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}},

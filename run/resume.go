@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/event"
 	"starling/graph"
+	"starling/nn"
 	"starling/tensor/simd"
 	"starling/train"
 )
@@ -37,23 +38,35 @@ func (m dataMark) differs(o dataMark) bool {
 
 // history is train.History in JSON, where numbers may be unknown.
 type history struct {
-	Loss         []Number `json:"loss"`
-	EpochSeconds []Number `json:"epoch_seconds"`
-	Measured     []int    `json:"measured"`
-	Train        []Number `json:"train"`
-	Val          []Number `json:"val"`
-	Test         []Number `json:"test"`
-	BestEpoch    int      `json:"best_epoch"`
+	Loss         []Number          `json:"loss"`
+	EpochSeconds []Number          `json:"epoch_seconds"`
+	Measured     []int             `json:"measured"`
+	Train        []Number          `json:"train"`
+	Val          []Number          `json:"val"`
+	Test         []Number          `json:"test"`
+	BestEpoch    int               `json:"best_epoch"`
+	Measures     map[string]Number `json:"measures,omitempty"`
 }
 
 func historyOf(h *train.History) history {
 	return history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: h.Measured,
-		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch}
+		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch,
+		Measures: convert[float64, Number](h.Measures)}
 }
 
 func (h *history) floats() train.History {
 	return train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: h.Measured,
-		Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch}
+		Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch,
+		Measures: convert[Number, float64](h.Measures)}
+}
+
+// convert has the same numbers in another type.
+func convert[A, B float64 | Number](m map[string]A) map[string]B {
+	out := make(map[string]B, len(m))
+	for k, x := range m {
+		out[k] = B(x)
+	}
+	return out
 }
 
 // toCheckpoint is the state of a run as the disk keeps it.
@@ -76,7 +89,7 @@ func toCheckpoint(s *Spec, mark dataMark, cut string, st *train.State) (*cluster
 
 // fromCheckpoint is the way back.
 func fromCheckpoint(c *cluster.Checkpoint) (*train.State, *saved, error) {
-	var spec saved
+	spec := saved{Spec: Default()}
 	var h history
 	if err := json.Unmarshal(c.Spec, &spec); err != nil {
 		return nil, nil, fmt.Errorf("the checkpoint's spec: %w", err)
@@ -109,6 +122,9 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, er
 	if before.Data.differs(markOf(data)) {
 		return nil, mistake("--resume", fmt.Sprintf("a checkpoint of another dataset (%d vertices, %d edges, checksum %s)", before.Data.Nodes, before.Data.Edges, before.Data.Checksum),
 			fmt.Sprintf("%d vertices, %d edges, checksum %s", data.Nodes, data.Edges, data.CRC32C), "give the dataset or the --checkpoint-dir of that run")
+	}
+	if before.Task == "auto" { // of a version that knew one task
+		before.Task = nn.TaskClassify
 	}
 	if s.CacheFirst == "auto" {
 		s.CacheFirst = before.CacheFirst

@@ -13,7 +13,6 @@ import (
 	"starling/dataset"
 	"starling/event"
 	"starling/graph"
-	"starling/partition"
 	"starling/train"
 )
 
@@ -406,18 +405,5 @@ func TestMedian(t *testing.T) {
 		if got := median(c.v); got != c.want {
 			t.Errorf("%v: %g, want %g", c.v, got, c.want)
 		}
-	}
-}
-
-// TestSeveralLabels: a dataset with several labels a vertex is refused, not taken for
-// one without.
-func TestSeveralLabels(t *testing.T) {
-	d := &graph.Dataset{Dir: "yelp", Graph: &graph.CSR{Indptr: []int64{0, 0}}, Labels: &graph.Labels{Classes: 2, Multi: []uint8{0, 1}}}
-	err := partition.Write(t.Context(), d, []uint32{0}, 1, &partition.Quality{}, partition.WriteOptions{Dir: t.TempDir()})
-	if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "several labels") {
-		t.Error(err)
-	}
-	if err := severalLabels("yelp"); !errors.Is(err, graph.ErrInput) {
-		t.Error(err)
 	}
 }

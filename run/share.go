@@ -29,6 +29,7 @@ type task struct {
 // share is what one worker ended with.
 type share struct {
 	History    history   `json:"history"`
+	Metric     string    `json:"metric"`
 	Reason     string    `json:"reason"`
 	Val        Number    `json:"val"`
 	Test       Number    `json:"test"`
@@ -77,7 +78,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	if err != nil {
 		return nil, err
 	}
-	return &share{History: historyOf(&r.History), Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
+	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
 		PeakBytes: r.PeakBytes, PeakRSS: PeakRSS(), Threads: threads, Metered: m.total(), AtMost: r.Plan.AtMost,
 		Traffic: traffic(planned(from, r), train.Counted(end.Ledger())), best: r.Best}, nil
 }
@@ -129,7 +130,7 @@ func result(shares []*share) (*train.Result, error) {
 				r, len(s.History.Loss), s.Reason, s.History.BestEpoch, len(first.History.Loss), first.Reason, first.History.BestEpoch)
 		}
 	}
-	out := &train.Result{History: first.History.floats(), Metric: "accuracy", Reason: first.Reason, ValMetric: float64(first.Val), TestMetric: float64(first.Test),
+	out := &train.Result{History: first.History.floats(), Metric: first.Metric, Reason: first.Reason, ValMetric: float64(first.Val), TestMetric: float64(first.Test),
 		Parameters: first.Parameters, Best: first.best}
 	for _, s := range shares {
 		out.PeakBytes = max(out.PeakBytes, s.PeakBytes)

@@ -21,6 +21,7 @@ import (
 type Spec struct {
 	Dataset string `json:"dataset" yaml:"dataset" resume:"free"`
 
+	Task             string  `json:"task" yaml:"task" help:"what is learnt: classify (one class a vertex), multilabel (any number), regression (numbers), link or unsupervised; auto: what the labels are"`
 	Model            string  `json:"model" yaml:"model" help:"gcn, sage, gat, gin, resgcn+, ressage+ or mlp"`
 	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph; mini: a step for every batch of training vertices"`
 	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), or another of docs/strategies, with its setting as in bns:0.1; auto: what fits --workers" resume:"free"`
@@ -61,8 +62,8 @@ type Spec struct {
 	Schedule    string  `json:"schedule" yaml:"schedule" help:"learning rate over epochs: none, step:EPOCHS,FACTOR or cosine:EPOCHS[,MIN]"`
 
 	Epochs    int    `json:"epochs" yaml:"epochs" help:"epochs to train" resume:"free"`
-	EvalEvery int    `json:"eval_every" yaml:"eval_every" help:"measure accuracy every so many epochs; 0: only after the last"`
-	Patience  int    `json:"patience" yaml:"patience" help:"stop after so many epochs without a better validation accuracy; 0: never"`
+	EvalEvery int    `json:"eval_every" yaml:"eval_every" help:"measure the task's metric every so many epochs; 0: only after the last"`
+	Patience  int    `json:"patience" yaml:"patience" help:"stop after so many epochs without a better metric on the validation split; 0: never"`
 	Seed      uint64 `json:"seed" yaml:"seed" help:"of all random draws"`
 	Inductive bool   `json:"inductive" yaml:"inductive" help:"train on the subgraph of the training vertices, measure on the whole graph"`
 
@@ -108,7 +109,7 @@ type Spec struct {
 // Default is what a run is when nothing is said.
 func Default() Spec {
 	return Spec{
-		Model: "gcn", Mode: "full", Strategy: "auto", Staleness: "epoch:2", G3Pipeline: "both", Preload: "auto", WireDType: "none",
+		Task: "auto", Model: "gcn", Mode: "full", Strategy: "auto", Staleness: "epoch:2", G3Pipeline: "both", Preload: "auto", WireDType: "none",
 		Layers: 3, Hidden: 256, Heads: 4, OutHeads: 1, Dropout: 0.5, Norm: "auto", Aggregator: "mean",
 		BatchSize: 1024, Fanout: "auto", Sampler: "neighbour",
 		Optimizer: "adam", LR: 0.01, Schedule: "none",

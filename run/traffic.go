@@ -30,7 +30,7 @@ func (s *Spec) planOnPaper(part *partition.Part, end wire.Endpoint, opt train.Op
 	one.Threads = 1
 	dev := one.device()
 	defer dev.Close()
-	return train.PlanOnPaper(part, end, dev, nn.New(dev, opt.Model, opt.Seed), nn.Classify{}, opt)
+	return train.PlanOnPaper(part, end, dev, nn.New(dev, opt.Model, opt.Seed), s.taskOnPaper(opt.Model.Out), opt)
 }
 
 // planned is what a run that went as r did should have sent.

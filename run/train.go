@@ -77,6 +77,9 @@ func (p *prepared) settle(events event.Listener) (err error) {
 	if s.Patience > 0 && len(p.data.Splits.Val) == 0 {
 		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
 	}
+	if err := s.settleTask(&p.data.Meta); err != nil {
+		return err
+	}
 	from, err := s.checkpoints(&p.data.Meta, events)
 	if err != nil {
 		return err
@@ -89,11 +92,6 @@ func (p *prepared) settle(events event.Listener) (err error) {
 		return err
 	}
 	return s.fits(p.plan, p.data, memoryFree())
-}
-
-// severalLabels refuses what cannot be trained yet.
-func severalLabels(dir string) error {
-	return &graph.InputError{File: dir, Found: "several labels a vertex", Want: "one label a vertex", Fix: "training with several is not available yet in this version"}
 }
 
 // checkpoints reads the one to go on from, or makes sure that no other run's are there.
@@ -138,8 +136,6 @@ func openForTraining(dir string) (*graph.Dataset, error) {
 		err = lack("labels")
 	case len(d.Splits.Train) == 0:
 		err = lack("a training split")
-	case d.Labels.Multi != nil:
-		err = severalLabels(dir)
 	}
 	if err != nil {
 		d.Close()

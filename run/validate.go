@@ -53,7 +53,7 @@ func mistake(flag, found, want, fix string) error {
 
 // Validate names the first setting that makes no sense, or contradicts another.
 func (s *Spec) Validate() error {
-	for _, check := range []func() error{s.checkNames, s.checkMini, s.checkNumbers, s.checkUnused, s.checkFiles} {
+	for _, check := range []func() error{s.checkNames, s.checkTask, s.checkMini, s.checkNumbers, s.checkUnused, s.checkFiles} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -307,7 +307,7 @@ func (s *Spec) modelConfig(data *graph.Meta) nn.Config {
 	return nn.Config{Model: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, OutHeads: s.OutHeads,
 		Dropout: s.Dropout, InputDropout: s.InputDropout, AttentionDropout: s.AttentionDropout,
 		Norm: s.Norm, Aggregator: s.Aggregator, TrainEps: s.TrainEps,
-		In: data.Features.Dim, Out: data.Classes}
+		In: data.Features.Dim, Out: s.outputs(data)}
 }
 
 // optimConfig is the optimiser that s describes.

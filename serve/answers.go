@@ -35,7 +35,7 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 	if err := t.suits(d); err != nil {
 		return nil, err
 	}
-	a := &Answers{trained: t, data: d, features: t.features(d), multi: t.multiLabel(d), names: namesOf(d), dev: dev}
+	a := &Answers{trained: t, data: d, features: t.features(d), multi: t.task(d) == nn.TaskMultiLabel, names: namesOf(d), dev: dev}
 	out, err := t.forward(dev, d, a.features, func(m *nn.Model, i int) bool { return m.Gathers(i) || i == m.Stages()-1 })
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Pr
 		return nil, err
 	}
 	p := &Predictions{What: what, Vertices: d.Graph.Nodes()}
-	multi := t.multiLabel(d)
+	multi := t.task(d) == nn.TaskMultiLabel
 	switch what {
 	case Embeddings:
 		e := out.inputs[len(out.inputs)-1]

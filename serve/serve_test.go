@@ -218,7 +218,7 @@ func TestFeatureForms(t *testing.T) {
 func TestSeveralLabels(t *testing.T) {
 	d := block(t)
 	r := trained(t, models["gcn"], d)
-	r.Config.Task = graph.MultiLabel
+	r.Config.Task = nn.TaskMultiLabel
 	p, l := predicted(t, r, d, Probabilities), predicted(t, r, d, Labels)
 	for i, x := range p.Values {
 		if (x > 0.5) != (l.Marks[i] == 1) && x != 0.5 {

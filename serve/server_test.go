@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/nn"
 	"starling/tensor"
 )
 
@@ -248,7 +249,7 @@ func TestTokenPlacesAndMetrics(t *testing.T) {
 func TestServedSeveralLabels(t *testing.T) {
 	d := block(t)
 	r := trained(t, models["gcn"], d)
-	r.Config.Task = graph.MultiLabel
+	r.Config.Task = nn.TaskMultiLabel
 	dev := tensor.NewCPU(1)
 	defer dev.Close()
 	a, err := NewAnswers(dev, r, d)

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"starling/graph"
 	"starling/nn"
@@ -30,7 +32,7 @@ type Config struct {
 	Model        nn.Config `json:"model"`
 	RowNormalize bool      `json:"row_normalize"`
 	Dataset      string    `json:"dataset"`
-	// Task is graph.SingleLabel or graph.MultiLabel; empty: as the dataset has it.
+	// Task is one of nn.Tasks; empty: as the dataset has it.
 	Task string `json:"task"`
 }
 
@@ -95,8 +97,8 @@ func parseConfig(b []byte) (Config, error) {
 		return bad("format", fmt.Sprintf("%q", c.Format), `"starling-run"`)
 	case c.Version != 1:
 		return bad("version", fmt.Sprint(c.Version), "1, which this program reads")
-	case c.Task != "" && c.Task != graph.SingleLabel && c.Task != graph.MultiLabel:
-		return bad("task", fmt.Sprintf("%q", c.Task), fmt.Sprintf("%q or %q", graph.SingleLabel, graph.MultiLabel))
+	case c.Task != "" && !slices.Contains(nn.Tasks, c.Task):
+		return bad("task", fmt.Sprintf("%q", c.Task), "one of "+strings.Join(nn.Tasks, ", "))
 	}
 	if err := c.Model.Validate(); err != nil {
 		return bad("model", err.Error(), "")
@@ -137,12 +139,15 @@ func (t *Trained) suits(d *graph.Dataset) error {
 	return nil
 }
 
-// multiLabel reports whether a vertex has several labels.
-func (t *Trained) multiLabel(d *graph.Dataset) bool {
+// task is one of nn.Tasks.
+func (t *Trained) task(d *graph.Dataset) string {
 	if t.Config.Task != "" {
-		return t.Config.Task == graph.MultiLabel
+		return t.Config.Task
 	}
-	return d.Meta.Task == graph.MultiLabel
+	if of := nn.TaskOf(d.Meta.Task); of != "" {
+		return of
+	}
+	return nn.TaskClassify
 }
 
 // inFile names the file in an InputError.

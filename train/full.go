@@ -36,7 +36,7 @@ func wholeGraph(dev tensor.Device, data *graph.Dataset, opt Options) (s share, e
 		return s, fmt.Errorf("dataset %s: training needs features, labels and a train split", data.Dir)
 	}
 	s.x = input(dev, data.Features, opt)
-	s.task = nn.Classify{Labels: dev.Indices(labels(data.Labels))}
+	s.task = taskOf(dev, data.Labels)
 	s.splits = splits(dev, &data.Splits)
 	s.vertices, s.training = int64(data.Graph.Nodes()), int64(len(data.Splits.Train))
 	s.measureOn = local{nn.NewLocal(nn.NewTopology(dev, data.Graph), opt.CacheFirst)}

@@ -38,16 +38,6 @@ func sparseInput(dev tensor.Device, f *graph.Features) nn.Input {
 	return nn.Input{Sparse: s, SparseT: dev.SparseTranspose(s, ptr, index, perm), Constant: true}
 }
 
-// labels as the device keeps them: unlabelled vertices never occur in a split, so
-// any number serves for them.
-func labels(l *graph.Labels) []uint32 {
-	out := make([]uint32, len(l.Class))
-	for i, c := range l.Class {
-		out[i] = uint32(c)
-	}
-	return out
-}
-
 // splits puts the three lists on the device.
 func splits(dev tensor.Device, s *graph.Splits) [3]tensor.Index {
 	return [3]tensor.Index{dev.Indices(s.Train), dev.Indices(s.Val), dev.Indices(s.Test)}

@@ -259,7 +259,9 @@ func (f *loop) measure(e *event.Epoch) error {
 	each := len(counts) / len(f.splits)
 	metric := func(i int) float64 { return f.task.Metric(counts[i*each : (i+1)*each]) }
 	e.Measured, e.Train, e.Val, e.Test = true, metric(0), metric(1), metric(2)
-	f.remember(e)
+	if f.remember(e); e.Best {
+		f.state.History.Measures = f.task.Measures(counts[2*each:])
+	}
 	return nil
 }
 

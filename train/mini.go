@@ -96,9 +96,6 @@ func Mini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	if events == nil {
 		events = event.All()
 	}
-	if data.Labels != nil && data.Labels.Multi != nil {
-		return nil, fmt.Errorf("dataset %s: several labels a vertex are not available with mini-batches; use --mode full", data.Dir)
-	}
 	whole := opt
 	whole.Inductive = false // what is trained on is ours to choose
 	s, err := wholeGraph(dev, data, whole)

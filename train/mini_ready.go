@@ -45,8 +45,8 @@ type hostSide struct {
 type ready struct {
 	sample.Batch
 	*hostSide
-	edges   []edges
-	classes []uint32
+	edges []edges
+	known batchLabels
 
 	// Sparse features of the batch's vertices, and the other way round.
 	features      sparseRows
@@ -83,7 +83,7 @@ func (r *ready) prepare() {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
 	}
-	r.prepareLabels()
+	r.known.gather(r.labels, r.Vertices[:r.outputs()])
 	if r.hostSide.features.Kind() == graph.Sparse {
 		r.prepareFeatures()
 	}
@@ -95,13 +95,6 @@ func (r *ready) outputs() int {
 		return len(r.Vertices)
 	}
 	return r.Blocks[len(r.Blocks)-1].Dst
-}
-
-func (r *ready) prepareLabels() {
-	r.classes = r.classes[:0]
-	for _, v := range r.Vertices[:r.outputs()] {
-		r.classes = append(r.classes, uint32(r.labels.Class[v]))
-	}
 }
 
 // reform copies a block's edges with other loops.
@@ -189,5 +182,5 @@ func (r *ready) freeInput(dev tensor.Device, x nn.Input) {
 
 // task is the run's, for the rows of this batch.
 func (r *ready) task(dev tensor.Device) nn.Task {
-	return nn.Classify{Labels: dev.Indices(r.classes)}
+	return r.known.task(dev, r.labels.Kind())
 }

@@ -14,7 +14,7 @@ type Options struct {
 	Optim    nn.OptimConfig
 	Schedule nn.Schedule
 	Epochs   int
-	// EvalEvery measures accuracy every so many epochs; 0 only after the last.
+	// EvalEvery measures the task's metric every so many epochs; 0 only after the last.
 	EvalEvery int
 	// Patience stops after so many epochs without a better validation metric; 0 never.
 	Patience int
@@ -60,6 +60,9 @@ type History struct {
 	Val       []float64 `json:"val"`
 	Test      []float64 `json:"test"`
 	BestEpoch int       `json:"best_epoch"` // -1: none measured
+	// Measures are all that the task measures, by name, of the test split after the
+	// best epoch.
+	Measures map[string]float64 `json:"measures"`
 }
 
 // Result is what a run ends with.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"starling/event"
-	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
@@ -80,6 +79,6 @@ func (s *site) share(on Strategy) share {
 	if c, ok := on.(copying); ok {
 		ids, features = c.Copies()
 	}
-	return share{x: input(s.dev, features, s.opt), task: nn.Classify{Labels: s.dev.Indices(labels(s.part.Labels))}, splits: splits(s.dev, &s.part.Splits),
+	return share{x: input(s.dev, features, s.opt), task: taskOf(s.dev, s.part.Labels), splits: splits(s.dev, &s.part.Splits),
 		ids: s.dev.Indices(ids), own: s.part.Core(), vertices: s.part.Book.Nodes, training: s.part.Book.Train, trainOn: on, measureOn: on}
 }

@@ -1,0 +1,75 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/graph"
+	"starling/nn"
+)
+
+// checkTask checks the name of the task; whether the data is fit for it, settleTask.
+func (s *Spec) checkTask() error {
+	known := append([]string{"auto"}, nn.Tasks...)
+	if !slices.Contains(known, s.Task) {
+		return mistake("--task", fmt.Sprintf("%q", s.Task), "one of "+strings.Join(known, ", "), suggest(s.Task, known))
+	}
+	if !s.ofVertices() {
+		return mistake("--task", s.Task, "a task of vertices", "this task is not available yet in this version")
+	}
+	return nil
+}
+
+// ofVertices tells whether vertices are predicted, from their labels.
+func (s *Spec) ofVertices() bool {
+	return s.Task != nn.TaskLink && s.Task != nn.TaskUnsupervised
+}
+
+// settleTask finds out what auto is, and refuses a task that the labels are not for.
+func (s *Spec) settleTask(data *graph.Meta) error {
+	if !s.ofVertices() {
+		return nil
+	}
+	is := nn.TaskOf(data.Task)
+	if s.Task == "auto" {
+		s.Task = is
+	}
+	if s.Task != is {
+		return mistake("--task", s.Task, fmt.Sprintf("%s, which the labels of %s are for (%s)", is, data.Name, data.Task), "leave out --task, or import the dataset with other labels")
+	}
+	return nil
+}
+
+// outputs is how many numbers the model gives for a vertex.
+func (s *Spec) outputs(data *graph.Meta) int { return data.Classes }
+
+// taskOnPaper is the task without its labels, to plan with.
+func (s *Spec) taskOnPaper(outputs int) nn.Task {
+	switch s.Task {
+	case nn.TaskMultiLabel:
+		return nn.MultiLabel{}
+	case nn.TaskRegression:
+		return nn.Regress{Targets: outputs}
+	}
+	return nn.Classify{}
+}
+
+// Measures are a task's own measures of the test split after the best epoch. Those of
+// other tasks are left out.
+type Measures struct {
+	MicroF1 *Number `json:"micro_f1,omitempty"` // multilabel
+	R2      *Number `json:"r2,omitempty"`       // regression
+	MSE     *Number `json:"mse,omitempty"`
+}
+
+// measuresOf picks them by name.
+func measuresOf(m map[string]float64) (out Measures) {
+	for name, to := range map[string]**Number{"micro_f1": &out.MicroF1, "r2": &out.R2, "mse": &out.MSE} {
+		if x, ok := m[name]; ok {
+			n := Number(x)
+			*to = &n
+		}
+	}
+	return out
+}
