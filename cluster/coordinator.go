@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"starling/event"
+	"starling/wire"
 )
 
 // Config is what a coordinator needs to know.
@@ -52,18 +53,34 @@ type Config struct {
 	// everybody who was not let in.
 	Events  func(rank int, e event.Event)
 	Refused func(from, reason string)
+	// listen, if set, is another network than the host's.
+	listen func(addr string) (listener, error)
+}
+
+// listener is one that can be interrupted, and listen on.
+type listener interface {
+	net.Listener
+	SetDeadline(time.Time) error
+}
+
+func listenTCP(addr string) (listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil
 }
 
 // Coordinator is where the workers of a job meet.
 type Coordinator struct {
 	cfg      Config
-	listener *net.TCPListener
+	listener listener
 	session  *session
 	told     chan func() // what the loop is told, to be done on it
 	done     chan struct{}
 	conns    map[int]*caller // the loop's
 	next     int
-	places   chan struct{} // in the doorway
+	doorway  *wire.Doorway
 	wg       sync.WaitGroup
 }
 
@@ -96,11 +113,14 @@ func Listen(cfg Config) (*Coordinator, error) {
 	if !Loopback(cfg.Addr) && len(cfg.Token) == 0 && cfg.Identity == nil && !cfg.Insecure {
 		return nil, fmt.Errorf("cluster: %s can be reached by others and there is no token", cfg.Addr)
 	}
-	l, err := net.Listen("tcp", cfg.Addr)
+	if cfg.listen == nil {
+		cfg.listen = listenTCP
+	}
+	l, err := cfg.listen(cfg.Addr)
 	if err != nil {
 		return nil, err
 	}
-	c := &Coordinator{cfg: cfg, listener: l.(*net.TCPListener)}
+	c := &Coordinator{cfg: cfg, listener: l}
 	c.Next(cfg.Task, cfg.Blob, cfg.Own, nil)
 	return c, nil
 }
@@ -116,7 +136,7 @@ func (c *Coordinator) Next(task json.RawMessage, blob []byte, own [][]byte, proc
 		}
 	}
 	c.told, c.done = make(chan func()), make(chan struct{})
-	c.conns, c.places = map[int]*caller{}, make(chan struct{}, cfg.Workers+strangers)
+	c.conns, c.doorway = map[int]*caller{}, wire.NewDoorway(cfg.Workers+strangers)
 }
 
 // Lost lists the ranks that the Run before has lost: those that are not to come
@@ -260,6 +280,7 @@ func (c *Coordinator) accept() {
 			return
 		}
 		if err != nil { // out of descriptors, or the dialer hung up: the listener is still good
+			c.turnedAway("somebody", err)
 			select {
 			case <-c.done:
 				return
@@ -267,31 +288,28 @@ func (c *Coordinator) accept() {
 				continue
 			}
 		}
-		select {
-		case c.places <- struct{}{}:
-			c.wg.Go(func() { c.meet(c.cfg.Identity.Server(conn)) })
-		default:
-			c.turnedAway(conn, "too many at once")
-			conn.Close()
-		}
+		v := c.doorway.Enter(conn)
+		c.wg.Go(func() { c.meet(v) })
 	}
 }
 
-func (c *Coordinator) turnedAway(conn net.Conn, reason string) {
+func (c *Coordinator) turnedAway(from string, reason error) {
 	if c.cfg.Refused != nil {
-		c.tell(func() { c.cfg.Refused(conn.RemoteAddr().String(), reason) })
+		c.tell(func() { c.cfg.Refused(from, reason.Error()) })
 	}
 }
 
 // meet sees one dialer through the handshake and, if it belongs here, listens to
 // it until it leaves.
-func (c *Coordinator) meet(conn net.Conn) {
+func (c *Coordinator) meet(v *wire.Visit) {
+	conn := c.cfg.Identity.Server(v.Conn)
 	defer conn.Close()
 	stop := c.closeWith(conn)
 	defer stop()
 	p := &caller{control: newControl(conn, c.cfg.Silence), out: make(chan message, 16)}
 	hello, welcome, err := c.greet(p.control)
-	<-c.places
+	err = v.Known(err)
+	v.Leave()
 	if err == nil && hello.Watch {
 		if err = c.show(p.control, welcome); err == nil {
 			return
@@ -301,7 +319,7 @@ func (c *Coordinator) meet(conn net.Conn) {
 	}
 	if err != nil {
 		if !p.early { // else it comes again
-			c.turnedAway(conn, err.Error())
+			c.turnedAway(conn.RemoteAddr().String(), err)
 		}
 		p.write(say("refused", err.Error())) // whether or not it listens
 		return

@@ -61,14 +61,14 @@ func LoadIdentity(dir string) (*Identity, error) {
 // trust checks that a certificate is of the cluster's authority and not out of date.
 func trust(pool *x509.CertPool, c *x509.Certificate, between []*x509.Certificate) error {
 	if now := time.Now(); now.After(c.NotAfter) {
-		return fmt.Errorf("the certificate of %s expired on %s; make a new one with starling certs", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
+		return fmt.Errorf("the certificate of %q expired on %s; make a new one with starling certs", c.Subject.CommonName, c.NotAfter.Format(time.DateOnly))
 	}
 	opt := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, b := range between {
 		opt.Intermediates.AddCert(b)
 	}
 	if _, err := c.Verify(opt); err != nil {
-		return fmt.Errorf("the certificate of %s is not of this cluster's authority: %w", c.Subject.CommonName, err)
+		return fmt.Errorf("the certificate of %q is not of this cluster's authority: %w", c.Subject.CommonName, err)
 	}
 	return nil
 }

@@ -37,6 +37,9 @@ type Invitation struct {
 	// Timeout bounds how long the coordinator is tried, Silence how long it may say
 	// nothing before it is taken for dead.
 	Timeout, Silence time.Duration
+	// dial and listen, if set, are another network than the host's.
+	dial   func(ctx context.Context, addr string) (net.Conn, error)
+	listen func(addr string) (net.Listener, error)
 }
 
 // Member is this worker's place in the job.
@@ -125,13 +128,20 @@ func dialAny(ctx context.Context, in Invitation) (conn net.Conn, err error) {
 		if i < len(addrs)-1 {
 			try, cancel = context.WithTimeout(ctx, 2*time.Second)
 		}
-		conn, err = in.Identity.Dial(try, addr)
+		conn, err = in.open(try, addr)
 		cancel()
 		if err == nil {
 			return conn, nil
 		}
 	}
 	return nil, err
+}
+
+func (in *Invitation) open(ctx context.Context, addr string) (net.Conn, error) {
+	if in.dial != nil {
+		return in.dial(ctx, addr)
+	}
+	return in.Identity.Dial(ctx, addr)
 }
 
 // join1 is the worker's side of the handshake, up to the roster.
@@ -212,7 +222,10 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 	if at == "" {
 		at = net.JoinHostPort(near, "0")
 	}
-	l, err := net.Listen("tcp", at)
+	if in.listen == nil {
+		in.listen = func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+	}
+	l, err := in.listen(at)
 	if err != nil {
 		return nil, "", err
 	}

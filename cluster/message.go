@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // protocol is the version of the messages; a number is never used again for others.
-const protocol = 1
+// Version 2 has checksums.
+const protocol = 2
 
 // Bounds on what is read. Before a worker has proved that it belongs here, nearly
 // nothing; after that, what a run's history and weights may take.
@@ -34,7 +37,8 @@ const (
 	pieceSize = 1 << 20
 )
 
-// message is one line of a control connection, and the bytes after it.
+// message is one line of a control connection, and the bytes after it. The line ends
+// with a tab and the checksum (CRC-32C) of all that is before it, and of the bytes.
 type message struct {
 	Type string          `json:"type"`
 	Body json.RawMessage `json:"body,omitempty"`
@@ -124,8 +128,30 @@ func (c *control) write(m message) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.writeBytes(append(line, '\n'), m.blob)
+	return c.writeBytes(fmt.Appendf(line, "\t%08x\n", sumOf(line, m.blob)), m.blob)
 }
+
+// sumEnd is the length of a tab and a checksum.
+const sumEnd = 9
+
+func sumOf(line, blob []byte) uint32 {
+	return crc32.Update(crc32.Checksum(line, castagnoli), castagnoli, blob)
+}
+
+// cutSum takes the checksum off a line.
+func cutSum(raw []byte) (line []byte, sum uint32, err error) {
+	at := len(raw) - sumEnd
+	if at < 0 || raw[at] != '\t' {
+		return nil, 0, fmt.Errorf("it does not speak our language: %.40q", raw)
+	}
+	n, err := strconv.ParseUint(string(raw[at+1:]), 16, 32)
+	if err != nil {
+		return nil, 0, fmt.Errorf("it does not speak our language: %.40q", raw)
+	}
+	return raw[:at], uint32(n), nil
+}
+
+var errChanged = errors.New("a message whose checksum is wrong: bytes were changed on the way")
 
 // REQUIRES: mu held.
 func (c *control) writeBytes(parts ...[]byte) error {
@@ -150,13 +176,22 @@ func (c *control) read(line int, blob int64, within time.Duration) (m message, r
 	if err != nil {
 		return m, nil, err
 	}
+	raw, sum, err := cutSum(raw)
+	if err != nil {
+		return m, raw, err
+	}
 	if err := json.Unmarshal(raw, &m); err != nil {
+		if sumOf(raw, nil) != sum {
+			err = errChanged
+		}
 		return m, raw, fmt.Errorf("it does not speak our language: %w", err)
 	}
 	if m.Size < 0 || m.Size > blob {
 		return m, raw, fmt.Errorf("a %.20q with %d bytes, more than the %d allowed", m.Type, m.Size, blob)
 	}
-	m.blob, err = c.readBlob(m.Size, within)
+	if m.blob, err = c.readBlob(m.Size, within); err == nil && sumOf(raw, m.blob) != sum {
+		err = errChanged
+	}
 	return m, raw, err
 }
 

@@ -308,8 +308,11 @@ func (p pipe) SetReadDeadline(time.Time) error { return nil }
 // FuzzControl: whatever comes over a control connection, little memory is taken
 // and nothing panics.
 func FuzzControl(f *testing.F) {
-	for _, s := range []string{"{}\n", `{"type":"roster","bytes":3}` + "\nabc", `{"type":"hello","body":{"rank":-1}}` + "\n", "x", "\n\n", `{"bytes":-1}` + "\n"} {
+	for _, s := range []string{"{}\n", "x", "\n\n", `{"bytes":-1}` + "\t00000000\n"} {
 		f.Add([]byte(s))
+	}
+	for _, m := range []message{{Type: "roster", blob: []byte("abc")}, say("hello", Hello{Rank: -1}), {Type: "ping"}} {
+		f.Add(written(f, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := &control{conn: pipe{Reader: bytes.NewReader(b)}}

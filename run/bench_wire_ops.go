@@ -53,7 +53,7 @@ func (w *WorkerSpec) benchWire(ctx context.Context, m *cluster.Member) ([]WireBe
 		m.Listener.Close()
 		return nil, fmt.Errorf("the job makes no sense: %w", err)
 	}
-	end, err := w.connect(ctx, m, &task{Spec: Spec{Timeout: t.Timeout, Transport: t.Transport}})
+	end, err := w.connect(ctx, m, &task{Spec: Spec{Timeout: t.Timeout, Transport: t.Transport}}, nil)
 	if err != nil {
 		return nil, err
 	}

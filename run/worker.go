@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"syscall"
 	"time"
 
@@ -209,7 +210,9 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 		m.Listener.Close()
 		return nil, err
 	}
-	end, err := w.connect(ctx, m, t)
+	strangers := newRefusals(fmt.Sprintf("[rank %d] ", m.Rank), m)
+	defer strangers.close()
+	end, err := w.connect(ctx, m, t, strangers.atDoor)
 	if err != nil {
 		return nil, err
 	}
@@ -234,12 +237,12 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 	return t.work(ctx, part, end, t.Spec.threadsOf(m.Here()), from, keepWith(m.Rank, m.Keep), t.told(m))
 }
 
-// connect joins the wire of the job.
-func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, t *task) (wire.Endpoint, error) {
+// connect joins the wire of the job. refused, if set, is told of strangers.
+func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, t *task, refused func(net.Addr, error)) (wire.Endpoint, error) {
 	opt := wire.DefaultOptions()
 	opt.Timeout = t.Spec.timeout()
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener), Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil,
-		NoSharedMemory: t.Spec.Transport == "tcp"}
+		NoSharedMemory: t.Spec.Transport == "tcp", Refused: refused}
 	for _, p := range m.Peers {
 		cfg.Addrs, cfg.HostIDs, cfg.ServerOf = append(cfg.Addrs, p.Addr), append(cfg.HostIDs, p.Host), append(cfg.ServerOf, p.Server)
 		if t.Spec.Transport == "shm" && p.Host != m.Peers[m.Rank].Host {

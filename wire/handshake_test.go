@@ -130,7 +130,7 @@ func TestSlowStrangers(t *testing.T) {
 			return a
 		}
 		var waiting []net.Conn
-		for range d.places {
+		for range d.doorway.places {
 			waiting = append(waiting, visit())
 		}
 		go func() {
@@ -150,8 +150,8 @@ func TestSlowStrangers(t *testing.T) {
 		}
 		time.Sleep(handshakeTime + time.Second)
 		synctest.Wait()
-		if len(v.reasons) != d.places || !v.said("cut off") || !v.said("said nothing") {
-			t.Errorf("%d of %d were sent away: %q", len(v.reasons), d.places, v.reasons)
+		if len(v.reasons) != d.doorway.places || !v.said("cut off") || !v.said("said nothing") {
+			t.Errorf("%d of %d were sent away: %q", len(v.reasons), d.doorway.places, v.reasons)
 		}
 		if text, err := mate.greet(visit(), 0, 0, false); err != nil || text != "come in" {
 			t.Error("a worker could not get past the strangers:", err)
