@@ -74,7 +74,7 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 // attach adds labels, splits and features.
 func (r *read) attach(t tables, ids *idMap, opt ImportOptions) (err error) {
 	if t.labels != nil {
-		if r.labels, err = t.labels.classes(ids, &r.notes); err != nil {
+		if r.labels, err = t.labels.known(ids, opt.Task, &r.notes); err != nil {
 			return err
 		}
 		if r.splits, err = opt.Split.or(edgeSplit).split(r.labels, opt.Seed); err != nil {

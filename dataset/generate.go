@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,8 +24,10 @@ type Params struct {
 	Features int   // dimension; 0: none
 	BFloat16 bool  // store features as bfloat16
 	Classes  int   // 0: no labels
-	Signal   float64
-	Seed     uint64
+	// Task is what the labels are for: classify, multilabel or regression; see GeneratedTasks.
+	Task   string
+	Signal float64
+	Seed   uint64
 
 	// Shares of the vertices in each split; what is left over is in none.
 	Train, Val, Test float64
@@ -47,7 +50,7 @@ type Params struct {
 // degree 20.
 func DefaultParams() Params {
 	return Params{
-		Nodes: 100_000, Edges: 2_000_000, Features: 128, Classes: 16, Signal: 1.5,
+		Nodes: 100_000, Edges: 2_000_000, Features: 128, Classes: 16, Task: classify, Signal: 1.5,
 		Train: 0.6, Val: 0.2, Test: 0.2, Seed: 1,
 		Homophily: 0.7, Exponent: 2.5,
 		A: 0.57, B: 0.19, C: 0.19,
@@ -62,6 +65,7 @@ type Summary struct {
 	Symmetric        bool
 	Features         int
 	FeatureKind      graph.FeatureKind
+	Task             string // of the labels: graph.SingleLabel, ...
 	Classes          int
 	Train, Val, Test int
 	Notes            []string
@@ -94,6 +98,7 @@ const (
 	splitStream
 	pilotStream
 	scrambleStream
+	taskStream
 )
 
 // Generate draws a graph of the given kind (sbm, rmat, er) and writes it to out.
@@ -156,15 +161,16 @@ func (p Params) report(stage string, done, total int64) {
 
 // decorate adds labels, features and splits, and finishes the folder.
 func (p Params) decorate(w *graph.Writer, m *model) (Summary, error) {
-	var labels *graph.Labels
+	var class, labels *graph.Labels
 	if p.Classes > 0 {
-		labels = p.labels(m.class)
+		class = p.labels(m.class)
+		labels = p.targets(class)
 		if err := w.Labels(labels); err != nil {
 			return Summary{}, err
 		}
 	}
 	if p.Features > 0 {
-		if err := p.writeFeatures(w, labels); err != nil {
+		if err := p.writeFeatures(w, p.centre(class, labels)); err != nil {
 			return Summary{}, err
 		}
 	}
@@ -187,7 +193,7 @@ func finish(w *graph.Writer, s graph.Splits) (Summary, error) {
 		return Summary{}, err
 	}
 	m := w.Meta
-	sum := Summary{Dir: w.Dir(), Name: m.Name, Nodes: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Classes: m.Classes, Notes: m.Notes,
+	sum := Summary{Dir: w.Dir(), Name: m.Name, Nodes: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Task: m.Task, Classes: m.Classes, Notes: m.Notes,
 		Train: len(s.Train), Val: len(s.Val), Test: len(s.Test)}
 	if m.Features != nil {
 		sum.Features, sum.FeatureKind = m.Features.Dim, m.Features.Kind
@@ -225,6 +231,10 @@ func (p Params) validate() error {
 		return badParam("features", fmt.Sprint(p.Features), "0 to 2^20")
 	case p.Classes < 0 || p.Classes > 1<<16 || int64(p.Classes) > p.Nodes:
 		return badParam("classes", fmt.Sprint(p.Classes), "0 to 65536, and no more than vertices")
+	case !slices.Contains(GeneratedTasks(), p.Task):
+		return badParam("task", fmt.Sprintf("%q", p.Task), strings.Join(GeneratedTasks(), ", "))
+	case p.Task != classify && p.Classes == 0:
+		return badParam("task", p.Task+" without classes", "classes above 0, which labels are made of")
 	case !(p.Signal >= 0) || math.IsInf(p.Signal, 0):
 		return badParam("signal", fmt.Sprint(p.Signal), "a number from 0")
 	}
@@ -240,6 +250,9 @@ func (p Params) describe(kind string) string {
 		s += fmt.Sprintf(" --communities %d --homophily %g --exponent %g --max-degree %g", p.Communities, p.Homophily, p.Exponent, p.MaxDegree)
 	case "rmat":
 		s += fmt.Sprintf(" --a %g --b %g --c %g", p.A, p.B, p.C)
+	}
+	if p.Task != classify {
+		s += " --task " + p.Task
 	}
 	if p.Directed {
 		s += " --directed"

@@ -31,6 +31,10 @@ type ImportOptions struct {
 	Labels   string // file of id,label lines
 	Features string // .npy with a row a vertex, in the order of the ids; or a file of id,x,y,… lines
 
+	// Task is what labels of npz, parquet and edge lists are for: classify, regression, or
+	// nothing: as they look.
+	Task string
+
 	Standardise bool // saint: features by the training rows, as its authors do
 
 	Split     SplitOptions
@@ -103,6 +107,9 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	reader, ok := importers[format]
 	if !ok {
 		return Summary{}, badParam("format", fmt.Sprintf("%q", format), strings.Join(Formats(), ", "))
+	}
+	if err := opt.checkTask(format); err != nil {
+		return Summary{}, err
 	}
 	w, err := graph.Create(out, graph.WriterOptions{Overwrite: opt.Overwrite})
 	if err != nil {

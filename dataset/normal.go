@@ -9,7 +9,7 @@ import (
 )
 
 // Gaussian features. x_v = Signal·c + z, where c is a random unit vector that
-// belongs to the class of v and z has independent standard normal entries. So
+// belongs to the class of v (the sum of those of all its classes) and z has independent standard normal entries. So
 // Signal is the distance of a class from the origin in units of noise, whatever
 // the dimension: near 1 features alone say little and neighbours must help;
 // at 5 they say everything.
@@ -74,7 +74,7 @@ const featureChunk = 4 << 20
 
 // writeFeatures draws rows chunk by chunk, one being written while the next is
 // drawn, so that features may be far larger than memory.
-func (p Params) writeFeatures(w *graph.Writer, labels *graph.Labels) error {
+func (p Params) writeFeatures(w *graph.Writer, centre func(row []float32, v uint64)) error {
 	kind := graph.Dense
 	if p.BFloat16 {
 		kind = graph.BFloat16
@@ -90,7 +90,7 @@ func (p Params) writeFeatures(w *graph.Writer, labels *graph.Labels) error {
 	for range 2 {
 		empty <- make([]float32, rows*p.Features)
 	}
-	draw := p.rowDrawer(labels)
+	draw := p.rowDrawer(centre)
 	for lo := int64(0); lo < p.Nodes; lo += int64(rows) {
 		n := min(int64(rows), p.Nodes-lo)
 		chunk := (<-empty)[:n*int64(p.Features)]
@@ -133,14 +133,10 @@ func (p Params) drain(a *graph.ArrayWriter, full <-chan []float32, empty chan<- 
 }
 
 // rowDrawer returns the function that draws the features of one vertex.
-func (p Params) rowDrawer(labels *graph.Labels) func(row []float32, v uint64) {
-	k, t, centres := rng.New(p.Seed).Fold(noiseStream), normalTable(), p.centres()
+func (p Params) rowDrawer(centre func(row []float32, v uint64)) func(row []float32, v uint64) {
+	k, t := rng.New(p.Seed).Fold(noiseStream), normalTable()
 	return func(row []float32, v uint64) {
-		if labels == nil {
-			clear(row)
-		} else {
-			copy(row, centres[labels.Class[v]])
-		}
+		centre(row, v)
 		addNormals(row, k.Fold(v), t)
 	}
 }

@@ -59,14 +59,18 @@ func readNPZ(path string, opt ImportOptions) (*read, error) {
 	if r.features, err = z.features(adj.Rows); err != nil {
 		return nil, err
 	}
-	if r.labels, err = z.labels(adj.Rows); err != nil {
+	if r.labels, err = z.labels(adj.Rows, opt.Task, &r.notes); err != nil {
 		return nil, err
 	}
 	if r.textIDs, err = z.names(adj.Rows); err != nil {
 		return nil, err
 	}
 	if r.labels != nil {
-		if r.splits, err = opt.Split.or(npzSplit).split(r.labels, opt.Seed); err != nil {
+		usual := npzSplit
+		if r.labels.Kind() != graph.SingleLabel { // of which there are no so many a class
+			usual = edgeSplit
+		}
+		if r.splits, err = opt.Split.or(usual).split(r.labels, opt.Seed); err != nil {
 			return nil, err
 		}
 	}
@@ -184,9 +188,12 @@ func (z *npz) features(rows int) (*graph.Features, error) {
 	return f, nil
 }
 
-func (z *npz) labels(rows int) (*graph.Labels, error) {
+func (z *npz) labels(rows int, task string, notes *[]string) (*graph.Labels, error) {
 	if z.find("labels") == nil {
 		return nil, nil
+	}
+	if l, err := z.targets("labels", rows, task, notes); l != nil || err != nil {
+		return l, err
 	}
 	return z.classes("labels", rows)
 }

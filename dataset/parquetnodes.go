@@ -142,7 +142,7 @@ func (n *parquetNodes) addLabels(p *parquetFile, g int, c *parquetColumn, rows i
 		return nil
 	}
 	return p.cells(g, c, func(x parquetCell) error {
-		label := "-1"
+		label := ""
 		switch {
 		case x.missing || x.real != x.real:
 		case x.text != nil:
@@ -276,7 +276,7 @@ func (n *parquetNodes) attach(r *read, ids *idMap, opt ImportOptions) error {
 		permuteRows(n.values, n.dim, vertex)
 		r.features = &graph.Features{Rows: ids.n, Cols: n.dim, F32: n.values}
 	}
-	if err := n.attachLabels(r, vertex, ids.n); err != nil {
+	if err := n.attachLabels(r, vertex, ids.n, opt.Task); err != nil {
 		return err
 	}
 	return n.attachSplits(r, vertex, opt)
@@ -311,8 +311,19 @@ func (n *parquetNodes) vertices(ids *idMap) ([]uint32, error) {
 	return vertex, nil
 }
 
-func (n *parquetNodes) attachLabels(r *read, vertex []uint32, count int) (err error) {
+// predicted tells whether lists of labels are numbers to predict.
+func (n *parquetNodes) predicted(task string) bool {
+	return task == regression || task == "" && slices.ContainsFunc(n.marks, func(x float32) bool { return fraction(float64(x)) })
+}
+
+func (n *parquetNodes) attachLabels(r *read, vertex []uint32, count int, task string) (err error) {
 	switch {
+	case n.cols > 0 && n.predicted(task):
+		permuteRows(n.marks, n.cols, vertex)
+		if r.labels = targets(n.marks, n.cols); task == "" {
+			r.notes = append(r.notes, fractions)
+		}
+		return nil
 	case n.cols > 0:
 		permuteRows(n.marks, n.cols, vertex)
 		l := labelRows{file: n.path}
@@ -328,6 +339,16 @@ func (n *parquetNodes) attachLabels(r *read, vertex []uint32, count int) (err er
 		return nil
 	}
 	n.labels.path = n.path
+	yes, err := n.labels.regression(task, &r.notes)
+	if err != nil {
+		return err
+	}
+	if yes {
+		x := n.labels.numbers()
+		permuteRows(x, 1, vertex)
+		r.labels = targets(x, 1)
+		return nil
+	}
 	class, err := n.labels.numbering(&r.notes)
 	if err != nil {
 		return err

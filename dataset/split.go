@@ -104,8 +104,8 @@ func hashOfRank(n int, in func(int) bool, k rng.Key, rank int) uint64 {
 // SplitPerClass makes the split of the Planetoid papers: perClass training
 // vertices of every class, then val and test vertices from the rest, at random.
 func SplitPerClass(labels *graph.Labels, perClass, val, test int, k rng.Key) (graph.Splits, error) {
-	if labels.Multi != nil {
-		return graph.Splits{}, badParam("per-class", "vertices of several classes", "one class a vertex, or shares (train, val, test)")
+	if labels.Kind() != graph.SingleLabel {
+		return graph.Splits{}, badParam("per-class", "vertices of several classes, or of numbers", "one class a vertex, or shares (train, val, test)")
 	}
 	order := k.Perm(len(labels.Class))
 	taken := make([]int, labels.Classes)

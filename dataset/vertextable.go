@@ -127,7 +127,8 @@ func (t *labelTable) add(id string, fields []string) string {
 }
 
 // classes turns labels into class numbers: numbers stay, names are numbered in
-// alphabetical order. Vertices without a line, and those labelled -1, have none.
+// alphabetical order. Vertices without a line, and those labelled -1 or with
+// nothing, have none.
 func (t *labelTable) classes(ids *idMap, notes *[]string) (*graph.Labels, error) {
 	l := &graph.Labels{Class: make([]int32, ids.n)}
 	for v := range l.Class {
@@ -159,6 +160,9 @@ func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 	class := map[string]int32{}
 	numbers := true
 	for _, s := range t.labels {
+		if s == "" { // no label
+			continue
+		}
 		x, err := strconv.ParseInt(s, 10, 64)
 		if numbers = numbers && err == nil; numbers && (x < -1 || x > maxClasses) {
 			return nil, badFile(t.path, "label", s, fmt.Sprintf("-1 to %d", maxClasses), "number classes from 0")
@@ -166,6 +170,7 @@ func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 		class[s] = int32(x)
 	}
 	if numbers {
+		class[""] = -1
 		return class, nil
 	}
 	var names []string
@@ -176,6 +181,7 @@ func (t *labelTable) numbering(notes *[]string) (map[string]int32, error) {
 	for i, s := range names {
 		class[s] = int32(i)
 	}
+	class[""] = -1
 	*notes = append(*notes, "classes from 0: "+strings.Join(names[:min(len(names), 1000)], ", "))
 	return class, nil
 }

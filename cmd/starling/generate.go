@@ -72,6 +72,7 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 	f.IntVar(&p.Features, "features", p.Features, "features of a vertex; 0: none")
 	f.BoolVar(&p.BFloat16, "bf16", p.BFloat16, "store features as bfloat16")
 	f.IntVar(&p.Classes, "classes", p.Classes, "classes; 0: no labels")
+	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes a vertex) or regression (a number)")
 	f.Float64Var(&p.Signal, "signal", p.Signal, "how far apart the classes' features are, in standard deviations")
 	f.Float64Var(&p.Homophily, "homophily", p.Homophily, "share of edges inside a class (sbm)")
 	f.IntVar(&p.Communities, "communities", p.Communities, "communities; 0: one a class (sbm)")
@@ -124,7 +125,11 @@ func describe(s run.Summary) string {
 		text += fmt.Sprintf(", %d features (%s)", s.Features, s.FeatureKind)
 	}
 	if s.Classes > 0 {
-		text += fmt.Sprintf(", %d classes, splits of %d, %d and %d", s.Classes, s.Train, s.Val, s.Test)
+		what := map[string]string{"multi-label": "classes, any number a vertex", "regression": "number(s) to predict"}[s.Task]
+		if what == "" {
+			what = "classes"
+		}
+		text += fmt.Sprintf(", %d %s, splits of %d, %d and %d", s.Classes, what, s.Train, s.Val, s.Test)
 	}
 	return text
 }

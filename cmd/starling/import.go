@@ -66,6 +66,7 @@ up to 16 bytes an edge until the import is done.`,
 	f.Int64Var(&opt.Nodes, "nodes", 0, "ids are 0..NODES-1 already (edgelist, parquet)")
 	f.StringVar(&opt.Labels, "labels", "", "file of id,label lines (edgelist)")
 	f.StringVar(&opt.Features, "features", "", ".npy with a row a vertex, or a file of id,x,y,... lines (edgelist)")
+	f.StringVar(&opt.Task, "task", "", "what labels are for: classify, regression (numbers to predict), or empty to look: those with fractions are numbers (npz, parquet, edgelist)")
 	f.BoolVar(&opt.Standardise, "standardise", false, "features to mean 0 and variance 1 over the training vertices, as GraphSAINT's authors do (saint)")
 	f.Float64Var(&opt.Split.Train, "train", 0, "share of labelled vertices to train on, where the files have no splits")
 	f.Float64Var(&opt.Split.Val, "val", 0, "share to validate on")

@@ -1,0 +1,122 @@
+package dataset
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"starling/graph"
+)
+
+// TestGeneratedTasks: labels are what tasks.go says they are made of, and the same
+// graph and splits whatever the task.
+func TestGeneratedTasks(t *testing.T) {
+	open := func(task string) *graph.Dataset {
+		p := DefaultParams()
+		p.Nodes, p.Edges, p.Features, p.Classes, p.Task = 4000, 20_000, 8, 5, task
+		dir := filepath.Join(t.TempDir(), task)
+		if _, err := Generate("sbm", p, dir); err != nil {
+			t.Fatal(err)
+		}
+		d, err := graph.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return d
+	}
+	one, multi, number := open("classify"), open("multilabel"), open("regression")
+	for _, d := range []*graph.Dataset{multi, number} {
+		if !slices.Equal(d.Graph.Indices, one.Graph.Indices) || !slices.Equal(d.Splits.Test, one.Splits.Test) {
+			t.Errorf("%s: another graph", d.Meta.Source)
+		}
+	}
+	if multi.Meta.Task != graph.MultiLabel || multi.Meta.Classes != 5 || number.Meta.Task != graph.Regression || number.Meta.Classes != 1 {
+		t.Fatal(multi.Meta, number.Meta)
+	}
+	more, square := 0, 0.0
+	for v := range 4000 {
+		c := one.Labels.Class[v]
+		if multi.Labels.Row(v)[c] != 1 {
+			t.Fatalf("vertex %d is not of its class", v)
+		}
+		for _, m := range multi.Labels.Row(v) {
+			more += int(m)
+		}
+		apart := float64(number.Labels.Values[v]) - math.Sqrt(12)*((float64(c)+0.5)/5-0.5)
+		square += apart * apart
+	}
+	if mean := float64(more) / 4000; math.Abs(mean-1.8) > 0.1 { // one and 4/5 more
+		t.Errorf("%g classes a vertex", mean)
+	}
+	if sd := math.Sqrt(square / 4000); math.Abs(sd-0.3) > 0.02 {
+		t.Errorf("noise of %g", sd)
+	}
+	for _, p := range []Params{{Task: "link"}, {Task: "regression"}} {
+		p.Nodes = 3
+		if _, err := Generate("er", p, filepath.Join(t.TempDir(), "bad")); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "task") {
+			t.Errorf("%+v: %v", p.Task, err)
+		}
+	}
+}
+
+// TestImportTargets: an edge list whose labels have fractions.
+func TestImportTargets(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		name, labels, task string
+		want               []float32
+		classes            int
+		bad                string
+	}{
+		{name: "fractions", labels: "0,1.5\n1,-1\n3,2e3\n", want: []float32{1.5, -1, nan, 2000}},
+		{name: "missing", labels: "0,1.5\n1,nan\n2,4\n3,5\n", want: []float32{1.5, nan, 4, 5}},
+		{name: "told", labels: "0,1\n1,7\n2,-1\n3,4\n", task: "regression", want: []float32{1, 7, -1, 4}},
+		{name: "whole", labels: "0,1\n1,7\n2,-1\n3,4\n", classes: 8},
+		{name: "names", labels: "0,1.5\n1,b\n2,a\n3,a\n", classes: 3},
+		{name: "told names", labels: "0,1.5\n1,1.5\n2,0.5\n3,0.5\n", task: "classify", classes: 2},
+		{name: "no number", labels: "0,1.5\n1,b\n", task: "regression", bad: "label"},
+		{name: "infinite", labels: "0,1.5\n1,inf\n2,1\n3,1\n", bad: "labels"},
+		{name: "two", labels: "0,1.5\n0,2.5\n", bad: "two labels"},
+		{name: "unknown task", labels: "0,1\n", task: "link", bad: "task"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			edges, labels, out := filepath.Join(dir, "e.csv"), filepath.Join(dir, "l.csv"), filepath.Join(dir, "out")
+			os.WriteFile(edges, []byte("0,1\n1,2\n2,3\n"), 0o644)
+			os.WriteFile(labels, []byte(c.labels), 0o644)
+			_, err := Import("edgelist", edges, ImportOptions{Labels: labels, Task: c.task, Split: SplitOptions{Train: 1}}, out)
+			if c.bad != "" {
+				if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), c.bad) {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := graph.Open(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if c.classes > 0 {
+				if d.Meta.Task != graph.SingleLabel || d.Meta.Classes != c.classes {
+					t.Fatal(d.Meta)
+				}
+				return
+			}
+			same := func(a, b float32) bool { return a == b || a != a && b != b }
+			if d.Meta.Task != graph.Regression || !slices.EqualFunc(d.Labels.Values, c.want, same) {
+				t.Fatal(d.Meta, d.Labels.Values)
+			}
+		})
+	}
+	if _, err := Import("metis", "x", ImportOptions{Task: "regression"}, filepath.Join(t.TempDir(), "out")); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "task") {
+		t.Error(err)
+	}
+}
