@@ -19,6 +19,7 @@ type gat struct {
 	src, dst   *Param
 	mean       tensor.Matrix // H·C x C, averages the heads; none to concatenate
 
+	p                    *Pass
 	x                    Input
 	sent                 int // rows of messages that are our own
 	z, left, right, stat tensor.Matrix
@@ -67,16 +68,30 @@ func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return backward(l, p, dy, wantDX, l.sent)
 }
 
-func (l *gat) attention(p *Pass) tensor.Attention {
+// attention is for rows lo to hi.
+func (l *gat) attention(e *Edges, lo, hi int) tensor.Attention {
 	return tensor.Attention{Heads: l.heads, Slope: l.slope,
-		Dropout: p.dropout(l.layer, drawAttention, l.attDrop).Slice(0, l.right.Rows), SrcIDs: p.IDs}
+		Dropout: l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi), SrcIDs: e.ids(l.p)}
+}
+
+func (l *gat) Layer() int                 { return l.layer }
+func (l *gat) Over() Form                 { return Form{Looped: true} }
+func (l *gat) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z, l.left} }
+func (l *gat) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz, l.dleft} }
+
+func (l *gat) Do(e *Edges, lo, hi int) {
+	l.p.Dev.Attend(l.att.Slice(lo, hi), l.stat.Slice(lo, hi), e.In.Slice(lo, hi), l.z, l.left, l.right.Slice(lo, hi), l.attention(e, lo, hi))
+}
+
+func (l *gat) Undo(e *Edges) {
+	l.p.Dev.AttendGrad(l.dz, l.dleft, l.dright, e.In, e.Out, l.z, l.left, l.right, l.stat, l.att, l.g, l.attention(e, 0, l.right.Rows))
 }
 
 func (l *gat) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(l.layer)
 	room := p.Agg.Room(l.layer)
 	wide, t := l.w.Value.Cols, p.Dev.Type()
-	l.x, l.sent = x, src
+	l.p, l.x, l.sent = p, x, src
 	l.z = p.Dev.Scratch(p.rowType(), room, wide)
 	l.left = p.Dev.Scratch(t, room, l.heads)
 	l.right = p.Dev.Scratch(t, dst, l.heads)
@@ -95,9 +110,7 @@ func (l *gat) send(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gat) gather(p *Pass) {
-	p.Agg.Attend(l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(p))
-}
+func (l *gat) gather(p *Pass) { p.Agg.Across(l) }
 
 func (l *gat) finish(p *Pass, lo, hi int) {
 	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), l.after(p, lo, hi)
@@ -145,9 +158,7 @@ func (l *gat) finishGrad(p *Pass, lo, hi int) {
 
 func (l *gat) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, l.dy, lo, hi) }
 
-func (l *gat) gatherGrad(p *Pass) {
-	p.Agg.AttendGrad(l.layer, l.dz, l.dleft, l.dright, l.z, l.left, l.right, l.stat, l.att, l.g, l.attention(p))
-}
+func (l *gat) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
 
 func (l *gat) rootGrad(*Pass, int, int) {}
 
@@ -175,5 +186,5 @@ func (l *gat) endGrad(p *Pass) {
 	p.Dev.Free(l.dleft)
 	p.Dev.Free(l.dright)
 	l.release(p)
-	l.dx, l.dy, l.g, l.x = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}
+	l.dx, l.dy, l.g, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
 }

@@ -42,12 +42,8 @@ func (l *Local) Constant(r Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
 	return sum, true
 }
 
-func (l *Local) Attend(_ int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
-	l.Topology.Attend(dst, stat, z, left, right, op)
-}
+func (l *Local) Across(op Across) { op.Do(l.Edges(op.Over()), 0, l.Nodes()) }
 
-func (l *Local) AttendGrad(_ int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {
-	l.Topology.AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst, op)
-}
+func (l *Local) AcrossGrad(op Across) { op.Undo(l.Edges(op.Over())) }
 
 func (l *Local) AddUp(tensor.Matrix) {}

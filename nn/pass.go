@@ -107,8 +107,8 @@ type Reduction struct {
 type Aggregator interface {
 	// Rows is how many rows a layer receives (dst) and sends (src >= dst).
 	Rows(layer int) (dst, src int)
-	// Room is how many rows the messages of an attention layer need room for: its
-	// own, then those that Attend receives.
+	// Room is how many rows the messages of a layer that is Across need room for: its
+	// own, then those that are received.
 	Room(layer int) int
 	// Sum: dst = A·src under the reduction; SumGrad: dsrc = Aᵀ·ddst.
 	Sum(layer int, r Reduction, dst, src tensor.Matrix)
@@ -116,12 +116,10 @@ type Aggregator interface {
 	// Constant is Sum of rows that are the same in every epoch (the input
 	// features), computed once. ok is false where keeping the result would not pay.
 	Constant(r Reduction, src tensor.Matrix) (sum tensor.Matrix, ok bool)
-	// Attend and AttendGrad are tensor.Device's, over the layer's edges and a loop
-	// at each vertex. z, left and their gradients have Room rows, of which the own
-	// ones are given (and, of the gradients, wanted). A strategy that can only add
-	// refuses such models before they run.
-	Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention)
-	AttendGrad(layer int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention)
+	// Across does what a layer computes over its edges, and AcrossGrad goes back. A
+	// strategy that can only add refuses such models before they run.
+	Across(op Across)
+	AcrossGrad(op Across)
 	// AddUp adds a small matrix of sums over all workers, in place.
 	AddUp(sums tensor.Matrix)
 }

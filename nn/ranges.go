@@ -13,7 +13,8 @@ import (
 //
 //	phase 0 ── joint 0 ── phase 1 ── joint 1 ── … ── phase n        rows of logits
 //
-// A joint is a layer's sums over neighbours, its attention, or a batch norm. A phase
+// A joint is a layer's sums over neighbours, what else it computes over edges, or a
+// batch norm. A phase
 // is the end of one layer, what lies between, and the messages of the next. The
 // caller runs Forward on every range of every phase, fills joints, and goes back
 // through Backward; ranges of a phase may come in any order.
@@ -35,15 +36,6 @@ type Sums struct {
 	Layer    int
 	Reduce   Reduction
 	Dst, Src tensor.Matrix
-}
-
-// Attends is what an attention layer hands to Aggregator.Attend and, once the backward
-// pass has come that far, to AttendGrad.
-type Attends struct {
-	Layer                     int
-	Dst, Stat, Z, Left, Right tensor.Matrix
-	Op                        tensor.Attention
-	DZ, DLeft, DRight, DDst   tensor.Matrix
 }
 
 // Ranges begins a training pass. Constant features are summed here, by p.Agg.
@@ -94,7 +86,7 @@ type Joint uint8
 
 const (
 	Summed   Joint = iota // a layer's sums: see Sums
-	Attended              // a layer's attention: see Attends
+	Crossed               // what a layer computes over its edges: see Across
 	Together              // a batch norm: see Whole
 )
 
@@ -103,8 +95,8 @@ func (r *Ranges) Joint(i int) Joint {
 	switch r.steps[r.joints[i]].(type) {
 	case *sumConv:
 		return Summed
-	case *gat:
-		return Attended
+	case Across:
+		return Crossed
 	}
 	return Together
 }
@@ -207,16 +199,15 @@ func (r *Ranges) SumGrads(joint int) Sums {
 	return s
 }
 
-// Attends is the attention of an Attended joint, and AttendGrads the same on the way back.
-func (r *Ranges) Attends(joint int) Attends {
+// Across is what a Crossed joint computes, and AcrossGrad the same on the way back.
+func (r *Ranges) Across(joint int) Across {
 	r.begin(r.joints[joint])
-	l := r.steps[r.joints[joint]].(*gat)
-	return Attends{l.layer, l.att, l.stat, l.z, l.left, l.right, l.attention(r.p), l.dz, l.dleft, l.dright, l.g}
+	return r.steps[r.joints[joint]].(Across)
 }
 
-func (r *Ranges) AttendGrads(joint int) Attends {
+func (r *Ranges) AcrossGrad(joint int) Across {
 	r.beginGrad(r.joints[joint])
-	return r.Attends(joint)
+	return r.Across(joint)
 }
 
 // Whole does a Together joint, and WholeGrad goes back through any; all rows have

@@ -78,9 +78,9 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 		case Summed:
 			s := r.Sums(phase)
 			eachRange(func(lo, hi int) { agg.SumRows(s.Reduce, s.Dst, s.Src, lo, hi, false) })
-		case Attended:
-			a := r.Attends(phase)
-			eachRange(func(lo, hi int) { agg.AttendRows(a.Dst, a.Stat, a.Z, a.Left, a.Right, a.Op, lo, hi) })
+		case Crossed:
+			op := r.Across(phase)
+			eachRange(func(lo, hi int) { op.Do(agg.Edges(op.Over()), lo, hi) })
 		case Together:
 			r.Whole(phase)
 		}

@@ -86,8 +86,8 @@ func (t *Topology) ByColumn(group []int, n int) []*Topology {
 	return out
 }
 
-// Edges is the number of edges into rows lo to hi.
-func (t *Topology) Edges(lo, hi int) int64 { return t.in.Indptr[hi] - t.in.Indptr[lo] }
+// EdgeCount is the number of edges into rows lo to hi.
+func (t *Topology) EdgeCount(lo, hi int) int64 { return t.in.Indptr[hi] - t.in.Indptr[lo] }
 
 // Nodes is the number of rows.
 func (t *Topology) Nodes() int { return t.in.Nodes() }
@@ -199,20 +199,14 @@ func (t *Topology) noEdges(n int) *tensor.Sparse {
 	return t.empty
 }
 
-// Attend and AttendGrad are tensor.Device's over the edges and a loop at each row.
-func (t *Topology) Attend(dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
-	t.AttendRows(dst, stat, z, left, right, op, 0, t.Nodes())
-}
-
-// AttendRows is rows lo to hi of Attend.
-func (t *Topology) AttendRows(dst, stat, z, left, right tensor.Matrix, op tensor.Attention, lo, hi int) {
-	op.Dropout = op.Dropout.Slice(lo, hi)
-	t.dev.Attend(dst.Slice(lo, hi), stat.Slice(lo, hi), t.attention().in.Slice(lo, hi), z, left, right.Slice(lo, hi), op)
-}
-
-func (t *Topology) AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {
-	s := t.attention()
-	t.dev.AttendGrad(dz, dleft, dright, s.in, s.out, z, left, right, stat, dst, ddst, op)
+// Edges are all edges in some form, without weights. Of a looped form, rows are the
+// first columns.
+func (t *Topology) Edges(f Form) *Edges {
+	s := t.structure(Sum)
+	if f.Looped {
+		s = t.attention()
+	}
+	return &Edges{In: s.in, Out: s.out}
 }
 
 // self is the weight of a vertex's own row under the reduction.

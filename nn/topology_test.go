@@ -48,7 +48,7 @@ func TestByColumn(t *testing.T) {
 			edges := int64(0)
 			for k, part := range all.ByColumn(group, groups) {
 				part.Sum(r, parts, src, k > 0)
-				edges += part.Edges(0, rows)
+				edges += part.EdgeCount(0, rows)
 			}
 			want, got := make([]float64, rows*width), make([]float64, rows*width)
 			dev.Download(want, whole)

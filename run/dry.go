@@ -98,7 +98,13 @@ func (*dry) Unpack(tensor.Matrix, tensor.Packed, []byte)                        
 func (*dry) Attend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention) {
 }
 
-func (*dry) AttendGrad(_, _, _ tensor.Matrix, _, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, _ tensor.Attention) {
+// AttendGrad takes what the kernel needs for itself: a number an edge and head, and
+// a few numbers a vertex and head.
+func (d *dry) AttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
+	edge := d.Scratch(d.Type(), int(adj.Entries()), op.Heads)
+	vertex := d.Scratch(d.Type(), adj.Rows, 4*op.Heads+2)
+	d.Free(edge)
+	d.Free(vertex)
 }
 
 func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (float64, int) {
@@ -113,7 +119,7 @@ func (*dry) CountMarks(_, _ tensor.Matrix, _ tensor.Index) (_, _, _ int)        
 type dryGraph struct {
 	dev   *dry
 	n     int
-	edges int
+	count int // of edges
 	// Of a part: rows that come from other workers, and that go to them.
 	halo, sent int
 	cache      bool // as nn.Local's CacheFirst
@@ -156,16 +162,24 @@ func (g *dryGraph) SumGrad(_ int, _ nn.Reduction, _, ddst tensor.Matrix) {
 
 func (*dryGraph) AddUp(tensor.Matrix) {}
 
-func (g *dryGraph) Attend(_ int, _, _, z, _, _ tensor.Matrix, _ tensor.Attention) {
-	g.exchange(z, g.sent)
+// edges has as many as the real ones; where they lie does not matter here.
+func (g *dryGraph) edges(f nn.Form) *nn.Edges {
+	count := g.count
+	if f.Looped {
+		count += g.n
+	}
+	ptr := make([]int64, g.n+1)
+	ptr[g.n] = int64(count)
+	in := g.dev.SparseMatrix(g.n, g.n+g.halo, ptr, nil, nil)
+	return &nn.Edges{In: in, Out: in}
 }
 
-// AttendGrad takes what the kernel needs for itself: a number an edge and head, and
-// a few numbers a vertex and head.
-func (g *dryGraph) AttendGrad(_ int, dz, _, _, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
-	edge := g.dev.Scratch(g.dev.Type(), g.edges+g.n, op.Heads)
-	vertex := g.dev.Scratch(g.dev.Type(), g.n, 4*op.Heads+2)
-	g.dev.Free(edge)
-	g.dev.Free(vertex)
-	g.exchange(dz, g.sent)
+func (g *dryGraph) Across(op nn.Across) {
+	g.exchange(op.Sent()[0], g.sent)
+	op.Do(g.edges(op.Over()), 0, g.n)
+}
+
+func (g *dryGraph) AcrossGrad(op nn.Across) {
+	op.Undo(g.edges(op.Over()))
+	g.exchange(op.SentGrads()[0], g.sent)
 }

@@ -82,7 +82,7 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	}
 	dev := newDry(s.rows())
 	defer dev.Close()
-	measureOn := &dryGraph{dev: dev, n: n, edges: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+	measureOn := &dryGraph{dev: dev, n: n, count: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
 	if s.Mode == "mini" {
 		p.planMini(s, data, dryInput(dev, s, data.Features), measureOn)
 		return p, nil

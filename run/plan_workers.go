@@ -109,7 +109,7 @@ func planPart(s *Spec, data *graph.Meta, part *partition.Part) *Plan {
 	}
 	dev := newDry(s.rows())
 	defer dev.Close()
-	on := &dryGraph{dev: dev, n: int(m.Core), edges: int(m.Edges), halo: int(m.Halo), sent: int(m.Sent), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+	on := &dryGraph{dev: dev, n: int(m.Core), count: int(m.Edges), halo: int(m.Halo), sent: int(m.Sent), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
 	p.dryEpoch(s, data, dryInput(dev, s, part.Features), on, on)
 	return p
 }

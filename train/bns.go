@@ -118,7 +118,7 @@ func (m *bns) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
 
 // scale makes rows stand for those that were not kept too.
 func (m *bns) scale(t transfer, rows tensor.Matrix) {
-	if !t.attends {
+	if !t.across {
 		m.dev.Combine(rows, 1/m.p, rows, 0, tensor.Matrix{})
 	}
 }

@@ -70,7 +70,7 @@ func (m *masked) mask(t transfer, rows tensor.Matrix) []float64 {
 		for c := range rows.Cols {
 			x := &v[k*rows.Cols+c]
 			switch {
-			case m.draw.kept(m.epoch, m.end.Rank(), id) && t.attends:
+			case m.draw.kept(m.epoch, m.end.Rank(), id) && t.across:
 			case m.draw.kept(m.epoch, m.end.Rank(), id):
 				*x /= m.draw.p
 			case t.scores && !t.backward:

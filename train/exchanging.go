@@ -45,8 +45,8 @@ type mover interface {
 type transfer struct {
 	layer    int // -1: the constant features
 	backward bool
-	attends  bool // attention weighs the rows; else they are added up
-	scores   bool // attention's, not the rows themselves
+	across   bool // the layer is nn.Across its edges; else rows are added up
+	scores   bool // of attention, not the rows themselves
 	late     bool // for the next epoch: whatever this one needs goes first
 	kind     wire.Kind
 }
@@ -127,30 +127,43 @@ func (x *exchanging) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix,
 	return sum, true
 }
 
-func (x *exchanging) Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
-	b := x.border(layer)
-	own, all := b.src, b.src+b.farRows()
-	rows := x.move.fetch(transfer{layer: layer, attends: true, kind: wire.Activation}, b, z.Slice(own, all), z.Slice(0, own))
-	scores := x.move.fetch(transfer{layer: layer, attends: true, scores: true, kind: wire.Activation}, b, left.Slice(own, all), left.Slice(0, own))
-	rows.wait()
-	scores.wait()
-	op.SrcIDs = b.ids
-	b.both.Attend(dst, stat, z, left, right, op)
-	rows.done()
-	scores.done()
+// edges are all edges of a border in some form.
+func (b *border) edges(f nn.Form) *nn.Edges {
+	e := b.both.Edges(f)
+	e.IDs = b.ids
+	return e
 }
 
-func (x *exchanging) AttendGrad(layer int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {
-	b := x.border(layer)
-	own, all := b.src, b.src+b.farRows()
-	op.SrcIDs = b.ids
-	b.both.AttendGrad(dz, dleft, dright, z, left, right, stat, dst, ddst, op)
-	rows := x.move.giveBack(transfer{layer: layer, backward: true, attends: true, kind: wire.Gradient}, b, dz.Slice(own, all), dz.Slice(0, own))
-	scores := x.move.giveBack(transfer{layer: layer, backward: true, attends: true, scores: true, kind: wire.Gradient}, b, dleft.Slice(own, all), dleft.Slice(0, own))
-	rows.wait()
-	scores.wait()
-	rows.done()
-	scores.done()
+func (x *exchanging) Across(op nn.Across) {
+	b := x.border(op.Layer())
+	var coming []arrival
+	for i, m := range op.Sent() {
+		t := transfer{layer: op.Layer(), across: true, scores: i > 0, kind: wire.Activation}
+		coming = append(coming, x.move.fetch(t, b, m.Slice(b.src, m.Rows), m.Slice(0, b.src)))
+	}
+	for _, a := range coming {
+		a.wait()
+	}
+	op.Do(b.edges(op.Over()), 0, b.dst)
+	for _, a := range coming {
+		a.done()
+	}
+}
+
+func (x *exchanging) AcrossGrad(op nn.Across) {
+	b := x.border(op.Layer())
+	op.Undo(b.edges(op.Over()))
+	var coming []arrival
+	for i, m := range op.SentGrads() {
+		t := transfer{layer: op.Layer(), backward: true, across: true, scores: i > 0, kind: wire.Gradient}
+		coming = append(coming, x.move.giveBack(t, b, m.Slice(b.src, m.Rows), m.Slice(0, b.src)))
+	}
+	for _, a := range coming {
+		a.wait()
+	}
+	for _, a := range coming {
+		a.done()
+	}
 }
 
 // AddUp adds sums over all workers.

@@ -71,7 +71,7 @@ func (g *g3) backwardWaits(j *passage, b int) [][]int {
 		return [][]int{j.sums}
 	case len(j.sums) == 0: // the first layer, of which only the weights are wanted
 		return [][]int{{j.rows[b]}, {j.roots[b]}}
-	case j.kind == nn.Attended:
+	case j.kind == nn.Crossed:
 		return [][]int{j.sums, pick(j.coming, g.owned.sendsOf[b]), {j.roots[b]}, g.unlessEager(j.coming)}
 	}
 	return [][]int{{j.sums[b]}, pick(j.coming, g.owned.sendsOf[b]), {j.roots[b]}}
@@ -93,8 +93,8 @@ func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
 	})
 	switch {
 	case !g.run.GoesBack(j.joint):
-	case j.kind == nn.Attended:
-		id := s.add(urgency(urgentSend, place, 0), func() { g.attendGrad(p, j.joint) }, j.rows, g.unlessEager(learn))
+	case j.kind == nn.Crossed:
+		id := s.add(urgency(urgentSend, place, 0), func() { g.acrossGrad(p, j.joint) }, j.rows, g.unlessEager(learn))
 		j.sums, j.fars = []int{id}, []int{id}
 	default:
 		g.farGrads(s, p, j, place, learn)
@@ -134,12 +134,11 @@ func (g *g3) sendAll(joint int) {
 	}
 }
 
-// attendGrad is the way back through attention, for all rows.
-func (g *g3) attendGrad(p *nn.Pass, joint int) {
-	end := p.Span(fmt.Sprintf("attention %d", joint))
-	a, b := g.run.AttendGrads(joint), g.border(0)
-	a.Op.SrcIDs = b.ids
-	b.both.AttendGrad(a.DZ, a.DLeft, a.DRight, a.Z, a.Left, a.Right, a.Stat, a.Dst, a.DDst, a.Op)
+// acrossGrad is the way back over a layer's edges, for all rows.
+func (g *g3) acrossGrad(p *nn.Pass, joint int) {
+	end := p.Span(fmt.Sprintf("edges of joint %d", joint))
+	op := g.run.AcrossGrad(joint)
+	op.Undo(g.border(0).edges(op.Over()))
 	end()
 	g.sendAll(joint)
 }

@@ -42,7 +42,7 @@ type comer struct {
 	pending []*wire.Pending
 }
 
-// forwardFlow brings the far rows of sums or of attention.
+// forwardFlow brings the far rows of a joint.
 func (g *g3) forwardFlow(joint int, arrivals []int) *flow {
 	b := g.border(0)
 	o := g.order(joint)
@@ -52,9 +52,9 @@ func (g *g3) forwardFlow(joint int, arrivals []int) *flow {
 		f.t.layer = s.Layer
 		f.add(f.scratch(s.Src, b.farRows()), f.scratch(s.Src, o.send.Len()), s.Src)
 	} else {
-		a := g.run.Attends(joint)
-		f.t.layer, f.t.attends = a.Layer, true
-		for _, m := range []tensor.Matrix{a.Z, a.Left} {
+		op := g.run.Across(joint)
+		f.t.layer, f.t.across = op.Layer(), true
+		for _, m := range op.Sent() {
 			f.add(m.Slice(b.src, m.Rows), f.scratch(m, o.send.Len()), m.Slice(0, b.src))
 		}
 	}
@@ -72,9 +72,9 @@ func (g *g3) backwardFlow(joint int, arrivals []int) *flow {
 		f.t.layer = s.Layer
 		f.add(f.scratch(s.Src, o.send.Len()), f.scratch(s.Src, b.farRows()), s.Src)
 	} else {
-		a := g.run.AttendGrads(joint)
-		f.t.layer, f.t.attends = a.Layer, true
-		for _, m := range []tensor.Matrix{a.DZ, a.DLeft} {
+		op := g.run.AcrossGrad(joint)
+		f.t.layer, f.t.across = op.Layer(), true
+		for _, m := range op.SentGrads() {
 			f.add(f.scratch(m, o.send.Len()), m.Slice(b.src, m.Rows), m.Slice(0, b.src))
 		}
 	}

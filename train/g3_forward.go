@@ -89,7 +89,7 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 			return [][]int{{j.sums[b]}}
 		}
 		return [][]int{{j.sums[b]}, pick(j.coming, j.order.farsOf[b])}
-	case nn.Attended:
+	case nn.Crossed:
 		return [][]int{pick(j.rows, g.bins.near[b]), pick(j.coming, j.order.farsOf[b]), g.unlessEager(j.coming)}
 	}
 	return [][]int{j.sums}
@@ -97,15 +97,13 @@ func (g *g3) forwardWaits(j *passage, b int) [][]int {
 
 // complete does what of a joint needs far rows, for a bin.
 func (g *g3) complete(j *passage, b, lo, hi int) {
-	n := g.border(0)
 	switch {
 	case j.kind == nn.Summed && j.order.waves == nil && len(j.order.farsOf[b]) > 0:
 		sums := g.run.Sums(j.joint)
 		j.order.far.SumRows(sums.Reduce, sums.Dst, g.flows[j.joint].parts[0].in, lo, hi, true)
-	case j.kind == nn.Attended:
-		a := g.run.Attends(j.joint)
-		a.Op.SrcIDs = n.ids
-		n.both.AttendRows(a.Dst, a.Stat, a.Z, a.Left, a.Right, a.Op, lo, hi)
+	case j.kind == nn.Crossed:
+		op := g.run.Across(j.joint)
+		op.Do(g.border(0).edges(op.Over()), lo, hi)
 	}
 }
 
@@ -137,7 +135,7 @@ func (g *g3) turn(c chunk) int {
 }
 
 // close is done with the flow of a joint, if it has one. What it sent may still be
-// leaving; only attention's gradients, which leave from where they were computed, are
+// leaving; only gradients across edges, which leave from where they were computed, are
 // waited for.
 func (g *g3) close(joint int) {
 	f := g.flows[joint]
@@ -145,7 +143,7 @@ func (g *g3) close(joint int) {
 		return
 	}
 	g.flows[joint] = nil
-	if f.t.attends && f.t.backward {
+	if f.t.across && f.t.backward {
 		f.close()
 		return
 	}

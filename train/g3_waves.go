@@ -73,7 +73,7 @@ func (g *g3) addWaves(s *schedule, p *nn.Pass, j *passage, sums []int) []int {
 	w := j.order.waves
 	for k, far := range w.far {
 		sums = g.eachBin(func(b, lo, hi int) int {
-			if far.Edges(lo, hi) == 0 {
+			if far.EdgeCount(lo, hi) == 0 {
 				return sums[b]
 			}
 			return s.add(urgency(urgentSum, j.joint, (k+1)*g.bins.count()+b), func() {

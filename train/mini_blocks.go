@@ -196,15 +196,18 @@ func (a *onBlocks) allColumns() tensor.Matrix {
 	return a.columns
 }
 
-func (a *onBlocks) Attend(layer int, dst, stat, z, left, right tensor.Matrix, op tensor.Attention) {
+// edges are those of a layer's block: they were put in its form when the batch was made.
+func (a *onBlocks) edges(layer int) *nn.Edges {
 	_, m := a.of(layer)
-	a.dev.Attend(dst, stat, m.in, z, left, right, op)
+	return &nn.Edges{In: m.in, Out: m.out}
 }
 
-func (a *onBlocks) AttendGrad(layer int, dz, dleft, dright, z, left, right, stat, dst, ddst tensor.Matrix, op tensor.Attention) {
-	_, m := a.of(layer)
-	a.dev.AttendGrad(dz, dleft, dright, m.in, m.out, z, left, right, stat, dst, ddst, op)
+func (a *onBlocks) Across(op nn.Across) {
+	dst, _ := a.Rows(op.Layer())
+	op.Do(a.edges(op.Layer()), 0, dst)
 }
+
+func (a *onBlocks) AcrossGrad(op nn.Across) { op.Undo(a.edges(op.Layer())) }
 
 func (a *onBlocks) AddUp(tensor.Matrix) {}
 

@@ -1,0 +1,44 @@
+package nn
+
+import "starling/tensor"
+
+// Across is what a layer computes over its edges where that is more than a weighed
+// sum: attention, a maximum, or messages that depend on both ends. The rows of all
+// sources must be in one place for it, so an aggregator brings those that are
+// elsewhere, and takes their gradients back; what is done with them is the layer's.
+type Across interface {
+	// Layer counts message-passing layers from 0.
+	Layer() int
+	// Over says which edges the layer goes over.
+	Over() Form
+	// Sent are matrices of Aggregator.Room rows, of which the own ones are given and the
+	// others received: first the rows, in the type of activations, then, if there are
+	// any, their scores, in the device's. SentGrads are their gradients, on the way back.
+	Sent() []tensor.Matrix
+	SentGrads() []tensor.Matrix
+	// Do computes rows lo to hi of the result.
+	Do(e *Edges, lo, hi int)
+	// Undo computes the gradients of all that was sent.
+	Undo(e *Edges)
+}
+
+// Form is which edges a layer goes over.
+type Form struct {
+	// Looped: loops are replaced by one at each vertex.
+	Looped bool
+}
+
+// Edges are those of some vertices (rows) from others (columns), and the same turned round.
+type Edges struct {
+	In, Out *tensor.Sparse
+	// IDs are the vertex ids of the columns; none: those of the pass.
+	IDs tensor.Index
+}
+
+// ids are those of the edges' columns.
+func (e *Edges) ids(p *Pass) tensor.Index {
+	if e.IDs.IsZero() {
+		return p.IDs
+	}
+	return e.IDs
+}
