@@ -121,7 +121,7 @@ func (s *pairSampler) Sample(b *Batch, epoch, number int) {
 		s.exclude(&s.drawn)
 	}
 	s.near.blocks(b, roots, epoch, number)
-	b.Positives = s.drawn.Positives
+	b.Positives, b.Scale = s.drawn.Positives, 1/float64(s.order.size)
 	for i := range s.drawn.Left {
 		left, _ := s.near.table.find(s.drawn.Left[i])
 		right, _ := s.near.table.find(s.drawn.Right[i])

@@ -28,6 +28,8 @@ type loop struct {
 	state State
 	// train is an epoch's training, which returns the mean loss.
 	train func(epoch int, lr float64) (float64, error)
+	// measure takes the metric of the splits.
+	measure func(e *event.Epoch) error
 }
 
 // share is a worker's share of the data, on its device.
@@ -72,7 +74,7 @@ func newLoop(dev tensor.Device, s share, peers Peers, opt Options, events event.
 	f.model = nn.New(dev, opt.Model, opt.Seed)
 	f.optim = nn.NewOptimiser(dev, f.model.Params, opt.Optim)
 	f.state.History.BestEpoch = -1
-	f.train = f.step
+	f.train, f.measure = f.step, f.measureSplits
 	if opt.Resume != nil {
 		return f, f.resume(opt.Resume)
 	}
@@ -240,8 +242,8 @@ func (f *loop) backward(p *nn.Pass, dlogits tensor.Matrix) {
 	f.model.Backward(p, dlogits)
 }
 
-// measure computes the metric on the three splits and keeps the best weights.
-func (f *loop) measure(e *event.Epoch) error {
+// measureSplits computes the metric on the three splits and keeps the best weights.
+func (f *loop) measureSplits(e *event.Epoch) error {
 	end := f.spans("step")("evaluate")
 	defer end()
 	logits := f.model.Forward(f.pass(f.measureOn, false, e.Epoch), f.x)

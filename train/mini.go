@@ -198,6 +198,15 @@ func (m *mini) epoch(epoch int, lr float64) (float64, error) {
 
 // batch is one step. It returns the sum of the roots' losses.
 func (m *mini) batch(b *ready, lr float64) float64 {
+	return m.step(b, lr, func(_ *nn.Pass, logits tensor.Matrix) (tensor.Matrix, float64) {
+		loss := b.task(m.dev).Loss(m.dev, logits, logits, m.dev.Indices(b.Roots), b.Scale)
+		return m.on.weigh(logits), loss
+	}) / b.Scale
+}
+
+// step is forward, backward and update over a batch. learn returns the gradient of
+// the last layer's rows, which may be in their place, and the loss.
+func (m *mini) step(b *ready, lr float64, learn func(p *nn.Pass, rows tensor.Matrix) (tensor.Matrix, float64)) float64 {
 	m.on.begin(b)
 	defer m.on.end()
 	gather := m.spans("step")("gather")
@@ -206,22 +215,21 @@ func (m *mini) batch(b *ready, lr float64) float64 {
 	p := &nn.Pass{Dev: m.dev, Agg: m.on, Train: true, Sampled: true, Rows: m.opt.Rows, IDs: m.dev.Indices(b.Vertices), Key: passKey(m.opt.Seed, b.Epoch, b.Number)}
 	m.model.ZeroGrad(m.dev)
 	end := m.spans("step")("forward")
-	logits := m.model.Forward(p, x)
+	rows := m.model.Forward(p, x)
 	end()
-	loss := b.task(m.dev).Loss(m.dev, logits, logits, m.dev.Indices(b.Roots), b.Scale)
-	dlogits := m.on.weigh(logits)
+	drows, loss := learn(p, rows)
 	end = m.spans("step")("backward")
-	m.model.Backward(p, dlogits)
+	m.model.Backward(p, drows)
 	end()
-	if !tensor.Same(dlogits, logits) {
-		m.dev.Free(dlogits)
+	if !tensor.Same(drows, rows) {
+		m.dev.Free(drows)
 	}
-	m.dev.Free(logits)
+	m.dev.Free(rows)
 	b.freeInput(m.dev, x)
 	end = m.spans("step")("update")
 	m.optim.Step(lr)
 	end()
-	return loss / b.Scale
+	return loss
 }
 
 // passKey is that of a batch's dropout. The first batch has the epoch's, which is

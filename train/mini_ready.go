@@ -83,7 +83,9 @@ func (r *ready) prepare() {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
 		}
 	}
-	r.known.gather(r.labels, r.Vertices[:r.outputs()])
+	if r.labels != nil {
+		r.known.gather(r.labels, r.Vertices[:r.outputs()])
+	}
 	if r.hostSide.features.Kind() == graph.Sparse {
 		r.prepareFeatures()
 	}
