@@ -356,9 +356,15 @@ func (c *Coordinator) closeWith(conn net.Conn) (stop func()) {
 // itself and our own proof.
 func (c *Coordinator) greet(p *control) (h Hello, welcome message, err error) {
 	end := time.Now().Add(greetingTime)
+	if secure, ok := p.conn.(interface{ Handshake() error }); ok {
+		p.conn.SetDeadline(end)
+		if err := secure.Handshake(); err != nil {
+			return h, welcome, err // who it is was not proved
+		}
+	}
 	m, said, err := p.read(maxGreeting, 0, time.Until(end))
 	if err != nil {
-		return h, m, err
+		return h, m, fmt.Errorf("it did not say who it is: %w", err)
 	}
 	if m.Type != "hello" || json.Unmarshal(m.Body, &h) != nil {
 		return h, m, fmt.Errorf("it starts with %.40q, not with a hello", said)
