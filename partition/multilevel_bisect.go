@@ -89,7 +89,7 @@ func (b *mlInitial) run() *mlState {
 const mlSmall = 1 << 20
 
 // mlPatience is how many moves in a row may fail to reach a new best.
-func mlPatience(n int) int { return min(max(n/50, 20), 400) }
+func mlPatience(n int) int { return min(max(n/25, 20), 400) }
 
 // mlSpread gives every part the same limits.
 func mlSpread(limit []int64, k int) []int64 {
@@ -259,9 +259,7 @@ func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 	var bestCut int64
 	for t := range tries {
 		s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
-		f := r.fm(s)
-		cut := -f.grow(key.Fold(uint64(t)).Perm(g.n))
-		cut -= f.refine(2, mlPatience(g.n))
+		cut := -r.fm(s).grow(key.Fold(uint64(t)).Perm(g.n))
 		if best == nil || mlBetter(s.excess(), cut, best.excess(), bestCut) {
 			s, best, bestCut = best, s, cut
 		}
@@ -269,6 +267,7 @@ func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 			mlFree(r.mem, s.part)
 		}
 	}
+	r.fm(best).refine(2, mlPatience(g.n)) // refining every one of them gains nothing more
 	return best.part
 }
 
@@ -303,7 +302,7 @@ func (f *mlFM) grow(seeds []uint32) int64 {
 	for i := len(f.moves) - 1; i >= kept; i-- {
 		f.move(f.moves[i].v, 0, false)
 	}
-	f.all, f.near = f.near, nil // seeds and vertices that did not fit were never in the heap
+	f.all, f.near = f.near[:0], nil // seeds and vertices that did not fit were never in the heap
 	return bestSum
 }
 

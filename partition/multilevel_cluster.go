@@ -113,6 +113,9 @@ func (c *mlClustering) order() (order []uint32, groups []int) {
 
 // group lets some vertices choose, then moves them; it returns how many moved.
 func (c *mlClustering) group(vs, want []uint32, key rng.Key) (moved int) {
+	if c.g.off[c.g.n] <= mlTiny {
+		return c.oneByOne(vs, key)
+	}
 	c.r.each(len(vs), 256, func(s *mlScratch, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			want[i] = c.choose(s, vs[i], key)
@@ -120,6 +123,20 @@ func (c *mlClustering) group(vs, want []uint32, key rng.Key) (moved int) {
 	})
 	for i, v := range vs {
 		if to := want[i]; to != c.label[v] && c.move(v, to) {
+			moved++
+		}
+	}
+	return moved
+}
+
+// mlTiny edges are so few that sharing them out takes longer than the work.
+const mlTiny = 1 << 18
+
+// oneByOne lets vertices choose and move in turn.
+func (c *mlClustering) oneByOne(vs []uint32, key rng.Key) (moved int) {
+	s := c.r.scratch[0]
+	for _, v := range vs {
+		if to := c.choose(s, v, key); to != c.label[v] && c.move(v, to) {
 			moved++
 		}
 	}

@@ -1,5 +1,7 @@
 package partition
 
+import "math"
+
 // mlFM is refinement by single moves in order of gain, downhill as well, back to
 // the best point reached.
 //
@@ -10,6 +12,8 @@ package partition
 type mlFM struct {
 	*mlState
 	table   []int64  // by vertex and part: weight of edges into it; nil: sum anew
+	fresh   []bool   // by vertex: gains holds what gain would return
+	gains   []int32  // by vertex: key of its gain; mlInside if it is not on the boundary
 	conn    []int64  // of one vertex, if there is no table
 	touched []uint16 // parts whose conn is not zero
 	hit     []uint16 // parts it touches, its own aside
@@ -35,6 +39,7 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 	f := r.refiner
 	f.mlState = s
 	f.locked, f.seen = mlResize(f.locked, s.g.n), mlResize(f.seen, s.g.n)
+	f.fresh, f.gains = mlResize(f.fresh, s.g.n), mlResize(f.gains, s.g.n)
 	if f.near != nil {
 		f.all = f.near
 	}
@@ -180,8 +185,8 @@ func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
 		if !ok {
 			continue
 		}
-		if f.heap.len() > 0 && gain < f.heap.top() {
-			f.heap.set(v, gain)
+		if f.heap.len() > 0 && mlKey(gain) < f.heap.top() {
+			f.heap.set(v, mlKey(gain))
 			continue
 		}
 		excess -= f.relief(v, to)
@@ -215,34 +220,58 @@ func (f *mlFM) fill() {
 		for v := range uint32(f.g.n) {
 			f.enter(v, crowded)
 		}
-		return
+	} else {
+		for _, v := range f.near {
+			f.locked[v] = false
+		}
+		for _, v := range f.near[:len(f.near):len(f.near)] {
+			f.enter(v, false)
+		}
 	}
-	for _, v := range f.near {
-		f.locked[v] = false
-	}
-	for _, v := range f.near[:len(f.near):len(f.near)] {
-		f.enter(v, false)
-	}
+	f.heap.order()
 }
 
-// enter puts v into the heap if it is on the boundary.
+// enter puts v into the heap if it is on the boundary or its part is too heavy.
 func (f *mlFM) enter(v uint32, crowded bool) {
 	crowded = crowded && f.overloaded(int(f.part[v]))
-	if !crowded && f.inside(v) {
-		return
+	if !f.fresh[v] && f.inside(v) { // most are
+		f.fresh[v], f.gains[v] = true, mlInside
 	}
-	if gain, boundary := f.gain(v); boundary || crowded {
-		f.insert(v, gain)
+	key, boundary := f.knownGain(v)
+	if !boundary && crowded {
+		gain, _ := f.gain(v)
+		key, boundary = mlKey(gain), true
+	}
+	if boundary {
+		f.remember(v)
+		f.heap.push(v, key)
 	}
 }
 
-// insert puts v into the heap and remembers that it was there.
-func (f *mlFM) insert(v uint32, gain int64) {
+// mlInside stands for the gain of a vertex that has nowhere to go.
+const mlInside = math.MinInt32
+
+// knownGain is the key of gain, from memory unless something near v moved.
+func (f *mlFM) knownGain(v uint32) (key int32, boundary bool) {
+	if !f.fresh[v] {
+		f.learn(v)
+	}
+	return f.gains[v], f.gains[v] != mlInside
+}
+
+func (f *mlFM) learn(v uint32) {
+	f.fresh[v], f.gains[v] = true, mlInside
+	if gain, boundary := f.gain(v); boundary {
+		f.gains[v] = max(mlKey(gain), mlInside+1)
+	}
+}
+
+// remember notes that v has been in the heap.
+func (f *mlFM) remember(v uint32) {
 	if !f.seen[v] {
 		f.seen[v] = true
 		f.near = append(f.near, v)
 	}
-	f.heap.set(v, gain)
 }
 
 // move shifts v and tells its neighbours; forward, it is locked and they are
@@ -250,22 +279,24 @@ func (f *mlFM) insert(v uint32, gain int64) {
 func (f *mlFM) move(v uint32, to uint16, forward bool) {
 	from := f.part[v]
 	f.shift(v, to)
-	f.locked[v] = true
-	for e := f.g.off[v]; e < f.g.off[v+1]; e++ {
-		u := f.g.adj[e]
+	f.locked[v], f.fresh[v] = true, false
+	lo, hi := f.g.off[v], f.g.off[v+1]
+	for i, u := range f.g.adj[lo:hi] {
 		if u == v {
 			continue
 		}
 		if len(f.table) > 0 {
-			row, w := f.row(u), int64(f.g.edgeWeight(e))
+			row, w := f.row(u), int64(f.g.edgeWeight(lo+int64(i)))
 			row[from] -= w
 			row[to] += w
 		}
+		f.fresh[u] = false
 		if !forward || f.locked[u] {
 			continue
 		}
-		if gain, boundary := f.gain(u); boundary {
-			f.insert(u, gain)
+		if key, boundary := f.knownGain(u); boundary {
+			f.remember(u)
+			f.heap.set(u, key)
 		} else {
 			f.heap.remove(u)
 		}
@@ -274,40 +305,61 @@ func (f *mlFM) move(v uint32, to uint16, forward bool) {
 
 // mlHeap is a binary heap of vertices, largest key first, with a place by vertex.
 type mlHeap struct {
-	v     []uint32
-	key   []int64
+	item  []mlItem
 	place []int32 // by vertex: its place plus one
 }
 
-func (h *mlHeap) reset(n int) { h.v, h.key, h.place = h.v[:0], h.key[:0], mlResize(h.place, n) }
-func (h *mlHeap) len() int    { return len(h.v) }
-func (h *mlHeap) top() int64  { return h.key[0] }
+// mlItem is a vertex and its gain, in eight bytes: half of the time of a search is
+// spent moving these about.
+type mlItem struct {
+	key int32
+	v   uint32
+}
+
+// mlKey is a gain as heaps know it.
+func mlKey(gain int64) int32 { return int32(max(min(gain, math.MaxInt32), math.MinInt32)) }
+
+func (h *mlHeap) reset(n int) { h.item, h.place = h.item[:0], mlResize(h.place, n) }
+func (h *mlHeap) len() int    { return len(h.item) }
+func (h *mlHeap) top() int32  { return h.item[0].key }
 
 func (h *mlHeap) clear() {
-	for _, v := range h.v {
-		h.place[v] = 0
+	for _, x := range h.item {
+		h.place[x.v] = 0
 	}
-	h.v, h.key = h.v[:0], h.key[:0]
+	h.item = h.item[:0]
+}
+
+// push adds v without putting things in order: order does that for all at once.
+func (h *mlHeap) push(v uint32, key int32) {
+	h.item = append(h.item, mlItem{key, v})
+	h.place[v] = int32(len(h.item))
+}
+
+func (h *mlHeap) order() {
+	for i := len(h.item)/2 - 1; i >= 0; i-- {
+		h.down(i, h.item[i])
+	}
 }
 
 // set inserts v, or changes its key.
-func (h *mlHeap) set(v uint32, key int64) {
+func (h *mlHeap) set(v uint32, key int32) {
 	i := int(h.place[v]) - 1
 	if i < 0 {
-		i = len(h.v)
-		h.v, h.key = append(h.v, v), append(h.key, key)
-		h.up(i, v, key)
+		i = len(h.item)
+		h.item = append(h.item, mlItem{})
+		h.up(i, mlItem{key, v})
 		return
 	}
-	if old := h.key[i]; key > old {
-		h.up(i, v, key)
+	if old := h.item[i].key; key > old {
+		h.up(i, mlItem{key, v})
 	} else if key < old {
-		h.down(i, v, key)
+		h.down(i, mlItem{key, v})
 	}
 }
 
 func (h *mlHeap) pop() uint32 {
-	v := h.v[0]
+	v := h.item[0].v
 	h.remove(v)
 	return v
 }
@@ -318,50 +370,51 @@ func (h *mlHeap) remove(v uint32) {
 		return
 	}
 	h.place[v] = 0
-	last := len(h.v) - 1
-	w, key := h.v[last], h.key[last]
-	old := h.key[i]
-	h.v, h.key = h.v[:last], h.key[:last]
+	last := len(h.item) - 1
+	x, old := h.item[last], h.item[i].key
+	h.item = h.item[:last]
 	if i == last {
 		return
 	}
-	if key > old {
-		h.up(i, w, key)
+	if x.key > old {
+		h.up(i, x)
 	} else {
-		h.down(i, w, key)
+		h.down(i, x)
 	}
 }
 
-func (h *mlHeap) up(i int, v uint32, key int64) {
+func (h *mlHeap) up(i int, x mlItem) {
+	item, place := h.item, h.place
 	for i > 0 {
 		p := (i - 1) / 2
-		if h.key[p] >= key {
+		if item[p].key >= x.key {
 			break
 		}
-		h.put(i, h.v[p], h.key[p])
+		item[i] = item[p]
+		place[item[i].v] = int32(i + 1)
 		i = p
 	}
-	h.put(i, v, key)
+	item[i] = x
+	place[x.v] = int32(i + 1)
 }
 
-func (h *mlHeap) down(i int, v uint32, key int64) {
+func (h *mlHeap) down(i int, x mlItem) {
+	item, place := h.item, h.place
 	for {
 		c := 2*i + 1
-		if c >= len(h.v) {
+		if c >= len(item) {
 			break
 		}
-		if c+1 < len(h.v) && h.key[c+1] > h.key[c] {
+		if c+1 < len(item) && item[c+1].key > item[c].key {
 			c++
 		}
-		if h.key[c] <= key {
+		if item[c].key <= x.key {
 			break
 		}
-		h.put(i, h.v[c], h.key[c])
+		item[i] = item[c]
+		place[item[i].v] = int32(i + 1)
 		i = c
 	}
-	h.put(i, v, key)
-}
-
-func (h *mlHeap) put(i int, v uint32, key int64) {
-	h.v[i], h.key[i], h.place[v] = v, key, int32(i+1)
+	item[i] = x
+	place[x.v] = int32(i + 1)
 }

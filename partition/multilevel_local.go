@@ -34,7 +34,7 @@ func (f *mlFM) boundary() []uint32 {
 	clear(f.locked)
 	f.seeds = f.seeds[:0]
 	for v := range uint32(f.g.n) {
-		if !f.inside(v) {
+		if _, boundary := f.knownGain(v); boundary {
 			f.seeds = append(f.seeds, v)
 		}
 	}
@@ -43,13 +43,13 @@ func (f *mlFM) boundary() []uint32 {
 
 // search moves vertices from v on and keeps the best prefix of the moves.
 func (f *mlFM) search(v uint32, patience int) int64 {
-	gain, ok := f.gain(v)
+	key, ok := f.knownGain(v)
 	if !ok {
 		return 0
 	}
 	f.heap.clear()
 	f.moves = f.moves[:0]
-	f.heap.set(v, gain)
+	f.heap.set(v, key)
 	var sum, best int64
 	kept, waited := 0, 0
 	for f.heap.len() > 0 && waited < patience {
@@ -58,8 +58,8 @@ func (f *mlFM) search(v uint32, patience int) int64 {
 		if !ok {
 			continue
 		}
-		if f.heap.len() > 0 && gain < f.heap.top() {
-			f.heap.set(v, gain)
+		if f.heap.len() > 0 && mlKey(gain) < f.heap.top() {
+			f.heap.set(v, mlKey(gain))
 			continue
 		}
 		sum += gain

@@ -309,7 +309,12 @@ func TestHeapPopsInOrder(t *testing.T) {
 	for range 100 {
 		var h mlHeap
 		h.reset(40)
-		want := map[uint32]int64{}
+		want := map[uint32]int32{}
+		for v := range r.Uint32N(40) {
+			want[v] = int32(r.IntN(30))
+			h.push(v, want[v])
+		}
+		h.order()
 		for range 200 {
 			v := r.Uint32N(40)
 			if r.IntN(4) == 0 {
@@ -317,7 +322,7 @@ func TestHeapPopsInOrder(t *testing.T) {
 				delete(want, v)
 				continue
 			}
-			want[v] = int64(r.IntN(30))
+			want[v] = int32(r.IntN(30))
 			h.set(v, want[v])
 		}
 		for h.len() > 0 {
