@@ -123,6 +123,10 @@ func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, or
 		}
 	}
 	for i, id := range p.IDs[:p.Core()] {
+		if l, all := p.Labels, d.Labels; l != nil && (l.Class != nil && l.Class[i] != all.Class[id] ||
+			l.Multi != nil && !slices.Equal(l.Row(i), all.Row(int(id))) || l.Values != nil && !slices.Equal(l.Numbers(i), all.Numbers(int(id)))) {
+			t.Fatalf("other labels of %d", id)
+		}
 		var ours []uint32
 		for _, u := range p.In.Neighbors(uint32(i)) {
 			ours = append(ours, p.IDs[u])

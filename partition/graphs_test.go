@@ -94,6 +94,7 @@ func randomDataset(t testing.TB, r *rand.Rand, n int) string {
 		if len(d.Splits.Train) == 0 {
 			d.Splits = graph.Splits{}
 		}
+		d.Labels = []*graph.Labels{d.Labels, severalOf(d.Labels), numbersOf(d.Labels)}[n%3]
 	}
 	dir := filepath.Join(t.TempDir(), "dataset")
 	if err := graph.Save(dir, d, graph.WriterOptions{}); err != nil {
@@ -131,4 +132,22 @@ func blocks(r *rand.Rand, n, communities, degree int, inside float64) *graph.CSR
 	}
 	g, _ := graph.FromEdges(n, src, dst, nil, graph.BuildOptions{Symmetrise: true, DropDuplicates: true, DropSelfLoops: true})
 	return g
+}
+
+// severalOf has a vertex belong to its class and the one before.
+func severalOf(one *graph.Labels) *graph.Labels {
+	l := &graph.Labels{Classes: one.Classes, Multi: make([]uint8, len(one.Class)*one.Classes)}
+	for v, c := range one.Class {
+		l.Row(v)[c], l.Row(v)[max(c-1, 0)] = 1, 1
+	}
+	return l
+}
+
+// numbersOf has two numbers a vertex.
+func numbersOf(one *graph.Labels) *graph.Labels {
+	l := &graph.Labels{Classes: 2}
+	for v, c := range one.Class {
+		l.Values = append(l.Values, float32(v), float32(c)/3)
+	}
+	return l
 }
