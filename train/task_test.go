@@ -83,7 +83,7 @@ func TestTasksLearn(t *testing.T) {
 		half := o
 		half.Rows = tensor.BF16
 		check("bfloat16", mustTrain(t, cpu(t, 2), d, half), nil)
-		for _, m := range []MiniOptions{{Sampler: "neighbour", Size: 16, Fanouts: []int{5, 5}}, {Sampler: "saint-node", Size: 120}} {
+		for _, m := range []MiniOptions{{Sampler: "neighbour", Size: 16, Fanouts: []int{5, 5}}, {Sampler: "cluster", Size: 80, Clusters: 6}} {
 			m.Threads = 2
 			r, err := Mini(context.Background(), cpu(t, 2), d, o, m, nil)
 			check("mini "+m.Sampler, r, err)
