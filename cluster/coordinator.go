@@ -187,10 +187,10 @@ func (c *Coordinator) Dismiss(while time.Duration) {
 func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, error) {
 	s := c.session
 	s.launched = procs != nil
+	c.listener.SetDeadline(time.Time{}) // before accept, which would see that of the Run before
 	c.wg.Go(c.accept)
 	defer c.wg.Wait()
 	defer close(c.done)
-	c.listener.SetDeadline(time.Time{})
 	defer c.listener.SetDeadline(time.Unix(1, 0)) // ends accept; who dials meanwhile waits for the next Run
 	patience := c.cfg.Timeout
 	if s.launched && s.again { // our own processes take no time to come

@@ -67,6 +67,10 @@ type Member struct {
 // ErrLost is why a worker ends whose coordinator has gone.
 var ErrLost = errors.New("the coordinator was lost")
 
+// ErrAgain is why Join fails when another was lost before all had come, and the job
+// starts again.
+var ErrAgain = errors.New(comeAgain)
+
 // Refused is the error of a worker that does not belong to the job.
 type Refused struct{ By, Reason string }
 
@@ -169,6 +173,9 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 		}
 	}()
 	told, err := c.expect("roster", maxLine, maxBlob, c.silence)
+	if errors.Is(err, errUnheard) { // it was the job's coordinator, and may come back
+		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -240,13 +247,16 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 	return l, a.String(), nil
 }
 
+// errUnheard is a connection that ended where a message was expected.
+var errUnheard = errors.New("it cannot be heard")
+
 // expect reads until a message of a type comes.
 func (c *control) expect(kind string, line int, blob int64, within time.Duration) (message, error) {
 	for {
 		m, _, err := c.read(line, blob, within)
 		switch {
 		case err != nil:
-			return m, fmt.Errorf("the coordinator at %v was lost: %w", c.conn.RemoteAddr(), err)
+			return m, fmt.Errorf("the coordinator at %v: %w: %w", c.conn.RemoteAddr(), errUnheard, err)
 		case m.Type == kind:
 			return m, nil
 		case m.Type == "refused":
@@ -254,6 +264,10 @@ func (c *control) expect(kind string, line int, blob int64, within time.Duration
 			json.Unmarshal(m.Body, &reason) // an empty reason is none
 			return m, &Refused{By: c.conn.RemoteAddr().String(), Reason: reason}
 		case m.Type == "abort":
+			var a aborted
+			if json.Unmarshal(m.Body, &a); a.Again {
+				return m, ErrAgain
+			}
 			return m, errAborted
 		case m.Type != "ping" && m.Type != "stop":
 			return m, fmt.Errorf("the coordinator at %v sent %.20q, want %s", c.conn.RemoteAddr(), m.Type, kind)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -34,12 +35,13 @@ type WorkerSpec struct {
 	at     cluster.Rendezvous
 	knows  bool // it was given a token
 	before bool // it was in a job already, and comes again
+	byHand bool // nobody starts it again
 }
 
 // Worker joins a run and trains as one of its workers, again when another worker was
 // lost, or the coordinator comes back. What it shows goes to the run's coordinator.
 func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
-	byHand := w.Job == ""
+	w.byHand = w.Job == ""
 	if w.Rendezvous != "" {
 		var err error
 		if w.at, err = cluster.ParseRendezvous(w.Rendezvous, w.RendezvousJob); err != nil {
@@ -48,7 +50,7 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 		w.knows = len(w.Token) > 0
 	}
 	for {
-		again, err := w.once(ctx, byHand, events)
+		again, err := w.once(ctx, events)
 		if !again || ctx.Err() != nil {
 			if err == nil {
 				err = wire.CloseMPI(time.Duration(w.Timeout) * time.Second)
@@ -61,7 +63,7 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 }
 
 // once joins, and tells whether to do so again.
-func (w *WorkerSpec) once(ctx context.Context, byHand bool, events event.Listener) (again bool, err error) {
+func (w *WorkerSpec) once(ctx context.Context, events event.Listener) (again bool, err error) {
 	m, err := w.meet(ctx)
 	if err != nil {
 		return false, err
@@ -73,12 +75,10 @@ func (w *WorkerSpec) once(ctx context.Context, byHand bool, events event.Listene
 	} else {
 		err = m.Done(body, blob)
 	}
-	switch {
-	case m.Again():
-		w.Job, w.Rank = m.Job, m.Rank
-		return true, err
-	case errors.Is(m.Err(), cluster.ErrLost) && byHand:
-		w.Job = "" // a coordinator that is started again, with --resume, is another job
+	// The coordinator may itself be started again, with --resume; then it is another job,
+	// which a worker that was started by hand joins too.
+	if m.Again() || w.byHand && errors.Is(m.Err(), cluster.ErrLost) {
+		w.Rank = m.Rank
 		return true, err
 	}
 	return false, err
@@ -157,16 +157,11 @@ func (w *WorkerSpec) join(ctx context.Context) (*cluster.Member, error) {
 	return m, err
 }
 
-// comeIn joins. While the worker's place is taken it comes again: the end of the one
-// before it may not have been noticed yet. So it does when a job that it knows hangs up,
-// which is between two starts, or when a coordinator that dies was still reached.
+// comeIn joins, again while that may help.
 func (w *WorkerSpec) comeIn(ctx context.Context, in cluster.Invitation) (*cluster.Member, error) {
-	for end := time.Now().Add(2 * in.Silence); ; {
+	for start := time.Now(); ; {
 		m, err := cluster.Join(ctx, in)
-		var refused *cluster.Refused
-		taken := errors.As(err, &refused) && refused.Taken()
-		hungUp := (in.Job != "" || w.before) && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
-		if !taken && !hungUp || time.Now().After(end) {
+		if err == nil || time.Since(start) > w.patience(err, in) {
 			return m, err
 		}
 		select {
@@ -175,6 +170,22 @@ func (w *WorkerSpec) comeIn(ctx context.Context, in cluster.Invitation) (*cluste
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// patience is how long to try again after an error. While the worker's place is taken,
+// the end of the one before it may not have been noticed yet. A job that hangs up is
+// between two starts, or its coordinator dies and may be started again.
+func (w *WorkerSpec) patience(err error, in cluster.Invitation) time.Duration {
+	var refused *cluster.Refused
+	lost := errors.Is(err, cluster.ErrLost)
+	hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrDeadlineExceeded)
+	switch {
+	case errors.Is(err, cluster.ErrAgain), lost && w.byHand, hungUp && w.before && w.byHand:
+		return in.Timeout
+	case errors.As(err, &refused) && refused.Taken(), lost, hungUp && (in.Job != "" || w.before):
+		return 2 * in.Silence
+	}
+	return -1
 }
 
 // serve trains and packs what came of it.

@@ -15,9 +15,19 @@ import (
 	"starling/wire"
 )
 
-// measure times a small step of the model and a short exchange, and shares the
-// figures, so that all workers count with the same ones.
+// measure is what parts of an epoch cost here, or did when the run began.
 func (l *lookup) measure(model *nn.Model) (*costs, error) {
+	n := model.Convs()
+	v, err := l.figures("rates", 2*n+2, func() ([]float64, error) { return l.rates(model) })
+	if err != nil {
+		return nil, err
+	}
+	return l.costs(model, v[:n], v[n:2*n], v[2*n], v[2*n+1]), nil
+}
+
+// rates times a small step of the model and a short exchange, and shares the
+// figures, so that all workers count with the same ones.
+func (l *lookup) rates(model *nn.Model) ([]float64, error) {
 	row, edge, err := l.timeStep(model)
 	if err != nil {
 		return nil, err
@@ -45,8 +55,7 @@ func (l *lookup) measure(model *nn.Model) (*costs, error) {
 		}
 		mine[i] = sum / max(n, 1)
 	}
-	n := len(row)
-	return l.costs(model, mine[:n], mine[n:2*n], mine[2*n], mine[2*n+1]), nil
+	return mine, nil
 }
 
 // costs joins rates with what the model sends and keeps.
@@ -270,13 +279,16 @@ func (s *site) budget() int64 {
 	if s.opt.Strategy.Budget > 0 {
 		return s.opt.Strategy.Budget
 	}
-	here := int64(0)
-	for q := range s.end.Size() {
-		if s.end.Link(q) != wire.BetweenServers {
-			here++
+	list, _ := s.figures("memory", 1, func() ([]float64, error) { // never fails
+		here := int64(0)
+		for q := range s.end.Size() {
+			if s.end.Link(q) != wire.BetweenServers {
+				here++
+			}
 		}
-	}
-	return memoryFree() / 2 / max(here, 1)
+		return []float64{float64(memoryFree() / 2 / max(here, 1))}, nil
+	})
+	return int64(list[0])
 }
 
 // memoryFree is what the system has available, 0 where it does not say.

@@ -24,9 +24,28 @@ type remembering interface {
 func (x *exchanging) Caches() []nn.Tensor {
 	m, ok := x.move.(remembering)
 	if !ok {
-		return nil
+		return x.known
 	}
-	return x.download(m.remember())
+	return append(x.download(m.remember()), x.known...)
+}
+
+// figures are numbers that the clock or the machine decides, and that choices follow
+// from. A run that goes on takes those it began with: it must choose as before.
+func (s *site) figures(name string, n int, measure func() ([]float64, error)) (list []float64, err error) {
+	if s.opt.Resume != nil {
+		for _, t := range s.opt.Resume.Caches {
+			if t.Name == name && len(t.Data) == n {
+				list = t.Data
+			}
+		}
+	}
+	if list == nil {
+		if list, err = measure(); err != nil {
+			return nil, err
+		}
+	}
+	s.known = append(s.known, nn.Tensor{Name: name, Shape: []int{1, n}, F64: true, Data: list})
+	return list, nil
 }
 
 func (s *site) download(list []remembered) (out []nn.Tensor) {

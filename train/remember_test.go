@@ -84,3 +84,22 @@ func TestResumeRemembers(t *testing.T) {
 		}
 	}
 }
+
+// A run that goes on chooses from the figures it began with, not from those of another
+// moment.
+func TestFiguresAreKept(t *testing.T) {
+	begun := &site{}
+	want, err := begun.figures("rates", 2, func() ([]float64, error) { return []float64{1, 2.5}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &site{opt: Options{Resume: &State{Caches: begun.known}}}
+	fresh := func() ([]float64, error) { return []float64{3}, nil }
+	got, err := again.figures("rates", 2, fresh)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) || len(again.known) != 1 {
+		t.Errorf("%v, %v, kept %v", got, err, again.known)
+	}
+	if got, _ := again.figures("rates", 1, fresh); got[0] != 3 {
+		t.Errorf("figures of another model: %v", got)
+	}
+}

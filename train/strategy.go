@@ -59,7 +59,8 @@ type site struct {
 	peers  Peers
 	opt    Options
 	events event.Listener
-	paper  bool // to plan only: there is nobody at the other ends
+	paper  bool        // to plan only: there is nobody at the other ends
+	known  []nn.Tensor // figures that the strategy was chosen from
 }
 
 // strategies make the strategy of a worker, by name.
