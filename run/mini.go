@@ -93,7 +93,7 @@ func (s *Spec) miniFlags() []struct {
 		{"--replace", "it is for --mode mini and --sampler neighbour", s.Replace, mini && s.Sampler == "neighbour"},
 		{"--weighted", "it is for --mode mini and --sampler neighbour", s.Weighted, mini && s.Sampler == "neighbour"},
 		{"--clusters", "it is for --mode mini and --sampler cluster", s.Clusters != 0, mini && s.Sampler == "cluster"},
-		{"--walk-length", "it is for --mode mini and --sampler saint-walk", s.WalkLength != 0, mini && s.Sampler == "saint-walk"},
+		{"--walk-length", "it is for --task unsupervised, and for --mode mini and --sampler saint-walk", s.WalkLength != 0, mini && s.Sampler == "saint-walk" || s.Task == nn.TaskUnsupervised},
 	}
 }
 
@@ -106,6 +106,9 @@ func (s *Spec) mini() (train.MiniOptions, error) {
 
 // trainOn trains in the mode that s says.
 func (s *Spec) trainOn(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, events event.Listener) (*train.Result, error) {
+	if s.ofPairs() {
+		return s.trainPairs(ctx, dev, data, opt, events)
+	}
 	if s.Mode == "full" {
 		return train.Full(ctx, dev, data, opt, events)
 	}
@@ -129,6 +132,9 @@ func (s *Spec) miniRows(g *graph.CSR) (rows []int64, edges int64) {
 		size *= 2
 	case "saint-walk":
 		size *= int64(max(s.WalkLength, s.Layers) + 1)
+	}
+	if s.ofPairs() {
+		size *= int64(2 + s.NegativesEach)
 	}
 	r := min(size, n)
 	rows = []int64{r}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"starling/graph"
 	"starling/nn"
@@ -51,16 +52,16 @@ func checkRunFolder(dir string) error {
 		return mistake("--out", err.Error(), "a folder", "choose another name")
 	}
 	for _, e := range entries {
-		if e.Name() != weightsFile && e.Name() != configFile {
+		if e.Name() != weightsFile && e.Name() != configFile && !slices.Contains(heldOutFiles, e.Name()) {
 			return mistake("--out", dir+", which holds "+e.Name(), "a new folder, or one of an earlier run", "choose another name")
 		}
 	}
 	return nil
 }
 
-// writeRunFolder writes the best weights and config.json to a folder that
-// appears whole or not at all.
-func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result) (err error) {
+// writeRunFolder writes the best weights, config.json and whatever more there is to
+// a folder that appears whole or not at all.
+func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result, more ...func(dir string) error) (err error) {
 	dir := filepath.Clean(s.Out)
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-*")
 	if err != nil {
@@ -79,6 +80,11 @@ func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result) (err error) {
 	}
 	if err := os.WriteFile(filepath.Join(tmp, configFile), append(b, '\n'), 0o644); err != nil {
 		return err
+	}
+	for _, write := range more {
+		if err := write(tmp); err != nil {
+			return err
+		}
 	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
 		return err

@@ -125,7 +125,7 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 	if s.elsewhere() {
 		return nil, mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open", fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
 	}
-	d, err := openForTraining(s.Dataset)
+	d, err := openForTraining(s.Dataset, true)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,11 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	}()
 	n := data.Graph.Nodes()
 	p = &Plan{CacheFirst: s.CacheFirst == "on", Mapped: mapped(data), Graph: graphBytes(s, data)}
+	if s.ofPairs() {
+		matrices, host := s.pairBytes(data.Graph)
+		p.Graph += host
+		defer func() { p.Matrices += matrices }()
+	}
 	if w := s.weightBytes(&data.Meta); w > memoryTotal()/4 && memoryTotal() > 0 {
 		// Building such a model to count would itself not fit.
 		p.Matrices = w + int64(n)*int64(s.Hidden)*int64(s.Layers*s.rows().Size())

@@ -51,7 +51,17 @@ type Spec struct {
 	Replace    bool   `json:"replace" yaml:"replace" help:"draw neighbours with replacement (neighbour)"`
 	Weighted   bool   `json:"weighted" yaml:"weighted" help:"draw neighbours in proportion to edge weights (neighbour)"`
 	Clusters   int    `json:"clusters" yaml:"clusters" help:"clusters the graph is cut into (cluster); 0: so many that ten make a batch, but of 150 vertices or more"`
-	WalkLength int    `json:"walk_length" yaml:"walk_length" help:"steps of a walk (saint-walk); 0: one a layer"`
+	WalkLength int    `json:"walk_length" yaml:"walk_length" help:"steps of a walk (saint-walk, or --task unsupervised); 0: one a layer, or 5"`
+
+	Decoder       string  `json:"decoder" yaml:"decoder" help:"how pairs are scored (link): dot, or mlp on the product of both ends"`
+	Embedding     int     `json:"embedding" yaml:"embedding" help:"numbers that a vertex becomes (link, unsupervised); 0: as many as --hidden"`
+	ValEdges      float64 `json:"val_edges" yaml:"val_edges" help:"share of the edges held out for validation (link)"`
+	TestEdges     float64 `json:"test_edges" yaml:"test_edges" help:"share of the edges held out for the test (link)"`
+	Negatives     string  `json:"negatives" yaml:"negatives" help:"how vertices are drawn against a pair (link, unsupervised): uniform, or degree:POWER; auto: uniform for link, degree:0.75 for unsupervised"`
+	NegativesEach int     `json:"negatives_each" yaml:"negatives_each" help:"vertices drawn against each pair (link, unsupervised); 0: 1 for link, 5 for unsupervised"`
+	AvoidEdges    bool    `json:"avoid_edges" yaml:"avoid_edges" help:"draw no vertex that an edge of training leads to (link)"`
+	RankNegatives int     `json:"rank_negatives" yaml:"rank_negatives" help:"vertices that a held-out edge's end is ranked among, for MRR and hits (link, unsupervised)"`
+	Walks         int     `json:"walks" yaml:"walks" help:"walks begun at every vertex in an epoch (unsupervised), of --walk-length steps"`
 
 	Optimizer   string  `json:"optimizer" yaml:"optimizer" help:"adam, adamw or sgd"`
 	LR          float64 `json:"lr" yaml:"lr" help:"learning rate"`
@@ -112,6 +122,7 @@ func Default() Spec {
 		Task: "auto", Model: "gcn", Mode: "full", Strategy: "auto", Staleness: "epoch:2", G3Pipeline: "both", Preload: "auto", WireDType: "none",
 		Layers: 3, Hidden: 256, Heads: 4, OutHeads: 1, Dropout: 0.5, Norm: "auto", Aggregator: "mean",
 		BatchSize: 1024, Fanout: "auto", Sampler: "neighbour",
+		Decoder: "dot", ValEdges: 0.05, TestEdges: 0.1, Negatives: "auto", AvoidEdges: true, RankNegatives: 100, Walks: 5,
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,
 		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,

@@ -15,9 +15,6 @@ func (s *Spec) checkTask() error {
 	if !slices.Contains(known, s.Task) {
 		return mistake("--task", fmt.Sprintf("%q", s.Task), "one of "+strings.Join(known, ", "), suggest(s.Task, known))
 	}
-	if !s.ofVertices() {
-		return mistake("--task", s.Task, "a task of vertices", "this task is not available yet in this version")
-	}
 	return nil
 }
 
@@ -42,7 +39,12 @@ func (s *Spec) settleTask(data *graph.Meta) error {
 }
 
 // outputs is how many numbers the model gives for a vertex.
-func (s *Spec) outputs(data *graph.Meta) int { return data.Classes }
+func (s *Spec) outputs(data *graph.Meta) int {
+	if s.ofPairs() {
+		return s.Embedding
+	}
+	return data.Classes
+}
 
 // taskOnPaper is the task without its labels, to plan with.
 func (s *Spec) taskOnPaper(outputs int) nn.Task {
@@ -61,14 +63,26 @@ type Measures struct {
 	MicroF1 *Number `json:"micro_f1,omitempty"` // multilabel
 	R2      *Number `json:"r2,omitempty"`       // regression
 	MSE     *Number `json:"mse,omitempty"`
+	AUC     *Number `json:"auc,omitempty"` // link, unsupervised
+	MRR     *Number `json:"mrr,omitempty"`
+	// Hits are by k: how many of the ranks are at most that.
+	Hits map[string]Number `json:"hits,omitempty"`
 }
 
 // measuresOf picks them by name.
 func measuresOf(m map[string]float64) (out Measures) {
-	for name, to := range map[string]**Number{"micro_f1": &out.MicroF1, "r2": &out.R2, "mse": &out.MSE} {
+	for name, to := range map[string]**Number{"micro_f1": &out.MicroF1, "r2": &out.R2, "mse": &out.MSE, "auc": &out.AUC, "mrr": &out.MRR} {
 		if x, ok := m[name]; ok {
 			n := Number(x)
 			*to = &n
+		}
+	}
+	for name, x := range m {
+		if k, ok := strings.CutPrefix(name, "hits@"); ok {
+			if out.Hits == nil {
+				out.Hits = map[string]Number{}
+			}
+			out.Hits[k] = Number(x)
 		}
 	}
 	return out

@@ -59,7 +59,7 @@ func prepare(s Spec, events event.Listener) (*prepared, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	data, err := openForTraining(s.Dataset)
+	data, err := openForTraining(s.Dataset, s.ofVertices())
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func prepare(s Spec, events event.Listener) (*prepared, error) {
 // settle compares the spec with the data, the checkpoints and the machine.
 func (p *prepared) settle(events event.Listener) (err error) {
 	s := &p.spec
-	if s.Patience > 0 && len(p.data.Splits.Val) == 0 {
+	if s.Patience > 0 && s.ofVertices() && len(p.data.Splits.Val) == 0 {
 		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
 	}
 	if err := s.settleTask(&p.data.Meta); err != nil {
@@ -113,8 +113,9 @@ func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start
 }
 
 // openForTraining maps a dataset and checks what training will rely on. A pass over
-// everything costs less than an epoch, which reads it all anyway.
-func openForTraining(dir string) (*graph.Dataset, error) {
+// everything costs less than an epoch, which reads it all anyway. Tasks of pairs need
+// no labels.
+func openForTraining(dir string, labelled bool) (*graph.Dataset, error) {
 	if dir == "" {
 		return nil, &graph.InputError{Field: "DIR", Found: "no dataset", Want: "a dataset folder", Fix: "make one with starling generate or starling import"}
 	}
@@ -132,6 +133,7 @@ func openForTraining(dir string) (*graph.Dataset, error) {
 	case err != nil:
 	case d.Features == nil:
 		err = lack("features")
+	case !labelled:
 	case d.Labels == nil:
 		err = lack("labels")
 	case len(d.Splits.Train) == 0:
@@ -188,7 +190,7 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 	defer shown()
 	result, err := p.train(ctx, events)
 	if err == nil && p.spec.Out != "" {
-		err = writeRunFolder(&p.spec, &p.data.Meta, result)
+		err = writeRunFolder(&p.spec, &p.data.Meta, result, p.writeHeldOut)
 	}
 	if err == nil {
 		events.On(event.Done{Reason: result.Reason, Epochs: len(result.Loss), BestEpoch: result.BestEpoch,

@@ -32,6 +32,7 @@ func (s *Spec) complete() {
 			s.Strategy = "halo"
 		}
 	}
+	s.completePairs()
 }
 
 // distributed tells whether the run is of workers that send each other something,
@@ -53,7 +54,7 @@ func mistake(flag, found, want, fix string) error {
 
 // Validate names the first setting that makes no sense, or contradicts another.
 func (s *Spec) Validate() error {
-	for _, check := range []func() error{s.checkNames, s.checkTask, s.checkMini, s.checkNumbers, s.checkUnused, s.checkFiles} {
+	for _, check := range []func() error{s.checkNames, s.checkTask, s.checkMini, s.checkNumbers, s.checkPairs, s.checkUnused, s.checkFiles} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -67,6 +68,7 @@ func (s *Spec) checkNames() error {
 		known       []string
 	}{
 		{"--model", s.Model, nn.Models},
+		{"--decoder", s.Decoder, nn.Decoders},
 		{"--norm", s.Norm, []string{"auto", "none", "batch", "layer"}},
 		{"--aggregator", s.Aggregator, []string{"mean", "gcn"}},
 		{"--optimizer", s.Optimizer, nn.Optimisers},
@@ -228,7 +230,7 @@ func (s *Spec) checkUnused() error {
 			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
 		}
 	}
-	for _, f := range s.miniFlags() {
+	for _, f := range append(s.miniFlags(), s.pairFlags()...) {
 		if f.given && !f.works {
 			return &graph.InputError{Field: f.flag, Found: "a setting without effect", Fix: f.reason}
 		}
@@ -307,7 +309,7 @@ func (s *Spec) modelConfig(data *graph.Meta) nn.Config {
 	return nn.Config{Model: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, OutHeads: s.OutHeads,
 		Dropout: s.Dropout, InputDropout: s.InputDropout, AttentionDropout: s.AttentionDropout,
 		Norm: s.Norm, Aggregator: s.Aggregator, TrainEps: s.TrainEps,
-		In: data.Features.Dim, Out: s.outputs(data)}
+		Decoder: s.decoder(), In: data.Features.Dim, Out: s.outputs(data)}
 }
 
 // optimConfig is the optimiser that s describes.

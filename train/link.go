@@ -133,12 +133,12 @@ func (l *links) upTo(n int) []uint32 {
 	return l.all[:n]
 }
 
-// pairBytes bounds the rows gathered for pairs at a time. Losses of pairs add up, so
+// PairBytes bounds the rows gathered for pairs at a time. Losses of pairs add up, so
 // that pieces give what the whole would.
-const pairBytes = 8 << 20
+const PairBytes = 8 << 20
 
 // piece is how many pairs of rows are scored at a time.
-func piece(cols int) int { return max(64, pairBytes/(4*max(1, cols))) }
+func piece(cols int) int { return max(64, PairBytes/(4*max(1, cols))) }
 
 // learn returns the gradient of the rows z, of their type, and adds to those of the
 // decoder. The first pairs are positives.

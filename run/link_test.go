@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"starling/dataset"
+	"starling/graph"
+	"starling/nn"
+)
+
+// pairSpecs are runs of pairs, small enough for tests.
+func pairSpecs(dir string) map[string]Spec {
+	list := map[string]Spec{}
+	for _, task := range []string{nn.TaskLink, nn.TaskUnsupervised} {
+		for _, mode := range []string{"full", "mini"} {
+			s := quick(dir)
+			s.Task, s.Mode, s.Model, s.Epochs, s.BatchSize, s.RankNegatives, s.Walks = task, mode, "sage", 6, 200, 10, 1
+			if mode == "full" {
+				s.BatchSize = Default().BatchSize
+			}
+			if task == nn.TaskLink {
+				s.Decoder, s.Negatives, s.NegativesEach, s.Walks = "mlp", "degree:0.5", 2, Default().Walks
+			}
+			list[task+" "+mode] = s
+		}
+	}
+	return list
+}
+
+// TestPairsResume: a run of pairs that was stopped ends as one never disturbed, with
+// its measures.
+func TestPairsResume(t *testing.T) {
+	for name, s := range pairSpecs(block(t, nil)) {
+		want := trained(t, s, nil)
+		if want.Metric != "auc" || want.AUC == nil || want.MRR == nil || len(want.Hits) != 3 || !(*want.MRR > 0) {
+			t.Fatalf("%s: measures %+v", name, want.Measures)
+		}
+		s.CheckpointDir, s.CheckpointEvery = filepath.Join(t.TempDir(), "ck"), 1
+		ctx, cancel := context.WithCancel(context.Background())
+		if r, err := Train(ctx, s, after(3, cancel)); err != nil || r.Reason != "interrupted" {
+			t.Fatal(name, r, err)
+		}
+		cancel()
+		s.Resume = true
+		if got := trained(t, s, nil); timeless(got) != timeless(want) {
+			t.Errorf("%s: resumed\n%s\nwant\n%s", name, timeless(got), timeless(want))
+		}
+	}
+}
+
+// TestPairsPlanTellsTheMemory: what is planned is never less than the device uses.
+func TestPairsPlanTellsTheMemory(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 5000, 40_000, 40 })
+	data, err := graph.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	for name, s := range pairSpecs(dir) {
+		s.Epochs = 2
+		r := trained(t, s, nil)
+		s.complete()
+		s.CacheFirst = r.CacheFirst
+		p, err := plan(&s, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if float64(p.Matrices) < 0.9*float64(r.DevicePeakBytes)-1<<18 {
+			t.Errorf("%s: planned %d bytes, the device used %d", name, p.Matrices, r.DevicePeakBytes)
+		}
+	}
+}
+
+// TestPairsNeedNoLabels, nor splits.
+func TestPairsNeedNoLabels(t *testing.T) {
+	dir := block(t, nil)
+	d, err := graph.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	bare := filepath.Join(t.TempDir(), "bare")
+	if err := graph.Save(bare, &graph.Dataset{Meta: graph.Meta{Name: "bare"}, Graph: d.Graph, Features: d.Features}, graph.WriterOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range pairSpecs(bare) {
+		s.Epochs = 1
+		if trained(t, s, nil).AUC == nil {
+			t.Errorf("%s: no measures", name)
+		}
+	}
+}
+
+// TestHeldOutFiles: a run's folder lists the pairs it was measured on, and may be
+// written again.
+func TestHeldOutFiles(t *testing.T) {
+	s := pairSpecs(block(t, nil))["link full"]
+	s.Out, s.Epochs = filepath.Join(t.TempDir(), "run"), 1
+	for range 2 {
+		trained(t, s, nil)
+	}
+	for _, name := range heldOutFiles {
+		f, err := os.Open(filepath.Join(s.Out, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := graph.ReadNPYHeader(f)
+		if f.Close(); err != nil || len(h.Shape) != 2 || h.Shape[0] < 20 || h.Shape[1] != 2 {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+}
+
+func TestPairsRefuse(t *testing.T) {
+	dir := block(t, nil)
+	for flag, change := range map[string]func(*Spec){
+		"--decoder":        func(s *Spec) { s.Decoder = "dots" },
+		"--negatives":      func(s *Spec) { s.Negatives = "degree:-1" },
+		"--negatives-each": func(s *Spec) { s.NegativesEach = -1 },
+		"--rank-negatives": func(s *Spec) { s.RankNegatives = 0 },
+		"--val-edges":      func(s *Spec) { s.ValEdges, s.TestEdges = 0.5, 0.5 },
+		"--walks":          func(s *Spec) { s.Walks = 9 },
+		"--inductive":      func(s *Spec) { s.Inductive = true },
+		"one worker":       func(s *Spec) { s.Workers, s.Strategy = 2, "halo" },
+		"--sampler":        func(s *Spec) { s.Mode, s.Sampler = "mini", "cluster" },
+		"--patience":       func(s *Spec) { s.Patience, s.ValEdges = 3, 0 },
+		"larger shares":    func(s *Spec) { s.ValEdges = 1e-12 },
+		"without effect":   func(s *Spec) { s.Task = "auto" },
+	} {
+		s := pairSpecs(dir)["link full"]
+		change(&s)
+		if _, err := Train(context.Background(), s, nil); !isMistake(err, flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	s := pairSpecs(dir)["unsupervised full"]
+	s.Decoder = "mlp"
+	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
+		t.Error(err)
+	}
+}
