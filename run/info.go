@@ -30,9 +30,10 @@ type Info struct {
 	Features        int      `json:"features"`
 	FeatureKind     string   `json:"feature_kind,omitempty"`
 	FeatureDensity  Number   `json:"feature_density"` // share of features that are not zero
-	Task            string   `json:"task,omitempty"`  // single-label or multi-label
+	Task            string   `json:"task,omitempty"`  // single-label, multi-label or regression
 	Classes         int      `json:"classes"`
 	ClassSizes      []int64  `json:"class_sizes,omitempty"`
+	Targets         []Target `json:"targets,omitempty"` // of regression, instead of classes
 	LabelsPerVertex Number   `json:"labels_per_vertex"` // mean over those that have any
 	Unlabelled      int64    `json:"unlabelled"`
 	Homophily       Number   `json:"homophily"` // share of edges between vertices of one class, or that share one
@@ -165,6 +166,10 @@ func density(f *graph.Features) float64 {
 
 func (i *Info) labels(d *graph.Dataset) {
 	l := d.Labels
+	if l.Values != nil {
+		i.targets(l)
+		return
+	}
 	i.Classes, i.ClassSizes = l.Classes, make([]int64, l.Classes)
 	marks := int64(0)
 	for v := range l.Len() {
@@ -237,7 +242,13 @@ func (i *Info) String() string {
 		line("features", "%d, %s, %.2f%% not zero", i.Features, i.FeatureKind, 100*float64(i.FeatureDensity))
 	}
 	line("components", "%s, the largest of %s vertices", event.Count(i.Components), event.Count(i.LargestComponent))
-	if i.Classes > 0 {
+	for k, t := range i.Targets[:min(len(i.Targets), 8)] {
+		line("target", "%d of %d: %v", k, len(i.Targets), t)
+	}
+	if i.Targets != nil {
+		line("unlabelled", "%s", event.Count(i.Unlabelled))
+	}
+	if i.ClassSizes != nil {
 		line("classes", "%d, of %s to %s vertices; %s unlabelled", i.Classes, event.Count(slices.Min(i.ClassSizes)), event.Count(slices.Max(i.ClassSizes)), event.Count(i.Unlabelled))
 		line("balance", "%s", i.balance())
 		if i.Task == graph.MultiLabel {

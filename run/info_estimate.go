@@ -40,11 +40,7 @@ func estimate(ctx context.Context, d *graph.Dataset) (*Estimate, error) {
 	s.resolve(&d.Meta, simd.Best().String())
 	part, share := thinned(d)
 	e := &Estimate{Settings: fmt.Sprintf("%s, %d layers, hidden %d, %s, %d epochs", s.Model, s.Layers, s.Hidden, s.DType, s.Epochs), Available: memoryFree()}
-	// Its labels may be of a kind that this run has none for; they weigh next to nothing.
-	whole := &graph.Dataset{Meta: d.Meta, Graph: d.Graph, Features: d.Features, Splits: d.Splits,
-		Labels: &graph.Labels{Classes: d.Labels.Classes, Class: make([]int32, d.Graph.Nodes())}}
-	whole.Meta.Task = graph.SingleLabel
-	p, err := plan(&s, whole)
+	p, err := plan(&s, d)
 	if err != nil {
 		return nil, err
 	}

@@ -33,10 +33,12 @@ type Predicted struct {
 	Width    int    `json:"width"`
 	// IDs is the file that names the vertex of each row, where it is not its number.
 	IDs string `json:"ids,omitempty"`
-	// Accuracy is by split, of labels, where the dataset has any.
-	Accuracy map[string]float64 `json:"accuracy,omitempty"`
-	Seconds  float64            `json:"seconds"`
-	RSS      int64              `json:"peak_rss_bytes"`
+	// Accuracy is the metric of labels by split, where the dataset has any of the kind;
+	// Metric is its name.
+	Metric   string            `json:"metric,omitempty"`
+	Accuracy map[string]Number `json:"accuracy,omitempty"`
+	Seconds  float64           `json:"seconds"`
+	RSS      int64             `json:"peak_rss_bytes"`
 }
 
 // PredictWhats are what can be predicted.
@@ -72,7 +74,7 @@ func Predict(o PredictOptions) (*Predicted, error) {
 		return nil, err
 	}
 	return &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: p.Vertices, Width: p.Width,
-		IDs: idsFile(d), Accuracy: p.Correct, Seconds: time.Since(start).Seconds(), RSS: maxRSS()}, nil
+		IDs: idsFile(d), Metric: p.Metric, Accuracy: convert[float64, Number](p.Measured), Seconds: time.Since(start).Seconds(), RSS: maxRSS()}, nil
 }
 
 func (o *PredictOptions) settle() error {
@@ -129,7 +131,7 @@ func (p *Predicted) String() string {
 	}
 	for _, split := range []string{"train", "val", "test"} {
 		if a, ok := p.Accuracy[split]; ok {
-			fmt.Fprintf(&b, "%-5s accuracy %.4f\n", split, a)
+			fmt.Fprintf(&b, "%-5s %s %.4f\n", split, p.Metric, a)
 		}
 	}
 	return b.String()

@@ -25,7 +25,7 @@ func TestPredictAfterTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Vertices != 300 || math.Abs(p.Accuracy["test"]-float64(report.TestAccuracy)) > 1e-9 {
+	if p.Vertices != 300 || math.Abs(float64(p.Accuracy["test"]-report.TestAccuracy)) > 1e-9 {
 		t.Errorf("%+v, trained to %v", p, report.TestAccuracy)
 	}
 	served(t, s.Out, dir)

@@ -20,10 +20,10 @@ type Answers struct {
 	trained  *Trained
 	data     *graph.Dataset
 	features *graph.Features
-	multi    bool
+	task     string // one of nn.Tasks
 	names    *names
 	inputs   []rows
-	chances  rows
+	chances  rows      // or, of regression, numbers
 	lengths  []float32 // of embeddings, or none in a model of one layer
 	degrees  *nn.Degrees
 	models   chan *nn.Model // each for one new vertex at a time
@@ -35,12 +35,14 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 	if err := t.suits(d); err != nil {
 		return nil, err
 	}
-	a := &Answers{trained: t, data: d, features: t.features(d), multi: t.task(d) == nn.TaskMultiLabel, names: namesOf(d), dev: dev}
+	a := &Answers{trained: t, data: d, features: t.features(d), task: t.task(d), names: namesOf(d), dev: dev}
 	out, err := t.forward(dev, d, a.features, func(m *nn.Model, i int) bool { return m.Gathers(i) || i == m.Stages()-1 })
 	if err != nil {
 		return nil, err
 	}
-	probabilities(out.logits, a.multi)
+	if a.task != nn.TaskRegression {
+		probabilities(out.logits, a.task)
+	}
 	a.inputs, a.chances, a.degrees = out.inputs, out.logits, degreesOf(d.Graph)
 	if len(a.inputs) > 1 {
 		a.measure()
@@ -64,17 +66,21 @@ func (a *Answers) embeddings() (rows, bool) { return a.inputs[len(a.inputs)-1], 
 
 // Prediction is what the model says of one vertex.
 type Prediction struct {
+	Values        []float32 // of regression the numbers, and nothing else
 	Label         int32     // the likeliest class,
 	Labels        []int32   // or those more likely than not, where there may be several
 	Probabilities []float32 // of every class
 }
 
 // Predict is for a vertex of the graph.
-func (a *Answers) Predict(v uint32) Prediction { return decide(a.chances.of(v), a.multi) }
+func (a *Answers) Predict(v uint32) Prediction { return decide(a.chances.of(v), a.task) }
 
-func decide(chances []float32, multi bool) Prediction {
+func decide(chances []float32, task string) Prediction {
 	p := Prediction{Probabilities: chances, Label: -1}
-	if !multi {
+	switch task {
+	case nn.TaskRegression:
+		return Prediction{Values: chances, Label: -1}
+	case nn.TaskClassify:
 		p.Label = largest(chances)
 		return p
 	}
@@ -113,8 +119,10 @@ func (a *Answers) PredictNew(features []float32, neighbours []uint32, weights []
 		x := dev.FromHost(len(block)/len(own), len(own), block)
 		own = download(dev, model.Stage(p, i, nn.Input{Matrix: x})).data
 	}
-	probability(own, a.multi)
-	return decide(own, a.multi)
+	if a.task != nn.TaskRegression {
+		probability(own, a.task)
+	}
+	return decide(own, a.task)
 }
 
 // block is a stage's input: the new vertex first, then its neighbours.

@@ -22,6 +22,7 @@ type Exported struct {
 	Version    int     `json:"version"`
 	Library    string  `json:"library"`
 	Model      string  `json:"model"`
+	Task       string  `json:"task"` // one of nn.Tasks; it says what the outputs are
 	Layers     []Layer `json:"layers"`
 	Norms      []Layer `json:"norms"` // torch.nn's, after every layer but the last; or none
 	Activation string  `json:"activation"`
@@ -88,7 +89,7 @@ func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
 		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model, Want: "gcn, sage, gat or gin, which " + library + " has layers for",
 			Fix: "the weights are in " + filepath.Join(t.Dir, weightsFile) + ", under the names PyG's classes would have"}
 	}
-	e := &Exported{Format: "starling-export", Version: 1, Library: library, Model: c.Model, Norms: []Layer{}, Activation: "relu", In: c.In, Out: c.Out, RowNormalize: t.Config.RowNormalize}
+	e := &Exported{Format: "starling-export", Version: 1, Library: library, Model: c.Model, Task: t.taskOr(nn.TaskClassify), Norms: []Layer{}, Activation: "relu", In: c.In, Out: c.Out, RowNormalize: t.Config.RowNormalize}
 	if c.Model == "gat" {
 		e.Activation = "elu"
 	}

@@ -10,7 +10,7 @@ import (
 
 // What a prediction is of.
 const (
-	Labels        = "labels"        // the likeliest class; of several labels a 0 or 1 a class
+	Labels        = "labels"        // the likeliest class; of several labels a 0 or 1 a class; of regression the numbers
 	Probabilities = "probabilities" // of each class: softmax, or of several labels a sigmoid each
 	Embeddings    = "embeddings"    // the input of the last layer
 )
@@ -26,15 +26,19 @@ type Predictions struct {
 
 	Class  []int32   // Labels
 	Marks  []uint8   // Labels, where a vertex has several
-	Values []float32 // Probabilities, Embeddings
-	// Correct compares labels with the dataset's: of the vertices of each split that
-	// are labelled, which part is right (of several labels, of all marks).
-	Correct map[string]float64
+	Values []float32 // Probabilities, Embeddings, Labels of regression
+	// Metric is the name of what Measured is by split: labels compared with the
+	// dataset's. Without labels of the same kind there is none.
+	Metric   string
+	Measured map[string]float64
 }
 
 // Predict runs the model over the whole graph.
 func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Predictions, error) {
 	if err := t.suits(d); err != nil {
+		return nil, err
+	}
+	if err := t.predicts(d, what); err != nil {
 		return nil, err
 	}
 	last := func(m *nn.Model, stage int) bool { return what == Embeddings && stage == m.Stages()-1 }
@@ -46,19 +50,28 @@ func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Pr
 		return nil, err
 	}
 	p := &Predictions{What: what, Vertices: d.Graph.Nodes()}
-	multi := t.task(d) == nn.TaskMultiLabel
+	task := t.task(d)
 	switch what {
 	case Embeddings:
 		e := out.inputs[len(out.inputs)-1]
 		p.Width, p.Values = e.width, e.data
 	case Probabilities:
-		probabilities(out.logits, multi)
+		probabilities(out.logits, task)
 		p.Width, p.Values = out.logits.width, out.logits.data
 	default:
-		p.label(out.logits, multi)
-		p.compare(d)
+		p.label(out.logits, task)
+		p.measure(d, task)
 	}
 	return p, nil
+}
+
+// predicts refuses what a task has none of.
+func (t *Trained) predicts(d *graph.Dataset, what string) error {
+	task := t.task(d)
+	if what == Embeddings || task == nn.TaskClassify || task == nn.TaskMultiLabel || what == Labels && task == nn.TaskRegression {
+		return nil
+	}
+	return &graph.InputError{File: t.Dir, Field: "task", Found: task, Want: "classes, for " + what, Fix: "a model of this task has " + map[bool]string{true: "labels (the numbers) and ", false: ""}[task == nn.TaskRegression] + "embeddings"}
 }
 
 // stages is how many the model has.
@@ -68,9 +81,13 @@ func (t *Trained) stages() int {
 	return nn.New(dev, t.Config.Model, 0).Stages()
 }
 
-func (p *Predictions) label(logits rows, multi bool) {
+func (p *Predictions) label(logits rows, task string) {
 	p.Width = 1
-	if !multi {
+	switch task {
+	case nn.TaskRegression:
+		p.Width, p.Values = logits.width, logits.data
+		return
+	case nn.TaskClassify:
 		p.Class = make([]int32, p.Vertices)
 		graph.Parallel(int64(p.Vertices), 1<<12, func(lo, hi int64) {
 			for v := lo; v < hi; v++ {
@@ -99,21 +116,21 @@ func largest(row []float32) int32 {
 }
 
 // probabilities turns logits into them, in place.
-func probabilities(logits rows, multi bool) {
+func probabilities(logits rows, task string) {
 	n := 0
 	if logits.width > 0 {
 		n = len(logits.data) / logits.width
 	}
 	graph.Parallel(int64(n), 1<<12, func(lo, hi int64) {
 		for v := lo; v < hi; v++ {
-			probability(logits.of(uint32(v)), multi)
+			probability(logits.of(uint32(v)), task)
 		}
 	})
 }
 
 // probability does so to one row.
-func probability(row []float32, multi bool) {
-	if multi {
+func probability(row []float32, task string) {
+	if task == nn.TaskMultiLabel {
 		for i, x := range row {
 			row[i] = float32(1 / (1 + math.Exp(-float64(x))))
 		}
@@ -126,37 +143,5 @@ func probability(row []float32, multi bool) {
 	}
 	for i, x := range row {
 		row[i] = float32(math.Exp(float64(x-most)) / sum)
-	}
-}
-
-// compare fills Correct, where the dataset has labels of the same width.
-func (p *Predictions) compare(d *graph.Dataset) {
-	p.Correct = map[string]float64{}
-	if d.Labels == nil || (d.Labels.Multi != nil) != (p.Marks != nil) || p.Marks != nil && d.Labels.Classes != p.Width {
-		return
-	}
-	for name, ids := range map[string][]uint32{"train": d.Splits.Train, "val": d.Splits.Val, "test": d.Splits.Test} {
-		right, all := 0, 0
-		for _, v := range ids {
-			if !d.Labels.Has(int(v)) {
-				continue
-			}
-			if p.Marks == nil {
-				all++
-				if p.Class[v] == d.Labels.Class[v] {
-					right++
-				}
-				continue
-			}
-			for c, known := range d.Labels.Row(int(v)) {
-				all++
-				if p.Marks[int(v)*p.Width+c] == known {
-					right++
-				}
-			}
-		}
-		if all > 0 {
-			p.Correct[name] = float64(right) / float64(all)
-		}
 	}
 }

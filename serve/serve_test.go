@@ -169,7 +169,7 @@ func TestPredictionsEqualTheModels(t *testing.T) {
 					t.Fatalf("vertex %d: label %d, likeliest %d", v, l.Class[v], got)
 				}
 			}
-			if _, ok := l.Correct["test"]; !ok {
+			if _, ok := l.Measured["test"]; !ok {
 				t.Error("no accuracy of the test split")
 			}
 			if name == "gcn-one" {
@@ -224,6 +224,54 @@ func TestSeveralLabels(t *testing.T) {
 		if (x > 0.5) != (l.Marks[i] == 1) && x != 0.5 {
 			t.Fatalf("probability %g, mark %d", x, l.Marks[i])
 		}
+	}
+	if l.Metric != "" {
+		t.Errorf("marks were compared with classes: %v", l.Measured)
+	}
+	// Against its own marks every prediction is right.
+	d.Labels = &graph.Labels{Classes: l.Width, Multi: l.Marks}
+	if l = predicted(t, r, d, Labels); l.Metric != "micro_f1" || l.Measured["test"] != 1 {
+		t.Errorf("%s: %v", l.Metric, l.Measured)
+	}
+}
+
+// TestRegression: labels are the logits, there are no probabilities, and R² against
+// the same numbers with a known error is what it should be.
+func TestRegression(t *testing.T) {
+	d := block(t)
+	r := trained(t, models["sage"], d)
+	r.Config.Task = nn.TaskRegression
+	p := predicted(t, r, d, Labels)
+	if p.Width != 4 || p.Class != nil || p.Metric != "" {
+		t.Fatalf("%+v", p)
+	}
+	dev := tensor.NewCPU(1)
+	defer dev.Close()
+	if _, err := r.Predict(dev, d, Probabilities); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "regression") {
+		t.Error(err)
+	}
+	d.Labels = &graph.Labels{Classes: 4, Values: p.Values}
+	if p = predicted(t, r, d, Labels); p.Metric != "r2" || p.Measured["val"] != 1 {
+		t.Errorf("%s: %v", p.Metric, p.Measured)
+	}
+	a, err := NewAnswers(dev, r, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Predict(7); !slices.Equal(got.Values, p.Values[28:32]) || got.Probabilities != nil {
+		t.Errorf("%+v", got)
+	}
+	text, _ := json.Marshal(a.Predict(7).reply(json.RawMessage("7")))
+	if s := string(text); !strings.Contains(s, `"values":[`) || strings.Contains(s, "label") || strings.Contains(s, "probabilities") {
+		t.Error(s)
+	}
+	path := filepath.Join(t.TempDir(), "values.parquet")
+	if err := p.WriteParquet(path, d); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := parquet.ReadFile[valuesRow[int64]](path)
+	if err != nil || len(rows) != 200 || !slices.Equal(rows[7].Values, p.Values[28:32]) {
+		t.Error(err, len(rows))
 	}
 }
 

@@ -155,12 +155,13 @@ type predictionReply struct {
 	Vertex        json.RawMessage `json:"vertex,omitempty"`
 	Label         *int32          `json:"label,omitempty"`
 	Labels        []int32         `json:"labels,omitzero"` // where a vertex may have several
-	Probabilities []float32       `json:"probabilities"`
+	Probabilities []float32       `json:"probabilities,omitempty"`
+	Values        []float32       `json:"values,omitempty"` // of regression, instead
 }
 
 func (p Prediction) reply(vertex json.RawMessage) predictionReply {
-	out := predictionReply{Vertex: vertex, Labels: p.Labels, Probabilities: p.Probabilities}
-	if p.Labels == nil {
+	out := predictionReply{Vertex: vertex, Labels: p.Labels, Probabilities: p.Probabilities, Values: p.Values}
+	if p.Labels == nil && p.Values == nil {
 		out.Label = &p.Label
 	}
 	return out

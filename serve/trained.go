@@ -141,13 +141,18 @@ func (t *Trained) suits(d *graph.Dataset) error {
 
 // task is one of nn.Tasks.
 func (t *Trained) task(d *graph.Dataset) string {
+	if of := nn.TaskOf(d.Meta.Task); of != "" {
+		return t.taskOr(of)
+	}
+	return t.taskOr(nn.TaskClassify)
+}
+
+// taskOr is what config.json says, or another where it says nothing.
+func (t *Trained) taskOr(other string) string {
 	if t.Config.Task != "" {
 		return t.Config.Task
 	}
-	if of := nn.TaskOf(d.Meta.Task); of != "" {
-		return of
-	}
-	return nn.TaskClassify
+	return other
 }
 
 // inFile names the file in an InputError.

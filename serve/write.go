@@ -38,8 +38,8 @@ func (p *Predictions) WriteNPY(path string) error {
 }
 
 // WriteParquet writes a table of two columns: id, the vertices' names before import
-// (whole numbers, or text where they were that), and label, labels, probabilities or
-// embedding. The file appears whole or not at all.
+// (whole numbers, or text where they were that), and label, labels, value, values,
+// probabilities or embedding. The file appears whole or not at all.
 func (p *Predictions) WriteParquet(path string, d *graph.Dataset) error {
 	return graph.WriteFileAtomic(path, func(w io.Writer) error {
 		if textIDs(d) {
@@ -79,6 +79,16 @@ type probabilitiesRow[I vertexID] struct {
 	Probabilities []float32 `parquet:"probabilities,list"`
 }
 
+type valueRow[I vertexID] struct {
+	ID    I       `parquet:"id"`
+	Value float32 `parquet:"value"`
+}
+
+type valuesRow[I vertexID] struct {
+	ID     I         `parquet:"id"`
+	Values []float32 `parquet:"values,list"`
+}
+
 type embeddingRow[I vertexID] struct {
 	ID        I         `parquet:"id"`
 	Embedding []float32 `parquet:"embedding,list"`
@@ -97,6 +107,10 @@ func writeTable[I vertexID](w io.Writer, p *Predictions, id func(v uint32) I) er
 			}
 			return marksRow[I]{id(v), marks}
 		})
+	case p.What == Labels && p.Width == 1:
+		return writeRows(w, p.Vertices, func(v uint32) valueRow[I] { return valueRow[I]{id(v), p.Values[v]} })
+	case p.What == Labels:
+		return writeRows(w, p.Vertices, func(v uint32) valuesRow[I] { return valuesRow[I]{id(v), row(v)} })
 	case p.What == Embeddings:
 		return writeRows(w, p.Vertices, func(v uint32) embeddingRow[I] { return embeddingRow[I]{id(v), row(v)} })
 	}

@@ -24,7 +24,9 @@ Row i of an .npy file is vertex i of the dataset; where vertices had other names
 before import, DIR/ids.npy or DIR/ids.txt lists them in the same order. A .parquet
 file has these names in its column id.
 
-Embeddings are the input of the model's last layer.`,
+Labels are the likeliest class; of a multilabel model a 0 or 1 for every class, of a
+regression the numbers. Probabilities are of every class, and need not add up to one
+where a vertex may have several. Embeddings are the input of the model's last layer.`,
 		Example: `  starling train cora --out run
   starling predict run cora --out labels.npy --json -
   starling predict run cora --what embeddings --out embeddings.parquet`,
