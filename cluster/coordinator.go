@@ -331,6 +331,7 @@ func (c *Coordinator) meet(v *wire.Visit) {
 	})
 	c.wg.Go(func() { p.keepAlive(gone) })
 	err = c.listen(p)
+	c.tell(func() {}) // returns when its last word was answered: whether to come again, for one
 	close(gone)
 	<-written // it may have said its last word and still listen
 	c.tell(func() {

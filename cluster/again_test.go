@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"starling/wire"
+)
+
+// Every worker of a job that goes on is told to come again, the first that says
+// farewell too, and every time the door is open again.
+func TestComeAgain(t *testing.T) {
+	c, err := Listen(Config{Workers: 3, Job: "job", Version: "v1", Again: true, Timeout: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for start := range 60 {
+		over := make(chan error, 1)
+		go func() {
+			_, err := c.Run(context.Background(), nil)
+			over <- err
+		}()
+		var wg sync.WaitGroup
+		for r := range 3 {
+			wg.Go(func() {
+				m, err := Join(context.Background(), Invitation{Coordinator: c.Addr(), Rank: r, Version: "v1", Timeout: 10 * time.Second})
+				if err != nil {
+					t.Errorf("start %d, rank %d: %v", start, r, err)
+					return
+				}
+				m.Listener.Close()
+				if r > 0 {
+					<-m.Ended()
+				}
+				m.Fail(fmt.Errorf("epoch 3: %w", &wire.PeerLost{Peer: 2}), false)
+				if !m.Again() {
+					t.Errorf("start %d, rank %d was not told to come again", start, r)
+				}
+			})
+		}
+		wg.Wait()
+		var died *Died
+		if err := <-over; !errors.As(err, &died) || !died.Lost() {
+			t.Fatalf("start %d: %v", start, err)
+		}
+		c.Next(nil, nil, nil, nil)
+	}
+}
+
+// A worker that waits for others, of a job that starts again, is told so.
+func TestAgainWhileMeeting(t *testing.T) {
+	s := &session{size: 2, job: "job", version: "v1", again: true, launched: true, exits: make([]*exit, 2)}
+	s.arrive(1, Hello{Version: "v1", Rank: 0})
+	s.exited(1, 7, "host", errors.New("was killed"), "")
+	if len(s.out) != 1 || s.out[0].conn != 1 || s.out[0].message.Type != "abort" || string(s.out[0].message.Body) != `{"again":true}` {
+		t.Errorf("%+v", s.out)
+	}
+}
