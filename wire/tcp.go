@@ -117,9 +117,13 @@ func (c *tcpConn) write() {
 	defer c.sideEnds()
 	for c.takeBatch() {
 		err := c.writeBatch()
+		var lost error
+		if err != nil {
+			lost = c.node.lost(c.peer, err)
+		}
 		c.queue.Lock()
 		for i := range c.chunks {
-			c.queue.written(&c.chunks[i], err)
+			c.queue.written(&c.chunks[i], lost)
 		}
 		c.queue.Unlock()
 		if err != nil {
