@@ -47,9 +47,9 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	return loss * scale, correct
 }
 
-// softmaxRoom has a row a thread: the sums and gaps of a chunk, then a row of exponentials.
+// softmaxRoom has a row a thread: the sums and gaps of a chunk, then two rows of exponentials.
 func (c *CPU) softmaxRoom(size, cols int) Matrix {
-	return c.Scratch(F32, c.threads, 2*size+padded(cols))
+	return c.Scratch(F32, c.threads, 2*size+2*padded(cols))
 }
 
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {

@@ -122,9 +122,6 @@ DATA elementNumbers<>+248(SB)/4, $0x0000003e
 DATA elementNumbers<>+252(SB)/4, $0x0000003f
 GLOBL elementNumbers<>(SB), RODATA|NOPTR, $256
 
-DATA elementOne<>+0(SB)/8, $(1.0)
-GLOBL elementOne<>(SB), RODATA|NOPTR, $8
-
 DATA elementColumns<>+0(SB)/4, $0x00000000
 DATA elementColumns<>+4(SB)/4, $0x9e3779b1
 DATA elementColumns<>+8(SB)/4, $0x3c6ef362
@@ -646,103 +643,168 @@ act49:
 	VMINPS       Z3, Z6, Z8
 	VMINPS       Z4, Z6, Z9
 	VMINPS       Z5, Z6, Z10
+	CMPB         16(AX), $0x00
+	JNE          half51
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z11
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	VMAXPS       Z7, Z11, Z7
 	VMAXPS       Z8, Z11, Z8
 	VMAXPS       Z9, Z11, Z9
 	VMAXPS       Z10, Z11, Z10
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z15
-	VMULPS       Z15, Z7, Z11
-	VMULPS       Z15, Z8, Z13
-	VMULPS       Z15, Z9, Z14
-	VMULPS       Z15, Z10, Z15
-	VRNDSCALEPS  $0x08, Z11, Z11
-	VRNDSCALEPS  $0x08, Z13, Z13
-	VRNDSCALEPS  $0x08, Z14, Z14
-	VRNDSCALEPS  $0x08, Z15, Z15
-	VBROADCASTSS element3f318000<>+0(SB), Z16
-	VBROADCASTSS elementb95e8083<>+0(SB), Z17
-	VFNMADD231PS Z16, Z11, Z7
-	VFNMADD231PS Z16, Z13, Z8
-	VFNMADD231PS Z16, Z14, Z9
-	VFNMADD231PS Z16, Z15, Z10
-	VFNMADD231PS Z17, Z11, Z7
-	VFNMADD231PS Z17, Z13, Z8
-	VFNMADD231PS Z17, Z14, Z9
-	VFNMADD231PS Z17, Z15, Z10
-	VBROADCASTSS element39500d01<>+0(SB), Z19
-	VMOVAPS      Z19, Z16
-	VMOVAPS      Z19, Z17
-	VMOVAPS      Z19, Z18
-	VMOVAPS      Z19, Z19
-	VBROADCASTSS element3ab60b61<>+0(SB), Z20
-	VFMADD213PS  Z20, Z7, Z16
-	VFMADD213PS  Z20, Z8, Z17
-	VFMADD213PS  Z20, Z9, Z18
-	VFMADD213PS  Z20, Z10, Z19
-	VBROADCASTSS element3c088889<>+0(SB), Z20
-	VFMADD213PS  Z20, Z7, Z16
-	VFMADD213PS  Z20, Z8, Z17
-	VFMADD213PS  Z20, Z9, Z18
-	VFMADD213PS  Z20, Z10, Z19
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z20
-	VFMADD213PS  Z20, Z7, Z16
-	VFMADD213PS  Z20, Z8, Z17
-	VFMADD213PS  Z20, Z9, Z18
-	VFMADD213PS  Z20, Z10, Z19
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z20
-	VFMADD213PS  Z20, Z7, Z16
-	VFMADD213PS  Z20, Z8, Z17
-	VFMADD213PS  Z20, Z9, Z18
-	VFMADD213PS  Z20, Z10, Z19
-	VBROADCASTSS element3f000000<>+0(SB), Z20
-	VFMADD213PS  Z20, Z7, Z16
-	VFMADD213PS  Z20, Z8, Z17
-	VFMADD213PS  Z20, Z9, Z18
-	VFMADD213PS  Z20, Z10, Z19
-	VMULPS       Z7, Z16, Z16
-	VMULPS       Z8, Z17, Z17
-	VMULPS       Z9, Z18, Z18
-	VMULPS       Z10, Z19, Z19
-	VFMADD213PS  Z7, Z7, Z16
-	VFMADD213PS  Z8, Z8, Z17
-	VFMADD213PS  Z9, Z9, Z18
-	VFMADD213PS  Z10, Z10, Z19
-	VBROADCASTSS element0000007f<>+0(SB), Z7
-	VCVTPS2DQ    Z11, Z11
-	VPADDD       Z7, Z11, Z11
-	VPSLLD       $0x17, Z11, Z11
-	VCVTPS2DQ    Z13, Z13
-	VPADDD       Z7, Z13, Z13
-	VPSLLD       $0x17, Z13, Z13
-	VCVTPS2DQ    Z14, Z14
-	VPADDD       Z7, Z14, Z14
-	VPSLLD       $0x17, Z14, Z14
-	VCVTPS2DQ    Z15, Z15
-	VPADDD       Z7, Z15, Z15
-	VPSLLD       $0x17, Z15, Z15
-	VSUBPS       Z12, Z11, Z7
-	VFMADD213PS  Z7, Z11, Z16
-	VSUBPS       Z12, Z13, Z7
-	VFMADD213PS  Z7, Z13, Z17
-	VSUBPS       Z12, Z14, Z7
-	VFMADD213PS  Z7, Z14, Z18
-	VSUBPS       Z12, Z15, Z7
-	VFMADD213PS  Z7, Z15, Z19
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
+	VBROADCASTSS element4b40007f<>+0(SB), Z15
+	VMOVAPS      Z15, Z16
+	VMOVAPS      Z15, Z17
+	VMOVAPS      Z15, Z18
+	VMOVAPS      Z15, Z19
+	VFMADD231PS  Z11, Z7, Z16
+	VFMADD231PS  Z11, Z8, Z17
+	VFMADD231PS  Z11, Z9, Z18
+	VFMADD231PS  Z11, Z10, Z19
+	VSUBPS       Z15, Z16, Z11
+	VSUBPS       Z15, Z17, Z13
+	VSUBPS       Z15, Z18, Z14
+	VSUBPS       Z15, Z19, Z15
+	VBROADCASTSS element3f318000<>+0(SB), Z20
+	VBROADCASTSS elementb95e8083<>+0(SB), Z21
+	VFNMADD231PS Z20, Z11, Z7
+	VFNMADD231PS Z20, Z13, Z8
+	VFNMADD231PS Z20, Z14, Z9
+	VFNMADD231PS Z20, Z15, Z10
+	VFNMADD231PS Z21, Z11, Z7
+	VFNMADD231PS Z21, Z13, Z8
+	VFNMADD231PS Z21, Z14, Z9
+	VFNMADD231PS Z21, Z15, Z10
+	VBROADCASTSS element3ab511f9<>+0(SB), Z15
+	VMOVAPS      Z15, Z11
+	VMOVAPS      Z15, Z13
+	VMOVAPS      Z15, Z14
+	VMOVAPS      Z15, Z15
+	VBROADCASTSS element3c091d05<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3d2aac79<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3efffffe<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VMULPS       Z7, Z11, Z11
+	VMULPS       Z8, Z13, Z13
+	VMULPS       Z9, Z14, Z14
+	VMULPS       Z10, Z15, Z15
+	VFMADD213PS  Z7, Z7, Z11
+	VFMADD213PS  Z8, Z8, Z13
+	VFMADD213PS  Z9, Z9, Z14
+	VFMADD213PS  Z10, Z10, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VSUBPS       Z12, Z16, Z7
+	VFMADD213PS  Z7, Z16, Z11
+	VSUBPS       Z12, Z17, Z7
+	VFMADD213PS  Z7, Z17, Z13
+	VSUBPS       Z12, Z18, Z7
+	VFMADD213PS  Z7, Z18, Z14
+	VSUBPS       Z12, Z19, Z7
+	VFMADD213PS  Z7, Z19, Z15
 	VCMPPS       $0x1e, Z6, Z2, K2
-	VBLENDMPS    Z2, Z16, K2, Z2
+	VBLENDMPS    Z2, Z11, K2, Z2
 	VCMPPS       $0x1e, Z6, Z3, K2
-	VBLENDMPS    Z3, Z17, K2, Z3
+	VBLENDMPS    Z3, Z13, K2, Z3
 	VCMPPS       $0x1e, Z6, Z4, K2
-	VBLENDMPS    Z4, Z18, K2, Z4
+	VBLENDMPS    Z4, Z14, K2, Z4
 	VCMPPS       $0x1e, Z6, Z5, K2
-	VBLENDMPS    Z5, Z19, K2, Z5
+	VBLENDMPS    Z5, Z15, K2, Z5
+	JMP          both52
 
+half51:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z11
+	VBROADCASTSS element3f800000<>+0(SB), Z12
+	VMAXPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z11, Z9
+	VMAXPS       Z10, Z11, Z10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
+	VBROADCASTSS element4b40007f<>+0(SB), Z15
+	VMOVAPS      Z15, Z16
+	VMOVAPS      Z15, Z17
+	VMOVAPS      Z15, Z18
+	VMOVAPS      Z15, Z19
+	VFMADD231PS  Z11, Z7, Z16
+	VFMADD231PS  Z11, Z8, Z17
+	VFMADD231PS  Z11, Z9, Z18
+	VFMADD231PS  Z11, Z10, Z19
+	VSUBPS       Z15, Z16, Z11
+	VSUBPS       Z15, Z17, Z13
+	VSUBPS       Z15, Z18, Z14
+	VSUBPS       Z15, Z19, Z15
+	VBROADCASTSS element3f317218<>+0(SB), Z20
+	VFNMADD231PS Z20, Z11, Z7
+	VFNMADD231PS Z20, Z13, Z8
+	VFNMADD231PS Z20, Z14, Z9
+	VFNMADD231PS Z20, Z15, Z10
+	VBROADCASTSS element3d291291<>+0(SB), Z15
+	VMOVAPS      Z15, Z11
+	VMOVAPS      Z15, Z13
+	VMOVAPS      Z15, Z14
+	VMOVAPS      Z15, Z15
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3f00035c<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VMULPS       Z7, Z11, Z11
+	VMULPS       Z8, Z13, Z13
+	VMULPS       Z9, Z14, Z14
+	VMULPS       Z10, Z15, Z15
+	VFMADD213PS  Z7, Z7, Z11
+	VFMADD213PS  Z8, Z8, Z13
+	VFMADD213PS  Z9, Z9, Z14
+	VFMADD213PS  Z10, Z10, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VSUBPS       Z12, Z16, Z7
+	VFMADD213PS  Z7, Z16, Z11
+	VSUBPS       Z12, Z17, Z7
+	VFMADD213PS  Z7, Z17, Z13
+	VSUBPS       Z12, Z18, Z7
+	VFMADD213PS  Z7, Z18, Z14
+	VSUBPS       Z12, Z19, Z7
+	VFMADD213PS  Z7, Z19, Z15
+	VCMPPS       $0x1e, Z6, Z2, K2
+	VBLENDMPS    Z2, Z11, K2, Z2
+	VCMPPS       $0x1e, Z6, Z3, K2
+	VBLENDMPS    Z3, Z13, K2, Z3
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VBLENDMPS    Z4, Z14, K2, Z4
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VBLENDMPS    Z5, Z15, K2, Z5
+
+both52:
 act50:
 none47:
 	CMPB         160(AX), $0x00
-	JEQ          skip51
+	JEQ          skip53
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -793,21 +855,21 @@ none47:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-skip51:
+skip53:
 	CMPB    16(AX), $0x00
-	JNE     half52
+	JNE     half54
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both53
+	JMP     both55
 
-half52:
+half54:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan54
+	JNE          nan56
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -828,9 +890,9 @@ half52:
 	VPADDD       Z8, Z5, K2, Z3
 	VPERMT2W     Z3, Z9, Z2
 	VMOVDQU32    Z2, 64(BX)(CX*2)
-	JMP          stored55
+	JMP          stored57
 
-nan54:
+nan56:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -867,8 +929,8 @@ nan54:
 	VPMOVDW      Z3, 64(BX)(CX*2)
 	VPMOVDW      Z4, 96(BX)(CX*2)
 
-stored55:
-both53:
+stored57:
+both55:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
@@ -877,58 +939,58 @@ both53:
 cols36:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols57
+	JGT  cols59
 
-cols56:
+cols58:
 	CMPB       40(AX), $0x00
-	JNE        half58
+	JNE        half60
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both59
+	JMP        both61
 
-half58:
+half60:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(SI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both59:
+both61:
 	CMPB         180(AX), $0x00
-	JEQ          skip60
+	JEQ          skip62
 	VBROADCASTSS 168(AX), Z4
 	VMULPS       Z4, Z2, Z2
 	VMULPS       Z4, Z3, Z3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip61
+	JZ           skip63
 	VBROADCASTSS 172(AX), Z4
 	CMPB         64(AX), $0x00
-	JNE          half62
+	JNE          half64
 	PREFETCHT0   1536(DI)(CX*4)
 	PREFETCHT0   1600(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z5
 	VMOVUPS      64(DI)(CX*4), Z6
-	JMP          both63
+	JMP          both65
 
-half62:
+half64:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both63:
+both65:
 	VFMADD231PS Z4, Z5, Z2
 	VFMADD231PS Z4, Z6, Z3
 
-skip61:
-skip60:
+skip63:
+skip62:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip64
+	JZ           skip66
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS 4(R8), Z5
 	VSUBPS       Z4, Z2, Z2
@@ -936,45 +998,45 @@ skip60:
 	VSUBPS       Z4, Z3, Z3
 	VMULPS       Z5, Z3, Z3
 
-skip64:
+skip66:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip65
+	JZ      skip67
 	VMOVUPS (R12)(CX*4), Z4
 	VSUBPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VSUBPS  Z4, Z3, Z3
 
-skip65:
+skip67:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip66
+	JZ      skip68
 	VMOVUPS (R12)(CX*4), Z4
 	VMULPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VMULPS  Z4, Z3, Z3
 
-skip66:
+skip68:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip67
+	JZ      skip69
 	VMOVUPS (R12)(CX*4), Z4
 	VADDPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VADDPS  Z4, Z3, Z3
 
-skip67:
+skip69:
 	CMPB         182(AX), $0x00
-	JEQ          none68
+	JEQ          none70
 	CMPB         182(AX), $0x01
-	JNE          act69
+	JNE          act71
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMAXPS       Z2, Z4, Z2
 	VMAXPS       Z3, Z4, Z3
 
-act69:
+act71:
 	CMPB         182(AX), $0x03
-	JNE          act70
+	JNE          act72
 	VBROADCASTSS element3c23d70a<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMULPS       Z4, Z2, Z6
@@ -984,69 +1046,108 @@ act69:
 	VCMPPS       $0x01, Z5, Z3, K2
 	VBLENDMPS    Z6, Z3, K2, Z3
 
-act70:
+act72:
 	CMPB         182(AX), $0x02
-	JNE          act71
+	JNE          act73
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMINPS       Z2, Z4, Z5
 	VMINPS       Z3, Z4, Z6
+	CMPB         16(AX), $0x00
+	JNE          half74
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VMULPS       Z9, Z5, Z7
-	VMULPS       Z9, Z6, Z9
-	VRNDSCALEPS  $0x08, Z7, Z7
-	VRNDSCALEPS  $0x08, Z9, Z9
-	VBROADCASTSS element3f318000<>+0(SB), Z10
-	VBROADCASTSS elementb95e8083<>+0(SB), Z11
-	VFNMADD231PS Z10, Z7, Z5
-	VFNMADD231PS Z10, Z9, Z6
-	VFNMADD231PS Z11, Z7, Z5
-	VFNMADD231PS Z11, Z9, Z6
-	VBROADCASTSS element39500d01<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VMOVAPS      Z11, Z11
-	VBROADCASTSS element3ab60b61<>+0(SB), Z12
-	VFMADD213PS  Z12, Z5, Z10
-	VFMADD213PS  Z12, Z6, Z11
-	VBROADCASTSS element3c088889<>+0(SB), Z12
-	VFMADD213PS  Z12, Z5, Z10
-	VFMADD213PS  Z12, Z6, Z11
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z12
-	VFMADD213PS  Z12, Z5, Z10
-	VFMADD213PS  Z12, Z6, Z11
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z12
-	VFMADD213PS  Z12, Z5, Z10
-	VFMADD213PS  Z12, Z6, Z11
-	VBROADCASTSS element3f000000<>+0(SB), Z12
-	VFMADD213PS  Z12, Z5, Z10
-	VFMADD213PS  Z12, Z6, Z11
-	VMULPS       Z5, Z10, Z10
-	VMULPS       Z6, Z11, Z11
-	VFMADD213PS  Z5, Z5, Z10
-	VFMADD213PS  Z6, Z6, Z11
-	VBROADCASTSS element0000007f<>+0(SB), Z5
-	VCVTPS2DQ    Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPSLLD       $0x17, Z7, Z7
-	VCVTPS2DQ    Z9, Z9
-	VPADDD       Z5, Z9, Z9
-	VPSLLD       $0x17, Z9, Z9
-	VSUBPS       Z8, Z7, Z5
-	VFMADD213PS  Z5, Z7, Z10
-	VSUBPS       Z8, Z9, Z5
-	VFMADD213PS  Z5, Z9, Z11
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z9
+	VMOVAPS      Z9, Z10
+	VMOVAPS      Z9, Z11
+	VFMADD231PS  Z7, Z5, Z10
+	VFMADD231PS  Z7, Z6, Z11
+	VSUBPS       Z9, Z10, Z7
+	VSUBPS       Z9, Z11, Z9
+	VBROADCASTSS element3f318000<>+0(SB), Z12
+	VBROADCASTSS elementb95e8083<>+0(SB), Z13
+	VFNMADD231PS Z12, Z7, Z5
+	VFNMADD231PS Z12, Z9, Z6
+	VFNMADD231PS Z13, Z7, Z5
+	VFNMADD231PS Z13, Z9, Z6
+	VBROADCASTSS element3ab511f9<>+0(SB), Z9
+	VMOVAPS      Z9, Z7
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3c091d05<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3d2aac79<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3efffffe<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VMULPS       Z5, Z7, Z7
+	VMULPS       Z6, Z9, Z9
+	VFMADD213PS  Z5, Z5, Z7
+	VFMADD213PS  Z6, Z6, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VSUBPS       Z8, Z10, Z5
+	VFMADD213PS  Z5, Z10, Z7
+	VSUBPS       Z8, Z11, Z5
+	VFMADD213PS  Z5, Z11, Z9
 	VCMPPS       $0x1e, Z4, Z2, K2
-	VBLENDMPS    Z2, Z10, K2, Z2
+	VBLENDMPS    Z2, Z7, K2, Z2
 	VCMPPS       $0x1e, Z4, Z3, K2
-	VBLENDMPS    Z3, Z11, K2, Z3
+	VBLENDMPS    Z3, Z9, K2, Z3
+	JMP          both75
 
-act71:
-none68:
+half74:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z9
+	VMOVAPS      Z9, Z10
+	VMOVAPS      Z9, Z11
+	VFMADD231PS  Z7, Z5, Z10
+	VFMADD231PS  Z7, Z6, Z11
+	VSUBPS       Z9, Z10, Z7
+	VSUBPS       Z9, Z11, Z9
+	VBROADCASTSS element3f317218<>+0(SB), Z12
+	VFNMADD231PS Z12, Z7, Z5
+	VFNMADD231PS Z12, Z9, Z6
+	VBROADCASTSS element3d291291<>+0(SB), Z9
+	VMOVAPS      Z9, Z7
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3f00035c<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VMULPS       Z5, Z7, Z7
+	VMULPS       Z6, Z9, Z9
+	VFMADD213PS  Z5, Z5, Z7
+	VFMADD213PS  Z6, Z6, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VSUBPS       Z8, Z10, Z5
+	VFMADD213PS  Z5, Z10, Z7
+	VSUBPS       Z8, Z11, Z5
+	VFMADD213PS  Z5, Z11, Z9
+	VCMPPS       $0x1e, Z4, Z2, K2
+	VBLENDMPS    Z2, Z7, K2, Z2
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VBLENDMPS    Z3, Z9, K2, Z3
+
+both75:
+act73:
+none70:
 	CMPB         160(AX), $0x00
-	JEQ          skip72
+	JEQ          skip76
 	VBROADCASTSS element7feb352d<>+0(SB), Z4
 	VBROADCASTSS element846ca68b<>+0(SB), Z5
 	VBROADCASTSS elemente3779b10<>+0(SB), Z6
@@ -1075,17 +1176,17 @@ none68:
 	VPCMPUD      $0x05, Z7, Z9, K2
 	VMULPS.Z     Z8, Z3, K2, Z3
 
-skip72:
+skip76:
 	CMPB    16(AX), $0x00
-	JNE     half73
+	JNE     half77
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
-	JMP     both74
+	JMP     both78
 
-half73:
+half77:
 	VCMPPS       $0x03, Z2, Z3, K2
 	KORTESTW     K2, K2
-	JNE          nan75
+	JNE          nan79
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -1098,9 +1199,9 @@ half73:
 	VPADDD       Z6, Z3, K2, Z2
 	VPERMT2W     Z2, Z7, Z8
 	VMOVDQU32    Z8, (BX)(CX*2)
-	JMP          stored76
+	JMP          stored80
 
-nan75:
+nan79:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -1121,143 +1222,169 @@ nan75:
 	VPMOVDW      Z7, (BX)(CX*2)
 	VPMOVDW      Z2, 32(BX)(CX*2)
 
-stored76:
-both74:
+stored80:
+both78:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols56
+	JLE  cols58
 
-cols57:
+cols59:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols78
+	JGT  cols82
 
-cols77:
+cols81:
 	CMPB       40(AX), $0x00
-	JNE        half79
+	JNE        half83
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both80
+	JMP        both84
 
-half79:
+half83:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both80:
+both84:
 	CMPB         180(AX), $0x00
-	JEQ          skip81
+	JEQ          skip85
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip82
+	JZ           skip86
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half83
+	JNE          half87
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z4
-	JMP          both84
+	JMP          both88
 
-half83:
+half87:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both84:
+both88:
 	VFMADD231PS Z3, Z4, Z2
 
-skip82:
-skip81:
+skip86:
+skip85:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip85
+	JZ           skip89
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip85:
+skip89:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip86
+	JZ      skip90
 	VMOVUPS (R12)(CX*4), Z3
 	VSUBPS  Z3, Z2, Z2
 
-skip86:
+skip90:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip87
+	JZ      skip91
 	VMOVUPS (R12)(CX*4), Z3
 	VMULPS  Z3, Z2, Z2
 
-skip87:
+skip91:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip88
+	JZ      skip92
 	VMOVUPS (R12)(CX*4), Z3
 	VADDPS  Z3, Z2, Z2
 
-skip88:
+skip92:
 	CMPB         182(AX), $0x00
-	JEQ          none89
+	JEQ          none93
 	CMPB         182(AX), $0x01
-	JNE          act90
+	JNE          act94
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act90:
+act94:
 	CMPB         182(AX), $0x03
-	JNE          act91
+	JNE          act95
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act91:
+act95:
 	CMPB         182(AX), $0x02
-	JNE          act92
+	JNE          act96
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
+	CMPB         16(AX), $0x00
+	JNE          half97
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMAXPS       Z4, Z5, Z4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
-	VMULPS       Z5, Z4, Z5
-	VRNDSCALEPS  $0x08, Z5, Z5
-	VBROADCASTSS element3f318000<>+0(SB), Z7
-	VBROADCASTSS elementb95e8083<>+0(SB), Z8
-	VFNMADD231PS Z7, Z5, Z4
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f318000<>+0(SB), Z8
+	VBROADCASTSS elementb95e8083<>+0(SB), Z9
 	VFNMADD231PS Z8, Z5, Z4
-	VBROADCASTSS element39500d01<>+0(SB), Z7
-	VMOVAPS      Z7, Z7
-	VBROADCASTSS element3ab60b61<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3c088889<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3f000000<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VMULPS       Z4, Z7, Z7
-	VFMADD213PS  Z4, Z4, Z7
-	VBROADCASTSS element0000007f<>+0(SB), Z4
-	VCVTPS2DQ    Z5, Z5
-	VPADDD       Z4, Z5, Z5
-	VPSLLD       $0x17, Z5, Z5
-	VSUBPS       Z6, Z5, Z4
-	VFMADD213PS  Z4, Z5, Z7
+	VFNMADD231PS Z9, Z5, Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3c091d05<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3d2aac79<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3efffffe<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
 	VCMPPS       $0x1e, Z3, Z2, K2
-	VBLENDMPS    Z2, Z7, K2, Z2
+	VBLENDMPS    Z2, Z5, K2, Z2
+	JMP          both98
 
-act92:
-none89:
+half97:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMAXPS       Z4, Z5, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f317218<>+0(SB), Z8
+	VFNMADD231PS Z8, Z5, Z4
+	VBROADCASTSS element3d291291<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3f00035c<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
+	VCMPPS       $0x1e, Z3, Z2, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+
+both98:
+act96:
+none93:
 	CMPB         160(AX), $0x00
-	JEQ          skip93
+	JEQ          skip99
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1275,13 +1402,13 @@ none89:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip93:
+skip99:
 	CMPB    16(AX), $0x00
-	JNE     half94
+	JNE     half100
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both95
+	JMP     both101
 
-half94:
+half100:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1294,139 +1421,165 @@ half94:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both95:
+both101:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols77
+	JLE  cols81
 
-cols78:
+cols82:
 	CMPQ       CX, DX
-	JGE        row98
+	JGE        row104
 	CMPB       40(AX), $0x00
-	JNE        half99
+	JNE        half105
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both100
+	JMP        both106
 
-half99:
+half105:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both100:
+both106:
 	CMPB         180(AX), $0x00
-	JEQ          skip101
+	JEQ          skip107
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip102
+	JZ           skip108
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half103
+	JNE          half109
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K1, Z4
-	JMP          both104
+	JMP          both110
 
-half103:
+half109:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both104:
+both110:
 	VFMADD231PS Z3, Z4, Z2
 
-skip102:
-skip101:
+skip108:
+skip107:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip105
+	JZ           skip111
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip105:
+skip111:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip106
+	JZ        skip112
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VSUBPS    Z3, Z2, Z2
 
-skip106:
+skip112:
 	MOVQ      112(AX), R12
 	TESTQ     R12, R12
-	JZ        skip107
+	JZ        skip113
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VMULPS    Z3, Z2, Z2
 
-skip107:
+skip113:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip108
+	JZ        skip114
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VADDPS    Z3, Z2, Z2
 
-skip108:
+skip114:
 	CMPB         182(AX), $0x00
-	JEQ          none109
+	JEQ          none115
 	CMPB         182(AX), $0x01
-	JNE          act110
+	JNE          act116
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act110:
+act116:
 	CMPB         182(AX), $0x03
-	JNE          act111
+	JNE          act117
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act111:
+act117:
 	CMPB         182(AX), $0x02
-	JNE          act112
+	JNE          act118
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
+	CMPB         16(AX), $0x00
+	JNE          half119
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMAXPS       Z4, Z5, Z4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
-	VMULPS       Z5, Z4, Z5
-	VRNDSCALEPS  $0x08, Z5, Z5
-	VBROADCASTSS element3f318000<>+0(SB), Z7
-	VBROADCASTSS elementb95e8083<>+0(SB), Z8
-	VFNMADD231PS Z7, Z5, Z4
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f318000<>+0(SB), Z8
+	VBROADCASTSS elementb95e8083<>+0(SB), Z9
 	VFNMADD231PS Z8, Z5, Z4
-	VBROADCASTSS element39500d01<>+0(SB), Z7
-	VMOVAPS      Z7, Z7
-	VBROADCASTSS element3ab60b61<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3c088889<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VBROADCASTSS element3f000000<>+0(SB), Z8
-	VFMADD213PS  Z8, Z4, Z7
-	VMULPS       Z4, Z7, Z7
-	VFMADD213PS  Z4, Z4, Z7
-	VBROADCASTSS element0000007f<>+0(SB), Z4
-	VCVTPS2DQ    Z5, Z5
-	VPADDD       Z4, Z5, Z5
-	VPSLLD       $0x17, Z5, Z5
-	VSUBPS       Z6, Z5, Z4
-	VFMADD213PS  Z4, Z5, Z7
+	VFNMADD231PS Z9, Z5, Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3c091d05<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3d2aac79<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3efffffe<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
 	VCMPPS       $0x1e, Z3, Z2, K2
-	VBLENDMPS    Z2, Z7, K2, Z2
+	VBLENDMPS    Z2, Z5, K2, Z2
+	JMP          both120
 
-act112:
-none109:
+half119:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMAXPS       Z4, Z5, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f317218<>+0(SB), Z8
+	VFNMADD231PS Z8, Z5, Z4
+	VBROADCASTSS element3d291291<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3f00035c<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
+	VCMPPS       $0x1e, Z3, Z2, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+
+both120:
+act118:
+none115:
 	CMPB         160(AX), $0x00
-	JEQ          skip113
+	JEQ          skip121
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1444,13 +1597,13 @@ none109:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip113:
+skip121:
 	CMPB    16(AX), $0x00
-	JNE     half114
+	JNE     half122
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both115
+	JMP     both123
 
-half114:
+half122:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1463,8 +1616,8 @@ half114:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both115:
-row98:
+both123:
+row104:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
@@ -1489,32 +1642,41 @@ GLOBL elementc2ae0000<>(SB), RODATA|NOPTR, $4
 DATA element3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 GLOBL element3fb8aa3b<>(SB), RODATA|NOPTR, $4
 
+DATA element4b40007f<>+0(SB)/4, $0x4b40007f
+GLOBL element4b40007f<>(SB), RODATA|NOPTR, $4
+
 DATA element3f318000<>+0(SB)/4, $0x3f318000
 GLOBL element3f318000<>(SB), RODATA|NOPTR, $4
 
 DATA elementb95e8083<>+0(SB)/4, $0xb95e8083
 GLOBL elementb95e8083<>(SB), RODATA|NOPTR, $4
 
-DATA element39500d01<>+0(SB)/4, $0x39500d01
-GLOBL element39500d01<>(SB), RODATA|NOPTR, $4
+DATA element3ab511f9<>+0(SB)/4, $0x3ab511f9
+GLOBL element3ab511f9<>(SB), RODATA|NOPTR, $4
 
-DATA element3ab60b61<>+0(SB)/4, $0x3ab60b61
-GLOBL element3ab60b61<>(SB), RODATA|NOPTR, $4
+DATA element3c091d05<>+0(SB)/4, $0x3c091d05
+GLOBL element3c091d05<>(SB), RODATA|NOPTR, $4
 
-DATA element3c088889<>+0(SB)/4, $0x3c088889
-GLOBL element3c088889<>(SB), RODATA|NOPTR, $4
+DATA element3d2aac79<>+0(SB)/4, $0x3d2aac79
+GLOBL element3d2aac79<>(SB), RODATA|NOPTR, $4
 
-DATA element3d2aaaab<>+0(SB)/4, $0x3d2aaaab
-GLOBL element3d2aaaab<>(SB), RODATA|NOPTR, $4
+DATA element3e2aaa49<>+0(SB)/4, $0x3e2aaa49
+GLOBL element3e2aaa49<>(SB), RODATA|NOPTR, $4
 
-DATA element3e2aaaab<>+0(SB)/4, $0x3e2aaaab
-GLOBL element3e2aaaab<>(SB), RODATA|NOPTR, $4
+DATA element3efffffe<>+0(SB)/4, $0x3efffffe
+GLOBL element3efffffe<>(SB), RODATA|NOPTR, $4
 
-DATA element3f000000<>+0(SB)/4, $0x3f000000
-GLOBL element3f000000<>(SB), RODATA|NOPTR, $4
+DATA element3f317218<>+0(SB)/4, $0x3f317218
+GLOBL element3f317218<>(SB), RODATA|NOPTR, $4
 
-DATA element0000007f<>+0(SB)/4, $0x0000007f
-GLOBL element0000007f<>(SB), RODATA|NOPTR, $4
+DATA element3d291291<>+0(SB)/4, $0x3d291291
+GLOBL element3d291291<>(SB), RODATA|NOPTR, $4
+
+DATA element3e2b8e80<>+0(SB)/4, $0x3e2b8e80
+GLOBL element3e2b8e80<>(SB), RODATA|NOPTR, $4
+
+DATA element3f00035c<>+0(SB)/4, $0x3f00035c
+GLOBL element3f00035c<>(SB), RODATA|NOPTR, $4
 
 DATA element7feb352d<>+0(SB)/4, $0x7feb352d
 GLOBL element7feb352d<>(SB), RODATA|NOPTR, $4
@@ -1557,16 +1719,16 @@ TEXT ·actGradAVX512(SB), $16-8
 	MOVL  112(AX), R9
 	MOVQ  72(AX), R10
 
-rows118:
+rows126:
 	CMPB  128(AX), $0x00
-	JEQ   skip119
+	JEQ   skip127
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id120
+	JZ    id128
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id120:
+id128:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -1591,15 +1753,15 @@ id120:
 	VPSRLQ       $0x20, X1, X1
 	VPBROADCASTD X1, Z1
 
-skip119:
+skip127:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols122
+	JGT  cols130
 
-cols121:
+cols129:
 	CMPB       40(AX), $0x00
-	JNE        half123
+	JNE        half131
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	PREFETCHT0 1664(SI)(CX*4)
@@ -1608,9 +1770,9 @@ cols121:
 	VMOVUPS    64(SI)(CX*4), Z3
 	VMOVUPS    128(SI)(CX*4), Z4
 	VMOVUPS    192(SI)(CX*4), Z5
-	JMP        both124
+	JMP        both132
 
-half123:
+half131:
 	PREFETCHT0 1536(SI)(CX*2)
 	PREFETCHT0 1600(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
@@ -1622,11 +1784,11 @@ half123:
 	VPMOVZXWD  96(SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both124:
+both132:
 	CMPB       136(AX), $0x00
-	JEQ        skip125
+	JEQ        skip133
 	CMPB       64(AX), $0x00
-	JNE        half126
+	JNE        half134
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	PREFETCHT0 1664(DI)(CX*4)
@@ -1635,9 +1797,9 @@ both124:
 	VMOVUPS    64(DI)(CX*4), Z7
 	VMOVUPS    128(DI)(CX*4), Z8
 	VMOVUPS    192(DI)(CX*4), Z9
-	JMP        both127
+	JMP        both135
 
-half126:
+half134:
 	PREFETCHT0 1536(DI)(CX*2)
 	PREFETCHT0 1600(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
@@ -1649,10 +1811,10 @@ half126:
 	VPMOVZXWD  96(DI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both127:
+both135:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	CMPB         136(AX), $0x01
-	JNE          act128
+	JNE          act136
 	VCMPPS       $0x1e, Z10, Z6, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z10, Z7, K2
@@ -1662,9 +1824,9 @@ both127:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VMOVAPS.Z    Z5, K2, Z5
 
-act128:
+act136:
 	CMPB         136(AX), $0x03
-	JNE          act129
+	JNE          act137
 	VBROADCASTSS element3c23d70a<>+0(SB), Z11
 	VMULPS       Z11, Z2, Z12
 	VCMPPS       $0x1e, Z10, Z6, K2
@@ -1679,16 +1841,16 @@ act128:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VBLENDMPS    Z5, Z12, K2, Z5
 
-act129:
+act137:
 	CMPB         136(AX), $0x02
-	JNE          act130
+	JNE          act138
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	CMPB         128(AX), $0x00
-	JEQ          skip131
+	JEQ          skip139
 	VBROADCASTSS 124(AX), Z11
 
-skip131:
+skip139:
 	VMINPS      Z6, Z10, Z6
 	VFMADD213PS Z12, Z11, Z6
 	VMULPS      Z6, Z2, Z2
@@ -1702,20 +1864,20 @@ skip131:
 	VFMADD213PS Z12, Z11, Z9
 	VMULPS      Z9, Z5, Z5
 
-act130:
-skip125:
+act138:
+skip133:
 	CMPB         128(AX), $0x00
-	JEQ          skip132
+	JEQ          skip140
 	CMPB         136(AX), $0x01
-	JNE          draws133
+	JNE          draws141
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z2, Z2
 	VMULPS       Z6, Z3, Z3
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn134
+	JMP          drawn142
 
-draws133:
+draws141:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -1766,22 +1928,22 @@ draws133:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-drawn134:
-skip132:
+drawn142:
+skip140:
 	CMPB    16(AX), $0x00
-	JNE     half135
+	JNE     half143
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both136
+	JMP     both144
 
-half135:
+half143:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan137
+	JNE          nan145
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -1802,9 +1964,9 @@ half135:
 	VPADDD       Z8, Z5, K2, Z6
 	VPERMT2W     Z6, Z9, Z10
 	VMOVDQU32    Z10, 64(BX)(CX*2)
-	JMP          stored138
+	JMP          stored146
 
-nan137:
+nan145:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -1841,11 +2003,11 @@ nan137:
 	VPMOVDW      Z11, 64(BX)(CX*2)
 	VPMOVDW      Z12, 96(BX)(CX*2)
 
-stored138:
-both136:
+stored146:
+both144:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip139
+	JZ      skip147
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
@@ -1855,63 +2017,63 @@ both136:
 	VADDPS  192(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 192(R11)(CX*4)
 
-skip139:
+skip147:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols121
+	JLE  cols129
 
-cols122:
+cols130:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols141
+	JGT  cols149
 
-cols140:
+cols148:
 	CMPB       40(AX), $0x00
-	JNE        half142
+	JNE        half150
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both143
+	JMP        both151
 
-half142:
+half150:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(SI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both143:
+both151:
 	CMPB       136(AX), $0x00
-	JEQ        skip144
+	JEQ        skip152
 	CMPB       64(AX), $0x00
-	JNE        half145
+	JNE        half153
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both146
+	JMP        both154
 
-half145:
+half153:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	VPMOVZXWD  32(DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both146:
+both154:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act147
+	JNE          act155
 	VCMPPS       $0x1e, Z6, Z4, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VMOVAPS.Z    Z3, K2, Z3
 
-act147:
+act155:
 	CMPB         136(AX), $0x03
-	JNE          act148
+	JNE          act156
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z2, Z8
 	VCMPPS       $0x1e, Z6, Z4, K2
@@ -1920,16 +2082,16 @@ act147:
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VBLENDMPS    Z3, Z8, K2, Z3
 
-act148:
+act156:
 	CMPB         136(AX), $0x02
-	JNE          act149
+	JNE          act157
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip150
+	JEQ          skip158
 	VBROADCASTSS 124(AX), Z7
 
-skip150:
+skip158:
 	VMINPS      Z4, Z6, Z4
 	VFMADD213PS Z8, Z7, Z4
 	VMULPS      Z4, Z2, Z2
@@ -1937,18 +2099,18 @@ skip150:
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z3, Z3
 
-act149:
-skip144:
+act157:
+skip152:
 	CMPB         128(AX), $0x00
-	JEQ          skip151
+	JEQ          skip159
 	CMPB         136(AX), $0x01
-	JNE          draws152
+	JNE          draws160
 	VBROADCASTSS 120(AX), Z4
 	VMULPS       Z4, Z2, Z2
 	VMULPS       Z4, Z3, Z3
-	JMP          drawn153
+	JMP          drawn161
 
-draws152:
+draws160:
 	VBROADCASTSS element7feb352d<>+0(SB), Z4
 	VBROADCASTSS element846ca68b<>+0(SB), Z5
 	VBROADCASTSS elemente3779b10<>+0(SB), Z6
@@ -1977,18 +2139,18 @@ draws152:
 	VPCMPUD      $0x05, Z7, Z9, K2
 	VMULPS.Z     Z8, Z3, K2, Z3
 
-drawn153:
-skip151:
+drawn161:
+skip159:
 	CMPB    16(AX), $0x00
-	JNE     half154
+	JNE     half162
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
-	JMP     both155
+	JMP     both163
 
-half154:
+half162:
 	VCMPPS       $0x03, Z2, Z3, K2
 	KORTESTW     K2, K2
-	JNE          nan156
+	JNE          nan164
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -2001,9 +2163,9 @@ half154:
 	VPADDD       Z6, Z3, K2, Z4
 	VPERMT2W     Z4, Z7, Z8
 	VMOVDQU32    Z8, (BX)(CX*2)
-	JMP          stored157
+	JMP          stored165
 
-nan156:
+nan164:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -2024,93 +2186,93 @@ nan156:
 	VPMOVDW      Z7, (BX)(CX*2)
 	VPMOVDW      Z8, 32(BX)(CX*2)
 
-stored157:
-both155:
+stored165:
+both163:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip158
+	JZ      skip166
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
 	VMOVUPS Z3, 64(R11)(CX*4)
 
-skip158:
+skip166:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols140
+	JLE  cols148
 
-cols141:
+cols149:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols160
+	JGT  cols168
 
-cols159:
+cols167:
 	CMPB       40(AX), $0x00
-	JNE        half161
+	JNE        half169
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both162
+	JMP        both170
 
-half161:
+half169:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both162:
+both170:
 	CMPB       136(AX), $0x00
-	JEQ        skip163
+	JEQ        skip171
 	CMPB       64(AX), $0x00
-	JNE        half164
+	JNE        half172
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both165
+	JMP        both173
 
-half164:
+half172:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both165:
+both173:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act166
+	JNE          act174
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act166:
+act174:
 	CMPB         136(AX), $0x03
-	JNE          act167
+	JNE          act175
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act167:
+act175:
 	CMPB         136(AX), $0x02
-	JNE          act168
+	JNE          act176
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip169
+	JEQ          skip177
 	VBROADCASTSS 124(AX), Z5
 
-skip169:
+skip177:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act168:
-skip163:
+act176:
+skip171:
 	CMPB         128(AX), $0x00
-	JEQ          skip170
+	JEQ          skip178
 	CMPB         136(AX), $0x01
-	JNE          draws171
+	JNE          draws179
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn172
+	JMP          drawn180
 
-draws171:
+draws179:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -2128,14 +2290,14 @@ draws171:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn172:
-skip170:
+drawn180:
+skip178:
 	CMPB    16(AX), $0x00
-	JNE     half173
+	JNE     half181
 	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both174
+	JMP     both182
 
-half173:
+half181:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -2148,87 +2310,87 @@ half173:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both174:
+both182:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip177
+	JZ      skip185
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip177:
+skip185:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols159
+	JLE  cols167
 
-cols160:
+cols168:
 	CMPQ       CX, DX
-	JGE        row178
+	JGE        row186
 	CMPB       40(AX), $0x00
-	JNE        half179
+	JNE        half187
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both180
+	JMP        both188
 
-half179:
+half187:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both180:
+both188:
 	CMPB       136(AX), $0x00
-	JEQ        skip181
+	JEQ        skip189
 	CMPB       64(AX), $0x00
-	JNE        half182
+	JNE        half190
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z3
-	JMP        both183
+	JMP        both191
 
-half182:
+half190:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both183:
+both191:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act184
+	JNE          act192
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act184:
+act192:
 	CMPB         136(AX), $0x03
-	JNE          act185
+	JNE          act193
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act185:
+act193:
 	CMPB         136(AX), $0x02
-	JNE          act186
+	JNE          act194
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip187
+	JEQ          skip195
 	VBROADCASTSS 124(AX), Z5
 
-skip187:
+skip195:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act186:
-skip181:
+act194:
+skip189:
 	CMPB         128(AX), $0x00
-	JEQ          skip188
+	JEQ          skip196
 	CMPB         136(AX), $0x01
-	JNE          draws189
+	JNE          draws197
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn190
+	JMP          drawn198
 
-draws189:
+draws197:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -2246,14 +2408,14 @@ draws189:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn190:
-skip188:
+drawn198:
+skip196:
 	CMPB    16(AX), $0x00
-	JNE     half191
+	JNE     half199
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both192
+	JMP     both200
 
-half191:
+half199:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -2266,20 +2428,20 @@ half191:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both192:
+both200:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip195
+	JZ      skip203
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip195:
-row178:
+skip203:
+row186:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows118
+	JNZ  rows126
 	VZEROUPPER
 	RET
 
@@ -2301,24 +2463,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows196:
+rows204:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols198
+	JGT  cols206
 
-cols197:
+cols205:
 	CMPB       16(AX), $0x00
-	JNE        half199
+	JNE        half207
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both200
+	JMP        both208
 
-half199:
+half207:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -2333,18 +2495,18 @@ half199:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both200:
+both208:
 	CMPB       40(AX), $0x00
-	JNE        half201
+	JNE        half209
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both202
+	JMP        both210
 
-half201:
+half209:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -2359,7 +2521,7 @@ half201:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both202:
+both210:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -2367,22 +2529,22 @@ both202:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols197
+	JLE         cols205
 
-cols198:
+cols206:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols204
+	JGT  cols212
 
-cols203:
+cols211:
 	CMPB       16(AX), $0x00
-	JNE        half205
+	JNE        half213
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both206
+	JMP        both214
 
-half205:
+half213:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -2391,15 +2553,15 @@ half205:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both206:
+both214:
 	CMPB       40(AX), $0x00
-	JNE        half207
+	JNE        half215
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both208
+	JMP        both216
 
-half207:
+half215:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -2408,88 +2570,88 @@ half207:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both208:
+both216:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols203
+	JLE         cols211
 
-cols204:
+cols212:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols210
+	JGT  cols218
 
-cols209:
+cols217:
 	CMPB       16(AX), $0x00
-	JNE        half211
+	JNE        half219
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both212
+	JMP        both220
 
-half211:
+half219:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both212:
+both220:
 	CMPB       40(AX), $0x00
-	JNE        half213
+	JNE        half221
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both214
+	JMP        both222
 
-half213:
+half221:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both214:
+both222:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols209
+	JLE         cols217
 
-cols210:
+cols218:
 	CMPQ        CX, DX
-	JGE         row215
+	JGE         row223
 	CMPB        16(AX), $0x00
-	JNE         half216
+	JNE         half224
 	PREFETCHT0  1536(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both217
+	JMP         both225
 
-half216:
+half224:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both217:
+both225:
 	CMPB        40(AX), $0x00
-	JNE         half218
+	JNE         half226
 	PREFETCHT0  1536(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both219
+	JMP         both227
 
-half218:
+half226:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both219:
+both227:
 	VFMADD231PD Z4, Z5, Z0
 
-row215:
+row223:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows196
+	JNZ           rows204
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -2522,15 +2684,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	MOVQ         24(AX), SI
 
-rows220:
+rows228:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols222
+	JGT  cols230
 
-cols221:
+cols229:
 	CMPB       16(AX), $0x00
-	JNE        half223
+	JNE        half231
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	PREFETCHT0 1664(BX)(CX*4)
@@ -2539,9 +2701,9 @@ cols221:
 	VMOVUPS    64(BX)(CX*4), Z6
 	VMOVUPS    128(BX)(CX*4), Z7
 	VMOVUPS    192(BX)(CX*4), Z8
-	JMP        both224
+	JMP        both232
 
-half223:
+half231:
 	PREFETCHT0 1536(BX)(CX*2)
 	PREFETCHT0 1600(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
@@ -2553,7 +2715,7 @@ half223:
 	VPMOVZXWD  96(BX)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both224:
+both232:
 	VFMADD231PS Z5, Z0, Z1
 	VFMADD231PS Z6, Z0, Z2
 	VFMADD231PS Z7, Z0, Z3
@@ -2561,82 +2723,82 @@ both224:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols221
+	JLE         cols229
 
-cols222:
+cols230:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols226
+	JGT  cols234
 
-cols225:
+cols233:
 	CMPB       16(AX), $0x00
-	JNE        half227
+	JNE        half235
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z5
 	VMOVUPS    64(BX)(CX*4), Z6
-	JMP        both228
+	JMP        both236
 
-half227:
+half235:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both228:
+both236:
 	VFMADD231PS Z5, Z0, Z1
 	VFMADD231PS Z6, Z0, Z2
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols225
+	JLE         cols233
 
-cols226:
+cols234:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols230
+	JGT  cols238
 
-cols229:
+cols237:
 	CMPB       16(AX), $0x00
-	JNE        half231
+	JNE        half239
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z5
-	JMP        both232
+	JMP        both240
 
-half231:
+half239:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both232:
+both240:
 	VFMADD231PS Z5, Z0, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols229
+	JLE         cols237
 
-cols230:
+cols238:
 	CMPQ       CX, DX
-	JGE        row233
+	JGE        row241
 	CMPB       16(AX), $0x00
-	JNE        half234
+	JNE        half242
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z5
-	JMP        both235
+	JMP        both243
 
-half234:
+half242:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both235:
+both243:
 	VFMADD231PS Z5, Z0, Z1
 
-row233:
+row241:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows220
+	JNZ           rows228
 	VADDPS        Z2, Z1, Z1
 	VADDPS        Z3, Z1, Z1
 	VADDPS        Z4, Z1, Z1
@@ -2667,14 +2829,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide236
+	JEQ   wide244
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip237
+	JZ    skip245
 	CMPB  40(AX), $0x00
-	JEQ   wide236
+	JEQ   wide244
 
-skip237:
+skip245:
 	MOVQ  56(AX), R8
 	MOVQ  R8, CX
 	ANDQ  $0x0f, CX
@@ -2682,20 +2844,20 @@ skip237:
 	BZHIQ CX, R9, R9
 	KMOVW R9, K2
 
-group238:
+group246:
 	CMPQ DI, $0x08
-	JLT  group239
+	JLT  group247
 	XORQ CX, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols241
+	JGT  cols249
 
-cols240:
+cols248:
 	VBROADCASTSS element00000000<>+0(SB), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain242
+	JZ           plain250
 	VCVTPD2PS    (R9)(CX*8), Y2
 	VCVTPD2PS    64(R9)(CX*8), Y3
 	VINSERTF64X4 $0x01, Y3, Z2, Z3
@@ -2799,9 +2961,9 @@ cols240:
 	VMULPS       Z4, Z20, Z20
 	VADDPS       Z12, Z0, Z0
 	VFMADD231PS  Z12, Z20, Z1
-	JMP          summed243
+	JMP          summed251
 
-plain242:
+plain250:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*8), R9
 	LEAQ        (R9)(CX*8), R9
@@ -2851,7 +3013,7 @@ plain242:
 	VADDPS      Z10, Z0, Z0
 	VFMADD231PS Z10, Z10, Z1
 
-summed243:
+summed251:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y0, Z3
 	VADDPD        (R9)(CX*8), Z3, Z3
@@ -2871,16 +3033,16 @@ summed243:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols240
+	JLE           cols248
 
-cols241:
+cols249:
 	CMPQ         CX, R8
-	JGE          row244
+	JGE          row252
 	VBROADCASTSS element00000000<>+0(SB), Z0
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain245
+	JZ           plain253
 	VCVTPD2PS    (R9)(CX*8), Y2
 	VCVTPD2PS    64(R9)(CX*8), Y3
 	VINSERTF64X4 $0x01, Y3, Z2, Z3
@@ -2984,9 +3146,9 @@ cols241:
 	VMULPS       Z4, Z20, Z20
 	VADDPS       Z12, Z0, Z0
 	VFMADD231PS  Z12, Z20, Z1
-	JMP          summed246
+	JMP          summed254
 
-plain245:
+plain253:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*8), R9
 	LEAQ        (R9)(CX*8), R9
@@ -3036,7 +3198,7 @@ plain245:
 	VADDPS      Z10, Z0, Z0
 	VFMADD231PS Z10, Z10, Z1
 
-summed246:
+summed254:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y0, Z3
 	VADDPD        (R9)(CX*8), Z3, Z3
@@ -3054,7 +3216,7 @@ summed246:
 	VADDPD        64(R9)(CX*8), Z0, Z0
 	VMOVUPD       Z0, 64(R9)(CX*8)
 
-row244:
+row252:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -3072,32 +3234,32 @@ row244:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x08, DI
-	JMP  group238
+	JMP  group246
 
-group239:
-wide236:
 group247:
+wide244:
+group255:
 	CMPQ DI, $0x04
-	JLT  group248
+	JLT  group256
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols250
+	JGT  cols258
 
-cols249:
+cols257:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain251
+	JZ         plain259
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half253
+	JNE        half261
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -3111,9 +3273,9 @@ cols249:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both254
+	JMP        both262
 
-half253:
+half261:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -3135,10 +3297,10 @@ half253:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both254:
+both262:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half255
+	JNE        half263
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -3152,9 +3314,9 @@ both254:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both256
+	JMP        both264
 
-half255:
+half263:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -3176,7 +3338,7 @@ half255:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both256:
+both264:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -3193,12 +3355,12 @@ both256:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed252
+	JMP         summed260
 
-plain251:
+plain259:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half257
+	JNE        half265
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -3212,9 +3374,9 @@ plain251:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both258
+	JMP        both266
 
-half257:
+half265:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -3236,7 +3398,7 @@ half257:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both258:
+both266:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -3246,7 +3408,7 @@ both258:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed252:
+summed260:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -3254,24 +3416,24 @@ summed252:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols249
+	JLE     cols257
 
-cols250:
+cols258:
 	CMPQ        CX, DX
-	JGE         row259
+	JGE         row267
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain260
+	JZ          plain268
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half262
+	JNE         half270
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -3285,9 +3447,9 @@ cols250:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both263
+	JMP         both271
 
-half262:
+half270:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -3309,10 +3471,10 @@ half262:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both263:
+both271:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half264
+	JNE         half272
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -3326,9 +3488,9 @@ both263:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both265
+	JMP         both273
 
-half264:
+half272:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -3350,7 +3512,7 @@ half264:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both265:
+both273:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -3367,12 +3529,12 @@ both265:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed261
+	JMP         summed269
 
-plain260:
+plain268:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half266
+	JNE         half274
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -3386,9 +3548,9 @@ plain260:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both267
+	JMP         both275
 
-half266:
+half274:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -3410,7 +3572,7 @@ half266:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both267:
+both275:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -3420,13 +3582,13 @@ both267:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed261:
+summed269:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row259:
+row267:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -3436,81 +3598,81 @@ row259:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group247
+	JMP  group255
 
-group248:
-group268:
+group256:
+group276:
 	CMPQ DI, $0x01
-	JLT  group269
+	JLT  group277
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols271
+	JGT  cols279
 
-cols270:
+cols278:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain272
+	JZ         plain280
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half274
+	JNE        half282
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both275
+	JMP        both283
 
-half274:
+half282:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both275:
+both283:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half276
+	JNE        half284
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both277
+	JMP        both285
 
-half276:
+half284:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both277:
+both285:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed273
+	JMP         summed281
 
-plain272:
+plain280:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half278
+	JNE        half286
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both279
+	JMP        both287
 
-half278:
+half286:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both279:
+both287:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed273:
+summed281:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -3518,86 +3680,86 @@ summed273:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols270
+	JLE     cols278
 
-cols271:
+cols279:
 	CMPQ        CX, DX
-	JGE         row280
+	JGE         row288
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain281
+	JZ          plain289
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half283
+	JNE         half291
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both284
+	JMP         both292
 
-half283:
+half291:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both284:
+both292:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half285
+	JNE         half293
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both286
+	JMP         both294
 
-half285:
+half293:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both286:
+both294:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed282
+	JMP         summed290
 
-plain281:
+plain289:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half287
+	JNE         half295
 	PREFETCHT0  1536(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both288
+	JMP         both296
 
-half287:
+half295:
 	PREFETCHT0  1536(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both288:
+both296:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed282:
+summed290:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row280:
+row288:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group268
+	JMP  group276
 
-group269:
+group277:
 	VZEROUPPER
 	RET
 
@@ -3620,45 +3782,45 @@ TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  112(AX), R11
 	MOVQ  72(AX), R12
 
-rows289:
+rows297:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols291
+	JGT  cols299
 
-cols290:
+cols298:
 	CMPB       40(AX), $0x00
-	JNE        half292
+	JNE        half300
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
 	VMOVUPS    64(SI)(CX*4), Z1
-	JMP        both293
+	JMP        both301
 
-half292:
+half300:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 	VPMOVZXWD  32(SI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both293:
+both301:
 	CMPB       64(AX), $0x00
-	JNE        half294
+	JNE        half302
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z2
 	VMOVUPS    64(DI)(CX*4), Z3
-	JMP        both295
+	JMP        both303
 
-half294:
+half302:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 	VPMOVZXWD  32(DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both295:
+both303:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z2, Z2
 	VMOVUPS      (R9)(CX*4), Z4
@@ -3674,15 +3836,15 @@ both295:
 	VMOVUPS      64(R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z3, Z1
 	CMPB         16(AX), $0x00
-	JNE          half296
+	JNE          half304
 	VMOVUPS      Z0, (BX)(CX*4)
 	VMOVUPS      Z1, 64(BX)(CX*4)
-	JMP          both297
+	JMP          both305
 
-half296:
+half304:
 	VCMPPS       $0x03, Z0, Z1, K2
 	KORTESTW     K2, K2
-	JNE          nan298
+	JNE          nan306
 	VBROADCASTSS element00010000<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00008000<>+0(SB), Z4
@@ -3695,9 +3857,9 @@ half296:
 	VPADDD       Z4, Z1, K2, Z0
 	VPERMT2W     Z0, Z5, Z6
 	VMOVDQU32    Z6, (BX)(CX*2)
-	JMP          stored299
+	JMP          stored307
 
-nan298:
+nan306:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -3718,43 +3880,43 @@ nan298:
 	VPMOVDW      Z5, (BX)(CX*2)
 	VPMOVDW      Z0, 32(BX)(CX*2)
 
-stored299:
-both297:
+stored307:
+both305:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols290
+	JLE  cols298
 
-cols291:
+cols299:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols301
+	JGT  cols309
 
-cols300:
+cols308:
 	CMPB       40(AX), $0x00
-	JNE        half302
+	JNE        half310
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
-	JMP        both303
+	JMP        both311
 
-half302:
+half310:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 
-both303:
+both311:
 	CMPB       64(AX), $0x00
-	JNE        half304
+	JNE        half312
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z1
-	JMP        both305
+	JMP        both313
 
-half304:
+half312:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both305:
+both313:
 	VMOVUPS      (R8)(CX*4), Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS      (R9)(CX*4), Z2
@@ -3763,11 +3925,11 @@ both305:
 	VMOVUPS      (R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half306
+	JNE          half314
 	VMOVUPS      Z0, (BX)(CX*4)
-	JMP          both307
+	JMP          both315
 
-half306:
+half314:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3780,39 +3942,39 @@ half306:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (BX)(CX*2)
 
-both307:
+both315:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols300
+	JLE  cols308
 
-cols301:
+cols309:
 	CMPQ       CX, DX
-	JGE        row310
+	JGE        row318
 	CMPB       40(AX), $0x00
-	JNE        half311
+	JNE        half319
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z0
-	JMP        both312
+	JMP        both320
 
-half311:
+half319:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both312:
+both320:
 	CMPB       64(AX), $0x00
-	JNE        half313
+	JNE        half321
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z1
-	JMP        both314
+	JMP        both322
 
-half313:
+half321:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both314:
+both322:
 	VMOVUPS.Z    (R8)(CX*4), K1, Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS.Z    (R9)(CX*4), K1, Z2
@@ -3821,11 +3983,11 @@ both314:
 	VMOVUPS.Z    (R11)(CX*4), K1, Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half315
+	JNE          half323
 	VMOVUPS      Z0, K1, (BX)(CX*4)
-	JMP          both316
+	JMP          both324
 
-half315:
+half323:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3838,13 +4000,13 @@ half315:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both316:
-row310:
+both324:
+row318:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows289
+	JNZ  rows297
 	VZEROUPPER
 	RET
 
@@ -3870,7 +4032,7 @@ TEXT ·layerGradAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       72(AX), R11
 
-rows319:
+rows327:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS (R8), Z3
@@ -3878,41 +4040,41 @@ rows319:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols321
+	JGT          cols329
 
-cols320:
+cols328:
 	CMPB       40(AX), $0x00
-	JNE        half322
+	JNE        half330
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both323
+	JMP        both331
 
-half322:
+half330:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both323:
+both331:
 	CMPB       64(AX), $0x00
-	JNE        half324
+	JNE        half332
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both325
+	JMP        both333
 
-half324:
+half332:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	VPMOVZXWD  32(DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both325:
+both333:
 	VSUBPS      Z3, Z7, Z7
 	VMULPS      Z4, Z7, Z7
 	VMOVUPS     (R10)(CX*4), Z9
@@ -3940,38 +4102,38 @@ both325:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols320
+	JLE         cols328
 
-cols321:
+cols329:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols327
+	JGT  cols335
 
-cols326:
+cols334:
 	CMPB       40(AX), $0x00
-	JNE        half328
+	JNE        half336
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both329
+	JMP        both337
 
-half328:
+half336:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both329:
+both337:
 	CMPB       64(AX), $0x00
-	JNE        half330
+	JNE        half338
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both331
+	JMP        both339
 
-half330:
+half338:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both331:
+both339:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -3987,35 +4149,35 @@ both331:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols326
+	JLE         cols334
 
-cols327:
+cols335:
 	CMPQ       CX, DX
-	JGE        row332
+	JGE        row340
 	CMPB       40(AX), $0x00
-	JNE        half333
+	JNE        half341
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both334
+	JMP        both342
 
-half333:
+half341:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both334:
+both342:
 	CMPB       64(AX), $0x00
-	JNE        half335
+	JNE        half343
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both336
+	JMP        both344
 
-half335:
+half343:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both336:
+both344:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -4029,7 +4191,7 @@ both336:
 	VADDPS      Z5, Z1, Z1
 	VFMADD231PS Z5, Z6, Z2
 
-row332:
+row340:
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPS        Y5, Y1, Y5
 	VEXTRACTF32X4 $0x01, Y5, X1
@@ -4053,41 +4215,41 @@ row332:
 	XORQ          CX, CX
 	LEAQ          32(CX), R12
 	CMPQ          R12, DX
-	JGT           cols338
+	JGT           cols346
 
-cols337:
+cols345:
 	CMPB       40(AX), $0x00
-	JNE        half339
+	JNE        half347
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both340
+	JMP        both348
 
-half339:
+half347:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 	VPMOVZXWD  32(SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both340:
+both348:
 	CMPB       64(AX), $0x00
-	JNE        half341
+	JNE        half349
 	PREFETCHT0 1536(DI)(CX*4)
 	PREFETCHT0 1600(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both342
+	JMP        both350
 
-half341:
+half349:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 	VPMOVZXWD  32(DI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
-both342:
+both350:
 	VSUBPS       Z3, Z7, Z7
 	VMULPS       Z4, Z7, Z7
 	VMOVUPS      (R9)(CX*4), Z9
@@ -4103,15 +4265,15 @@ both342:
 	VFNMADD231PS Z2, Z8, Z6
 	VMULPS       Z4, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half343
+	JNE          half351
 	VMOVUPS      Z5, (BX)(CX*4)
 	VMOVUPS      Z6, 64(BX)(CX*4)
-	JMP          both344
+	JMP          both352
 
-half343:
+half351:
 	VCMPPS       $0x03, Z5, Z6, K2
 	KORTESTW     K2, K2
-	JNE          nan345
+	JNE          nan353
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -4124,9 +4286,9 @@ half343:
 	VPADDD       Z9, Z6, K2, Z5
 	VPERMT2W     Z5, Z10, Z11
 	VMOVDQU32    Z11, (BX)(CX*2)
-	JMP          stored346
+	JMP          stored354
 
-nan345:
+nan353:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -4147,43 +4309,43 @@ nan345:
 	VPMOVDW      Z10, (BX)(CX*2)
 	VPMOVDW      Z5, 32(BX)(CX*2)
 
-stored346:
-both344:
+stored354:
+both352:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols337
+	JLE  cols345
 
-cols338:
+cols346:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols348
+	JGT  cols356
 
-cols347:
+cols355:
 	CMPB       40(AX), $0x00
-	JNE        half349
+	JNE        half357
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both350
+	JMP        both358
 
-half349:
+half357:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both350:
+both358:
 	CMPB       64(AX), $0x00
-	JNE        half351
+	JNE        half359
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both352
+	JMP        both360
 
-half351:
+half359:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both352:
+both360:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS      (R9)(CX*4), Z7
@@ -4192,11 +4354,11 @@ both352:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half353
+	JNE          half361
 	VMOVUPS      Z5, (BX)(CX*4)
-	JMP          both354
+	JMP          both362
 
-half353:
+half361:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4209,39 +4371,39 @@ half353:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, (BX)(CX*2)
 
-both354:
+both362:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols347
+	JLE  cols355
 
-cols348:
+cols356:
 	CMPQ       CX, DX
-	JGE        row357
+	JGE        row365
 	CMPB       40(AX), $0x00
-	JNE        half358
+	JNE        half366
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both359
+	JMP        both367
 
-half358:
+half366:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both359:
+both367:
 	CMPB       64(AX), $0x00
-	JNE        half360
+	JNE        half368
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both361
+	JMP        both369
 
-half360:
+half368:
 	PREFETCHT0  1536(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both361:
+both369:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS.Z    (R9)(CX*4), K1, Z3
@@ -4250,11 +4412,11 @@ both361:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half362
+	JNE          half370
 	VMOVUPS      Z5, K1, (BX)(CX*4)
-	JMP          both363
+	JMP          both371
 
-half362:
+half370:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -4267,14 +4429,14 @@ half362:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both363:
-row357:
+both371:
+row365:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows319
+	JNZ  rows327
 	VZEROUPPER
 	RET
 
@@ -4288,38 +4450,37 @@ TEXT ·softmaxAVX512(SB), $16-8
 	MOVQ         $0x0000ffff, BX
 	BZHIQ        CX, BX, BX
 	KMOVW        BX, K1
-	VBROADCASTSS element3f318000<>+0(SB), Z0
-	VBROADCASTSS elementb95e8083<>+0(SB), Z1
-	VBROADCASTSS element0000007f<>+0(SB), Z2
+	VBROADCASTSS element4b40007f<>+0(SB), Z0
+	VBROADCASTSS element3f318000<>+0(SB), Z1
+	VBROADCASTSS elementb95e8083<>+0(SB), Z2
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z3
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z4
-	VBROADCASTSS element39500d01<>+0(SB), Z5
-	VBROADCASTSS element3ab60b61<>+0(SB), Z6
-	VBROADCASTSS element3c088889<>+0(SB), Z7
-	VBROADCASTSS element3d2aaaab<>+0(SB), Z8
-	VBROADCASTSS element3e2aaaab<>+0(SB), Z9
-	VBROADCASTSS element3f000000<>+0(SB), Z10
+	VBROADCASTSS element3ab511f9<>+0(SB), Z5
+	VBROADCASTSS element3c091d05<>+0(SB), Z6
+	VBROADCASTSS element3d2aac79<>+0(SB), Z7
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VBROADCASTSS element3efffffe<>+0(SB), Z9
 	CMPQ         DX, $0x10
-	JGT          wider367
+	JGT          wider375
 	XORQ         BX, BX
 	XORQ         CX, CX
 	XORQ         R10, R10
 
-far368:
+far376:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000300
-	JLT  far368
+	JLT  far376
 
-rows369:
+rows377:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have370
+	JZ    have378
 	MOVL  (CX)(BX*4), SI
 
-have370:
+have378:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4327,24 +4488,24 @@ have370:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next371
+	JGE   next379
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted372
+	JZ    unlisted380
 	MOVL  (R9)(CX*4), R8
 
-unlisted372:
+unlisted380:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next371:
+next379:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip373
+	JZ    skip381
 	MOVL  (CX)(SI*4), R9
 
-skip373:
+skip381:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x00, R11
@@ -4352,20 +4513,195 @@ skip373:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half374
+	JNE        half382
 	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z11
-	JMP        both375
+	VMOVUPS.Z  (DI)(CX*4), K1, Z10
+	JMP        both383
 
-half374:
+half382:
 	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z11
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z10
+	VPSLLD      $0x10, Z10, Z10
+
+both383:
+	VBROADCASTSS  elementff800000<>+0(SB), Z11
+	VBLENDMPS     Z10, Z11, K1, Z10
+	VMOVAPS       Z10, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VMAXPS        Y12, Y11, Y12
+	VEXTRACTF32X4 $0x01, Y12, X11
+	VMAXPS        X11, X12, X11
+	VPERMILPS     $0x4e, X11, X12
+	VMAXPS        X11, X12, X11
+	VPERMILPS     $0xb1, X11, X12
+	VMAXPS        X11, X12, X11
+	VBROADCASTSS  X11, Z12
+	VCMPPS        $0x00, Z12, Z10, K2
+	KMOVW         K2, R8
+	VSUBPS        Z12, Z10, Z10
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VMOVAPS       Z0, Z13
+	VFMADD231PS   Z4, Z10, Z13
+	VSUBPS        Z0, Z13, Z12
+	VFNMADD231PS  Z1, Z12, Z10
+	VFNMADD231PS  Z2, Z12, Z10
+	VMOVAPS       Z5, Z12
+	VFMADD213PS   Z6, Z10, Z12
+	VFMADD213PS   Z7, Z10, Z12
+	VFMADD213PS   Z8, Z10, Z12
+	VFMADD213PS   Z9, Z10, Z12
+	VMULPS        Z10, Z12, Z12
+	VFMADD213PS   Z10, Z10, Z12
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS.Z Z13, Z13, K2, Z12
+	VMOVAPS       Z12, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VADDPS        Y13, Y10, Y13
+	VEXTRACTF32X4 $0x01, Y13, X10
+	VADDPS        X10, X13, X10
+	VPERMILPS     $0x4e, X10, X13
+	VADDPS        X10, X13, X10
+	VPERMILPS     $0xb1, X10, X13
+	VADDPS        X10, X13, X10
+	MOVQ          80(AX), R11
+	VMOVSS        X10, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled384
+	CMPB          16(AX), $0x00
+	JNE           half385
+	VMOVSS        (DI)(R9*4), X13
+	JMP           both386
+
+half385:
+	MOVWLZX (DI)(R9*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X13
+
+both386:
+	VSUBSS   X13, X11, X14
+	MOVQ     88(AX), DI
+	VMOVSS   X14, (DI)(BX*4)
+	VUCOMISS X13, X11
+	JNE      unlabelled384
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled384
+	INCQ     112(AX)
+
+unlabelled384:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip387
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
+	XORQ         CX, CX
+	VBROADCASTSS X10, Z13
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z13, Z12, K2, Z12
+	VMULPS       Z11, Z12, Z12
+	CMPB         40(AX), $0x00
+	JNE          half388
+	VMOVUPS      Z12, K1, (DI)(CX*4)
+	JMP          both389
+
+half388:
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z12, Z14
+	VPANDD       Z10, Z14, Z14
+	VPADDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z13, Z12, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPMOVDW      Z14, K1, (DI)(CX*2)
+
+both389:
+skip387:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows377
+	JMP  done374
+
+wider375:
+	CMPQ DX, $0x20
+	JGT  wider390
+	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
+
+far391:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far391
+
+rows392:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have393
+	MOVL  (CX)(BX*4), SI
+
+have393:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next394
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted395
+	MOVL  (R9)(CX*4), R8
+
+unlisted395:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next394:
+	MOVQ  $-1, R9
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip396
+	MOVL  (CX)(SI*4), R9
+
+skip396:
+	XORQ       CX, CX
+	MOVQ       DX, R11
+	SUBQ       $0x10, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPB       16(AX), $0x00
+	JNE        half397
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	VMOVUPS.Z  64(DI)(CX*4), K1, Z11
+	JMP        both398
+
+half397:
+	PREFETCHT0  (R8)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both375:
+both398:
 	VBROADCASTSS  elementff800000<>+0(SB), Z12
 	VBLENDMPS     Z11, Z12, K1, Z11
-	VMOVAPS       Z11, Z12
+	VMOVAPS       Z10, Z12
+	VMAXPS        Z11, Z12, Z12
 	VEXTRACTF64X4 $0x01, Z12, Y13
 	VMAXPS        Y13, Y12, Y13
 	VEXTRACTF32X4 $0x01, Y13, X12
@@ -4375,124 +4711,155 @@ both375:
 	VPERMILPS     $0xb1, X12, X13
 	VMAXPS        X12, X13, X12
 	VBROADCASTSS  X12, Z13
-	VCMPPS        $0x00, Z13, Z11, K2
+	VCMPPS        $0x00, Z13, Z10, K2
 	KMOVW         K2, R8
+	VCMPPS        $0x00, Z13, Z11, K2
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
+	VSUBPS        Z13, Z10, Z10
 	VSUBPS        Z13, Z11, Z11
-	VCMPPS        $0x05, Z3, Z11, K2
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VCMPPS        $0x05, Z3, Z11, K3
 	VMAXPS        Z11, Z3, Z11
-	VMULPS        Z4, Z11, Z13
-	VRNDSCALEPS   $0x08, Z13, Z13
-	VFNMADD231PS  Z0, Z13, Z11
-	VFNMADD231PS  Z1, Z13, Z11
+	VMOVAPS       Z0, Z15
+	VMOVAPS       Z0, Z16
+	VFMADD231PS   Z4, Z10, Z15
+	VFMADD231PS   Z4, Z11, Z16
+	VSUBPS        Z0, Z15, Z13
+	VSUBPS        Z0, Z16, Z14
+	VFNMADD231PS  Z1, Z13, Z10
+	VFNMADD231PS  Z1, Z14, Z11
+	VFNMADD231PS  Z2, Z13, Z10
+	VFNMADD231PS  Z2, Z14, Z11
+	VMOVAPS       Z5, Z13
 	VMOVAPS       Z5, Z14
+	VFMADD213PS   Z6, Z10, Z13
 	VFMADD213PS   Z6, Z11, Z14
+	VFMADD213PS   Z7, Z10, Z13
 	VFMADD213PS   Z7, Z11, Z14
+	VFMADD213PS   Z8, Z10, Z13
 	VFMADD213PS   Z8, Z11, Z14
+	VFMADD213PS   Z9, Z10, Z13
 	VFMADD213PS   Z9, Z11, Z14
-	VFMADD213PS   Z10, Z11, Z14
+	VMULPS        Z10, Z13, Z13
 	VMULPS        Z11, Z14, Z14
+	VFMADD213PS   Z10, Z10, Z13
 	VFMADD213PS   Z11, Z11, Z14
-	VCVTPS2DQ     Z13, Z13
-	VPADDD        Z2, Z13, Z13
-	VPSLLD        $0x17, Z13, Z13
-	VFMADD213PS   Z13, Z13, Z14
-	VMOVAPS.Z     Z14, K2, Z14
-	VMOVAPS       Z14, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y13
-	VADDPS        Y13, Y11, Y13
-	VEXTRACTF32X4 $0x01, Y13, X11
-	VADDPS        X11, X13, X11
-	VPERMILPS     $0x4e, X11, X13
-	VADDPS        X11, X13, X11
-	VPERMILPS     $0xb1, X11, X13
-	VADDPS        X11, X13, X11
+	VPSLLD        $0x17, Z15, Z15
+	VPSLLD        $0x17, Z16, Z16
+	VFMADD213PS.Z Z15, Z15, K2, Z13
+	VFMADD213PS.Z Z16, Z16, K3, Z14
+	VMOVAPS       Z13, Z10
+	VADDPS        Z14, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VADDPS        Y11, Y10, Y11
+	VEXTRACTF32X4 $0x01, Y11, X10
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0x4e, X10, X11
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0xb1, X10, X11
+	VADDPS        X10, X11, X10
 	MOVQ          80(AX), R11
-	VMOVSS        X11, (R11)(BX*4)
+	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled376
+	JS            unlabelled399
 	CMPB          16(AX), $0x00
-	JNE           half377
-	VMOVSS        (DI)(R9*4), X13
-	JMP           both378
+	JNE           half400
+	VMOVSS        (DI)(R9*4), X11
+	JMP           both401
 
-half377:
+half400:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
-	VMOVD   DI, X13
+	VMOVD   DI, X11
 
-both378:
-	VSUBSS   X13, X12, X15
+both401:
+	VSUBSS   X11, X12, X15
 	MOVQ     88(AX), DI
 	VMOVSS   X15, (DI)(BX*4)
-	VUCOMISS X13, X12
-	JNE      unlabelled376
+	VUCOMISS X11, X12
+	JNE      unlabelled399
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled376
+	JNE      unlabelled399
 	INCQ     112(AX)
 
-unlabelled376:
+unlabelled399:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip379
+	JZ           skip402
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
-	VMOVSS       104(AX), X12
-	VDIVSS       X11, X12, X12
-	VBROADCASTSS X12, Z12
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
 	XORQ         CX, CX
-	VBROADCASTSS X11, Z13
-	VPBROADCASTD R9, Z11
-	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
-	VSUBPS       Z13, Z14, K2, Z14
-	VMULPS       Z12, Z14, Z14
+	VBROADCASTSS X10, Z12
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z12, Z13, K2, Z13
+	VMULPS       Z11, Z13, Z13
+	VPCMPEQD     elementNumbers<>+64(SB), Z10, K2
+	VSUBPS       Z12, Z14, K2, Z14
+	VMULPS       Z11, Z14, Z14
 	CMPB         40(AX), $0x00
-	JNE          half380
-	VMOVUPS      Z14, K1, (DI)(CX*4)
-	JMP          both381
+	JNE          half403
+	VMOVUPS      Z13, (DI)(CX*4)
+	VMOVUPS      Z14, K1, 64(DI)(CX*4)
+	JMP          both404
 
-half380:
-	VBROADCASTSS element00000001<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z14, Z15
-	VPANDD       Z11, Z15, Z15
-	VPADDD       Z12, Z15, Z15
-	VPADDD       Z14, Z15, Z15
-	VCMPPS       $0x03, Z14, Z14, K2
-	VPORD        Z13, Z14, K2, Z15
+half403:
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z13, Z15
+	VPANDD       Z10, Z15, Z15
+	VPADDD       Z11, Z15, Z15
+	VPADDD       Z13, Z15, Z15
+	VCMPPS       $0x03, Z13, Z13, K2
+	VPORD        Z12, Z13, K2, Z15
 	VPSRLD       $0x10, Z15, Z15
-	VPMOVDW      Z15, K1, (DI)(CX*2)
+	VPSRLD       $0x10, Z14, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z14, Z13, Z13
+	VCMPPS       $0x03, Z14, Z14, K2
+	VPORD        Z12, Z14, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z15, (DI)(CX*2)
+	VPMOVDW      Z13, K1, 32(DI)(CX*2)
 
-both381:
-skip379:
+both404:
+skip402:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows369
-	JMP  done366
+	JLT  rows392
+	JMP  done374
 
-wider367:
-	CMPQ DX, $0x20
-	JGT  wider382
+wider390:
+	CMPQ DX, $0x30
+	JGT  wider405
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far383:
+far406:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000300
-	JLT  far383
+	JLT  far406
 
-rows384:
+rows407:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have385
+	JZ    have408
 	MOVL  (CX)(BX*4), SI
 
-have385:
+have408:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4500,49 +4867,55 @@ have385:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next386
+	JGE   next409
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted387
+	JZ    unlisted410
 	MOVL  (R9)(CX*4), R8
 
-unlisted387:
+unlisted410:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next386:
+next409:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip388
+	JZ    skip411
 	MOVL  (CX)(SI*4), R9
 
-skip388:
+skip411:
 	XORQ       CX, CX
 	MOVQ       DX, R11
-	SUBQ       $0x10, R11
+	SUBQ       $0x20, R11
 	MOVQ       $0x0000ffff, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half389
+	JNE        half412
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z11
-	VMOVUPS.Z  64(DI)(CX*4), K1, Z12
-	JMP        both390
+	PREFETCHT0 128(R8)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	VMOVUPS    64(DI)(CX*4), Z11
+	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
+	JMP        both413
 
-half389:
+half412:
 	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z11
+	PREFETCHT0  64(R8)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD   32(DI)(CX*2), Z11
 	VPSLLD      $0x10, Z11, Z11
-	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z12
+	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both390:
+both413:
 	VBROADCASTSS  elementff800000<>+0(SB), Z13
 	VBLENDMPS     Z12, Z13, K1, Z12
-	VMOVAPS       Z11, Z13
+	VMOVAPS       Z10, Z13
+	VMAXPS        Z11, Z13, Z13
 	VMAXPS        Z12, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y14
 	VMAXPS        Y14, Y13, Y14
@@ -4553,161 +4926,189 @@ both390:
 	VPERMILPS     $0xb1, X13, X14
 	VMAXPS        X13, X14, X13
 	VBROADCASTSS  X13, Z14
-	VCMPPS        $0x00, Z14, Z11, K2
+	VCMPPS        $0x00, Z14, Z10, K2
 	KMOVW         K2, R8
-	VCMPPS        $0x00, Z14, Z12, K2
+	VCMPPS        $0x00, Z14, Z11, K2
 	KMOVW         K2, R11
 	SHLQ          $0x10, R11
 	ORQ           R11, R8
+	VCMPPS        $0x00, Z14, Z12, K2
+	KMOVW         K2, R11
+	SHLQ          $0x20, R11
+	ORQ           R11, R8
+	VSUBPS        Z14, Z10, Z10
 	VSUBPS        Z14, Z11, Z11
 	VSUBPS        Z14, Z12, Z12
-	VCMPPS        $0x05, Z3, Z11, K2
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VCMPPS        $0x05, Z3, Z11, K3
 	VMAXPS        Z11, Z3, Z11
-	VCMPPS        $0x05, Z3, Z12, K3
+	VCMPPS        $0x05, Z3, Z12, K4
 	VMAXPS        Z12, Z3, Z12
-	VMULPS        Z4, Z11, Z14
-	VMULPS        Z4, Z12, Z15
-	VRNDSCALEPS   $0x08, Z14, Z14
-	VRNDSCALEPS   $0x08, Z15, Z15
-	VFNMADD231PS  Z0, Z14, Z11
-	VFNMADD231PS  Z0, Z15, Z12
-	VFNMADD231PS  Z1, Z14, Z11
-	VFNMADD231PS  Z1, Z15, Z12
+	VMOVAPS       Z0, Z17
+	VMOVAPS       Z0, Z18
+	VMOVAPS       Z0, Z19
+	VFMADD231PS   Z4, Z10, Z17
+	VFMADD231PS   Z4, Z11, Z18
+	VFMADD231PS   Z4, Z12, Z19
+	VSUBPS        Z0, Z17, Z14
+	VSUBPS        Z0, Z18, Z15
+	VSUBPS        Z0, Z19, Z16
+	VFNMADD231PS  Z1, Z14, Z10
+	VFNMADD231PS  Z1, Z15, Z11
+	VFNMADD231PS  Z1, Z16, Z12
+	VFNMADD231PS  Z2, Z14, Z10
+	VFNMADD231PS  Z2, Z15, Z11
+	VFNMADD231PS  Z2, Z16, Z12
+	VMOVAPS       Z5, Z14
+	VMOVAPS       Z5, Z15
 	VMOVAPS       Z5, Z16
-	VMOVAPS       Z5, Z17
-	VFMADD213PS   Z6, Z11, Z16
-	VFMADD213PS   Z6, Z12, Z17
-	VFMADD213PS   Z7, Z11, Z16
-	VFMADD213PS   Z7, Z12, Z17
-	VFMADD213PS   Z8, Z11, Z16
-	VFMADD213PS   Z8, Z12, Z17
-	VFMADD213PS   Z9, Z11, Z16
-	VFMADD213PS   Z9, Z12, Z17
-	VFMADD213PS   Z10, Z11, Z16
-	VFMADD213PS   Z10, Z12, Z17
-	VMULPS        Z11, Z16, Z16
-	VMULPS        Z12, Z17, Z17
-	VFMADD213PS   Z11, Z11, Z16
-	VFMADD213PS   Z12, Z12, Z17
-	VCVTPS2DQ     Z14, Z14
-	VPADDD        Z2, Z14, Z14
-	VPSLLD        $0x17, Z14, Z14
-	VCVTPS2DQ     Z15, Z15
-	VPADDD        Z2, Z15, Z15
-	VPSLLD        $0x17, Z15, Z15
-	VFMADD213PS   Z14, Z14, Z16
-	VMOVAPS.Z     Z16, K2, Z16
-	VFMADD213PS   Z15, Z15, Z17
-	VMOVAPS.Z     Z17, K3, Z17
-	VMOVAPS       Z16, Z11
-	VADDPS        Z17, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VADDPS        Y12, Y11, Y12
-	VEXTRACTF32X4 $0x01, Y12, X11
-	VADDPS        X11, X12, X11
-	VPERMILPS     $0x4e, X11, X12
-	VADDPS        X11, X12, X11
-	VPERMILPS     $0xb1, X11, X12
-	VADDPS        X11, X12, X11
+	VFMADD213PS   Z6, Z10, Z14
+	VFMADD213PS   Z6, Z11, Z15
+	VFMADD213PS   Z6, Z12, Z16
+	VFMADD213PS   Z7, Z10, Z14
+	VFMADD213PS   Z7, Z11, Z15
+	VFMADD213PS   Z7, Z12, Z16
+	VFMADD213PS   Z8, Z10, Z14
+	VFMADD213PS   Z8, Z11, Z15
+	VFMADD213PS   Z8, Z12, Z16
+	VFMADD213PS   Z9, Z10, Z14
+	VFMADD213PS   Z9, Z11, Z15
+	VFMADD213PS   Z9, Z12, Z16
+	VMULPS        Z10, Z14, Z14
+	VMULPS        Z11, Z15, Z15
+	VMULPS        Z12, Z16, Z16
+	VFMADD213PS   Z10, Z10, Z14
+	VFMADD213PS   Z11, Z11, Z15
+	VFMADD213PS   Z12, Z12, Z16
+	VPSLLD        $0x17, Z17, Z17
+	VPSLLD        $0x17, Z18, Z18
+	VPSLLD        $0x17, Z19, Z19
+	VFMADD213PS.Z Z17, Z17, K2, Z14
+	VFMADD213PS.Z Z18, Z18, K3, Z15
+	VFMADD213PS.Z Z19, Z19, K4, Z16
+	VMOVAPS       Z14, Z10
+	VADDPS        Z15, Z10, Z10
+	VADDPS        Z16, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VADDPS        Y11, Y10, Y11
+	VEXTRACTF32X4 $0x01, Y11, X10
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0x4e, X10, X11
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0xb1, X10, X11
+	VADDPS        X10, X11, X10
 	MOVQ          80(AX), R11
-	VMOVSS        X11, (R11)(BX*4)
+	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled391
+	JS            unlabelled414
 	CMPB          16(AX), $0x00
-	JNE           half392
-	VMOVSS        (DI)(R9*4), X12
-	JMP           both393
+	JNE           half415
+	VMOVSS        (DI)(R9*4), X11
+	JMP           both416
 
-half392:
+half415:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
-	VMOVD   DI, X12
+	VMOVD   DI, X11
 
-both393:
-	VSUBSS   X12, X13, X14
+both416:
+	VSUBSS   X11, X13, X12
 	MOVQ     88(AX), DI
-	VMOVSS   X14, (DI)(BX*4)
-	VUCOMISS X12, X13
-	JNE      unlabelled391
+	VMOVSS   X12, (DI)(BX*4)
+	VUCOMISS X11, X13
+	JNE      unlabelled414
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled391
+	JNE      unlabelled414
 	INCQ     112(AX)
 
-unlabelled391:
+unlabelled414:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip394
+	JZ           skip417
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
-	VMOVSS       104(AX), X12
-	VDIVSS       X11, X12, X12
-	VBROADCASTSS X12, Z12
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
 	XORQ         CX, CX
-	VBROADCASTSS X11, Z13
-	VPBROADCASTD R9, Z11
-	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
-	VSUBPS       Z13, Z16, K2, Z16
-	VMULPS       Z12, Z16, Z16
-	VPCMPEQD     elementNumbers<>+64(SB), Z11, K2
-	VSUBPS       Z13, Z17, K2, Z17
-	VMULPS       Z12, Z17, Z17
+	VBROADCASTSS X10, Z12
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z12, Z14, K2, Z14
+	VMULPS       Z11, Z14, Z14
+	VPCMPEQD     elementNumbers<>+64(SB), Z10, K2
+	VSUBPS       Z12, Z15, K2, Z15
+	VMULPS       Z11, Z15, Z15
+	VPCMPEQD     elementNumbers<>+128(SB), Z10, K2
+	VSUBPS       Z12, Z16, K2, Z16
+	VMULPS       Z11, Z16, Z16
 	CMPB         40(AX), $0x00
-	JNE          half395
-	VMOVUPS      Z16, (DI)(CX*4)
-	VMOVUPS      Z17, K1, 64(DI)(CX*4)
-	JMP          both396
+	JNE          half418
+	VMOVUPS      Z14, (DI)(CX*4)
+	VMOVUPS      Z15, 64(DI)(CX*4)
+	VMOVUPS      Z16, K1, 128(DI)(CX*4)
+	JMP          both419
 
-half395:
-	VBROADCASTSS element00000001<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z16, Z14
-	VPANDD       Z11, Z14, Z14
-	VPADDD       Z12, Z14, Z14
-	VPADDD       Z16, Z14, Z14
-	VCMPPS       $0x03, Z16, Z16, K2
-	VPORD        Z13, Z16, K2, Z14
+half418:
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z14, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z14, Z13, Z13
+	VCMPPS       $0x03, Z14, Z14, K2
+	VPORD        Z12, Z14, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPSRLD       $0x10, Z15, Z14
+	VPANDD       Z10, Z14, Z14
+	VPADDD       Z11, Z14, Z14
+	VPADDD       Z15, Z14, Z14
+	VCMPPS       $0x03, Z15, Z15, K2
+	VPORD        Z12, Z15, K2, Z14
 	VPSRLD       $0x10, Z14, Z14
-	VPSRLD       $0x10, Z17, Z15
-	VPANDD       Z11, Z15, Z15
-	VPADDD       Z12, Z15, Z15
-	VPADDD       Z17, Z15, Z15
-	VCMPPS       $0x03, Z17, Z17, K2
-	VPORD        Z13, Z17, K2, Z15
+	VPSRLD       $0x10, Z16, Z15
+	VPANDD       Z10, Z15, Z15
+	VPADDD       Z11, Z15, Z15
+	VPADDD       Z16, Z15, Z15
+	VCMPPS       $0x03, Z16, Z16, K2
+	VPORD        Z12, Z16, K2, Z15
 	VPSRLD       $0x10, Z15, Z15
-	VPMOVDW      Z14, (DI)(CX*2)
-	VPMOVDW      Z15, K1, 32(DI)(CX*2)
+	VPMOVDW      Z13, (DI)(CX*2)
+	VPMOVDW      Z14, 32(DI)(CX*2)
+	VPMOVDW      Z15, K1, 64(DI)(CX*2)
 
-both396:
-skip394:
+both419:
+skip417:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows384
-	JMP  done366
+	JLT  rows407
+	JMP  done374
 
-wider382:
-	CMPQ DX, $0x30
-	JGT  wider397
+wider405:
+	CMPQ DX, $0x40
+	JGT  wider420
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far398:
+far421:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000300
-	JLT  far398
+	JLT  far421
 
-rows399:
+rows422:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have400
+	JZ    have423
 	MOVL  (CX)(BX*4), SI
 
-have400:
+have423:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4715,54 +5116,59 @@ have400:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next401
+	JGE   next424
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted402
+	JZ    unlisted425
 	MOVL  (R9)(CX*4), R8
 
-unlisted402:
+unlisted425:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next401:
+next424:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip403
+	JZ    skip426
 	MOVL  (CX)(SI*4), R9
 
-skip403:
+skip426:
 	XORQ       CX, CX
 	MOVQ       DX, R11
-	SUBQ       $0x20, R11
+	SUBQ       $0x30, R11
 	MOVQ       $0x0000ffff, R12
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half404
+	JNE        half427
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z11
-	VMOVUPS    64(DI)(CX*4), Z12
-	VMOVUPS.Z  128(DI)(CX*4), K1, Z13
-	JMP        both405
+	PREFETCHT0 192(R8)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	VMOVUPS    64(DI)(CX*4), Z11
+	VMOVUPS    128(DI)(CX*4), Z12
+	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
+	JMP        both428
 
-half404:
+half427:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z11
+	VPMOVZXWD   (DI)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD   32(DI)(CX*2), Z11
 	VPSLLD      $0x10, Z11, Z11
-	VPMOVZXWD   32(DI)(CX*2), Z12
+	VPMOVZXWD   64(DI)(CX*2), Z12
 	VPSLLD      $0x10, Z12, Z12
-	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z13
+	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both405:
+both428:
 	VBROADCASTSS  elementff800000<>+0(SB), Z14
 	VBLENDMPS     Z13, Z14, K1, Z13
-	VMOVAPS       Z11, Z14
+	VMOVAPS       Z10, Z14
+	VMAXPS        Z11, Z14, Z14
 	VMAXPS        Z12, Z14, Z14
 	VMAXPS        Z13, Z14, Z14
 	VEXTRACTF64X4 $0x01, Z14, Y15
@@ -4774,994 +5180,1005 @@ both405:
 	VPERMILPS     $0xb1, X14, X15
 	VMAXPS        X14, X15, X14
 	VBROADCASTSS  X14, Z15
-	VCMPPS        $0x00, Z15, Z11, K2
+	VCMPPS        $0x00, Z15, Z10, K2
 	KMOVW         K2, R8
-	VCMPPS        $0x00, Z15, Z12, K2
+	VCMPPS        $0x00, Z15, Z11, K2
 	KMOVW         K2, R11
 	SHLQ          $0x10, R11
+	ORQ           R11, R8
+	VCMPPS        $0x00, Z15, Z12, K2
+	KMOVW         K2, R11
+	SHLQ          $0x20, R11
 	ORQ           R11, R8
 	VCMPPS        $0x00, Z15, Z13, K2
 	KMOVW         K2, R11
-	SHLQ          $0x20, R11
+	SHLQ          $0x30, R11
 	ORQ           R11, R8
+	VSUBPS        Z15, Z10, Z10
 	VSUBPS        Z15, Z11, Z11
 	VSUBPS        Z15, Z12, Z12
 	VSUBPS        Z15, Z13, Z13
-	VCMPPS        $0x05, Z3, Z11, K2
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VCMPPS        $0x05, Z3, Z11, K3
 	VMAXPS        Z11, Z3, Z11
-	VCMPPS        $0x05, Z3, Z12, K3
+	VCMPPS        $0x05, Z3, Z12, K4
 	VMAXPS        Z12, Z3, Z12
-	VCMPPS        $0x05, Z3, Z13, K4
+	VCMPPS        $0x05, Z3, Z13, K5
 	VMAXPS        Z13, Z3, Z13
-	VMULPS        Z4, Z11, Z15
-	VMULPS        Z4, Z12, Z16
-	VMULPS        Z4, Z13, Z17
-	VRNDSCALEPS   $0x08, Z15, Z15
-	VRNDSCALEPS   $0x08, Z16, Z16
-	VRNDSCALEPS   $0x08, Z17, Z17
-	VFNMADD231PS  Z0, Z15, Z11
-	VFNMADD231PS  Z0, Z16, Z12
-	VFNMADD231PS  Z0, Z17, Z13
-	VFNMADD231PS  Z1, Z15, Z11
-	VFNMADD231PS  Z1, Z16, Z12
-	VFNMADD231PS  Z1, Z17, Z13
-	VMOVAPS       Z5, Z18
-	VMOVAPS       Z5, Z19
-	VMOVAPS       Z5, Z20
-	VFMADD213PS   Z6, Z11, Z18
-	VFMADD213PS   Z6, Z12, Z19
-	VFMADD213PS   Z6, Z13, Z20
-	VFMADD213PS   Z7, Z11, Z18
-	VFMADD213PS   Z7, Z12, Z19
-	VFMADD213PS   Z7, Z13, Z20
-	VFMADD213PS   Z8, Z11, Z18
-	VFMADD213PS   Z8, Z12, Z19
-	VFMADD213PS   Z8, Z13, Z20
-	VFMADD213PS   Z9, Z11, Z18
-	VFMADD213PS   Z9, Z12, Z19
-	VFMADD213PS   Z9, Z13, Z20
-	VFMADD213PS   Z10, Z11, Z18
-	VFMADD213PS   Z10, Z12, Z19
-	VFMADD213PS   Z10, Z13, Z20
-	VMULPS        Z11, Z18, Z18
-	VMULPS        Z12, Z19, Z19
-	VMULPS        Z13, Z20, Z20
-	VFMADD213PS   Z11, Z11, Z18
-	VFMADD213PS   Z12, Z12, Z19
-	VFMADD213PS   Z13, Z13, Z20
-	VCVTPS2DQ     Z15, Z15
-	VPADDD        Z2, Z15, Z15
-	VPSLLD        $0x17, Z15, Z15
-	VCVTPS2DQ     Z16, Z16
-	VPADDD        Z2, Z16, Z16
-	VPSLLD        $0x17, Z16, Z16
-	VCVTPS2DQ     Z17, Z17
-	VPADDD        Z2, Z17, Z17
-	VPSLLD        $0x17, Z17, Z17
-	VFMADD213PS   Z15, Z15, Z18
-	VMOVAPS.Z     Z18, K2, Z18
-	VFMADD213PS   Z16, Z16, Z19
-	VMOVAPS.Z     Z19, K3, Z19
-	VFMADD213PS   Z17, Z17, Z20
-	VMOVAPS.Z     Z20, K4, Z20
-	VMOVAPS       Z18, Z11
-	VADDPS        Z19, Z11, Z11
-	VADDPS        Z20, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VADDPS        Y12, Y11, Y12
-	VEXTRACTF32X4 $0x01, Y12, X11
-	VADDPS        X11, X12, X11
-	VPERMILPS     $0x4e, X11, X12
-	VADDPS        X11, X12, X11
-	VPERMILPS     $0xb1, X11, X12
-	VADDPS        X11, X12, X11
-	MOVQ          80(AX), R11
-	VMOVSS        X11, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled406
-	CMPB          16(AX), $0x00
-	JNE           half407
-	VMOVSS        (DI)(R9*4), X12
-	JMP           both408
-
-half407:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X12
-
-both408:
-	VSUBSS   X12, X14, X13
-	MOVQ     88(AX), DI
-	VMOVSS   X13, (DI)(BX*4)
-	VUCOMISS X12, X14
-	JNE      unlabelled406
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled406
-	INCQ     112(AX)
-
-unlabelled406:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip409
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X12
-	VDIVSS       X11, X12, X12
-	VBROADCASTSS X12, Z12
-	XORQ         CX, CX
-	VBROADCASTSS X11, Z13
-	VPBROADCASTD R9, Z11
-	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
-	VSUBPS       Z13, Z18, K2, Z18
-	VMULPS       Z12, Z18, Z18
-	VPCMPEQD     elementNumbers<>+64(SB), Z11, K2
-	VSUBPS       Z13, Z19, K2, Z19
-	VMULPS       Z12, Z19, Z19
-	VPCMPEQD     elementNumbers<>+128(SB), Z11, K2
-	VSUBPS       Z13, Z20, K2, Z20
-	VMULPS       Z12, Z20, Z20
-	CMPB         40(AX), $0x00
-	JNE          half410
-	VMOVUPS      Z18, (DI)(CX*4)
-	VMOVUPS      Z19, 64(DI)(CX*4)
-	VMOVUPS      Z20, K1, 128(DI)(CX*4)
-	JMP          both411
-
-half410:
-	VBROADCASTSS element00000001<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z18, Z14
-	VPANDD       Z11, Z14, Z14
-	VPADDD       Z12, Z14, Z14
-	VPADDD       Z18, Z14, Z14
-	VCMPPS       $0x03, Z18, Z18, K2
-	VPORD        Z13, Z18, K2, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPSRLD       $0x10, Z19, Z15
-	VPANDD       Z11, Z15, Z15
-	VPADDD       Z12, Z15, Z15
-	VPADDD       Z19, Z15, Z15
-	VCMPPS       $0x03, Z19, Z19, K2
-	VPORD        Z13, Z19, K2, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPSRLD       $0x10, Z20, Z16
-	VPANDD       Z11, Z16, Z16
-	VPADDD       Z12, Z16, Z16
-	VPADDD       Z20, Z16, Z16
-	VCMPPS       $0x03, Z20, Z20, K2
-	VPORD        Z13, Z20, K2, Z16
-	VPSRLD       $0x10, Z16, Z16
-	VPMOVDW      Z14, (DI)(CX*2)
-	VPMOVDW      Z15, 32(DI)(CX*2)
-	VPMOVDW      Z16, K1, 64(DI)(CX*2)
-
-both411:
-skip409:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows399
-	JMP  done366
-
-wider397:
-	CMPQ DX, $0x40
-	JGT  wider412
-	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
-
-far413:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far413
-
-rows414:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have415
-	MOVL  (CX)(BX*4), SI
-
-have415:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next416
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted417
-	MOVL  (R9)(CX*4), R8
-
-unlisted417:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next416:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip418
-	MOVL  (CX)(SI*4), R9
-
-skip418:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x30, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half419
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	PREFETCHT0 128(R8)(CX*4)
-	PREFETCHT0 192(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z11
-	VMOVUPS    64(DI)(CX*4), Z12
-	VMOVUPS    128(DI)(CX*4), Z13
-	VMOVUPS.Z  192(DI)(CX*4), K1, Z14
-	JMP        both420
-
-half419:
-	PREFETCHT0  (R8)(CX*2)
-	PREFETCHT0  64(R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z11
-	VPSLLD      $0x10, Z11, Z11
-	VPMOVZXWD   32(DI)(CX*2), Z12
-	VPSLLD      $0x10, Z12, Z12
-	VPMOVZXWD   64(DI)(CX*2), Z13
-	VPSLLD      $0x10, Z13, Z13
-	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z14
-	VPSLLD      $0x10, Z14, Z14
-
-both420:
-	VBROADCASTSS  elementff800000<>+0(SB), Z15
-	VBLENDMPS     Z14, Z15, K1, Z14
-	VMOVAPS       Z11, Z15
-	VMAXPS        Z12, Z15, Z15
-	VMAXPS        Z13, Z15, Z15
-	VMAXPS        Z14, Z15, Z15
-	VEXTRACTF64X4 $0x01, Z15, Y16
-	VMAXPS        Y16, Y15, Y16
-	VEXTRACTF32X4 $0x01, Y16, X15
-	VMAXPS        X15, X16, X15
-	VPERMILPS     $0x4e, X15, X16
-	VMAXPS        X15, X16, X15
-	VPERMILPS     $0xb1, X15, X16
-	VMAXPS        X15, X16, X15
-	VBROADCASTSS  X15, Z16
-	VCMPPS        $0x00, Z16, Z11, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z16, Z12, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z16, Z13, K2
-	KMOVW         K2, R11
-	SHLQ          $0x20, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z16, Z14, K2
-	KMOVW         K2, R11
-	SHLQ          $0x30, R11
-	ORQ           R11, R8
-	VSUBPS        Z16, Z11, Z11
-	VSUBPS        Z16, Z12, Z12
-	VSUBPS        Z16, Z13, Z13
-	VSUBPS        Z16, Z14, Z14
-	VCMPPS        $0x05, Z3, Z11, K2
-	VMAXPS        Z11, Z3, Z11
-	VCMPPS        $0x05, Z3, Z12, K3
-	VMAXPS        Z12, Z3, Z12
-	VCMPPS        $0x05, Z3, Z13, K4
-	VMAXPS        Z13, Z3, Z13
-	VCMPPS        $0x05, Z3, Z14, K5
-	VMAXPS        Z14, Z3, Z14
-	VMULPS        Z4, Z11, Z16
-	VMULPS        Z4, Z12, Z17
-	VMULPS        Z4, Z13, Z18
-	VMULPS        Z4, Z14, Z19
-	VRNDSCALEPS   $0x08, Z16, Z16
-	VRNDSCALEPS   $0x08, Z17, Z17
-	VRNDSCALEPS   $0x08, Z18, Z18
-	VRNDSCALEPS   $0x08, Z19, Z19
-	VFNMADD231PS  Z0, Z16, Z11
-	VFNMADD231PS  Z0, Z17, Z12
-	VFNMADD231PS  Z0, Z18, Z13
-	VFNMADD231PS  Z0, Z19, Z14
+	VMOVAPS       Z0, Z19
+	VMOVAPS       Z0, Z20
+	VMOVAPS       Z0, Z21
+	VMOVAPS       Z0, Z22
+	VFMADD231PS   Z4, Z10, Z19
+	VFMADD231PS   Z4, Z11, Z20
+	VFMADD231PS   Z4, Z12, Z21
+	VFMADD231PS   Z4, Z13, Z22
+	VSUBPS        Z0, Z19, Z15
+	VSUBPS        Z0, Z20, Z16
+	VSUBPS        Z0, Z21, Z17
+	VSUBPS        Z0, Z22, Z18
+	VFNMADD231PS  Z1, Z15, Z10
 	VFNMADD231PS  Z1, Z16, Z11
 	VFNMADD231PS  Z1, Z17, Z12
 	VFNMADD231PS  Z1, Z18, Z13
-	VFNMADD231PS  Z1, Z19, Z14
-	VMOVAPS       Z5, Z20
-	VMOVAPS       Z5, Z21
-	VMOVAPS       Z5, Z22
-	VMOVAPS       Z5, Z23
-	VFMADD213PS   Z6, Z11, Z20
-	VFMADD213PS   Z6, Z12, Z21
-	VFMADD213PS   Z6, Z13, Z22
-	VFMADD213PS   Z6, Z14, Z23
-	VFMADD213PS   Z7, Z11, Z20
-	VFMADD213PS   Z7, Z12, Z21
-	VFMADD213PS   Z7, Z13, Z22
-	VFMADD213PS   Z7, Z14, Z23
-	VFMADD213PS   Z8, Z11, Z20
-	VFMADD213PS   Z8, Z12, Z21
-	VFMADD213PS   Z8, Z13, Z22
-	VFMADD213PS   Z8, Z14, Z23
-	VFMADD213PS   Z9, Z11, Z20
-	VFMADD213PS   Z9, Z12, Z21
-	VFMADD213PS   Z9, Z13, Z22
-	VFMADD213PS   Z9, Z14, Z23
-	VFMADD213PS   Z10, Z11, Z20
-	VFMADD213PS   Z10, Z12, Z21
-	VFMADD213PS   Z10, Z13, Z22
-	VFMADD213PS   Z10, Z14, Z23
-	VMULPS        Z11, Z20, Z20
-	VMULPS        Z12, Z21, Z21
-	VMULPS        Z13, Z22, Z22
-	VMULPS        Z14, Z23, Z23
-	VFMADD213PS   Z11, Z11, Z20
-	VFMADD213PS   Z12, Z12, Z21
-	VFMADD213PS   Z13, Z13, Z22
-	VFMADD213PS   Z14, Z14, Z23
-	VCVTPS2DQ     Z16, Z16
-	VPADDD        Z2, Z16, Z16
-	VPSLLD        $0x17, Z16, Z16
-	VCVTPS2DQ     Z17, Z17
-	VPADDD        Z2, Z17, Z17
-	VPSLLD        $0x17, Z17, Z17
-	VCVTPS2DQ     Z18, Z18
-	VPADDD        Z2, Z18, Z18
-	VPSLLD        $0x17, Z18, Z18
-	VCVTPS2DQ     Z19, Z19
-	VPADDD        Z2, Z19, Z19
+	VFNMADD231PS  Z2, Z15, Z10
+	VFNMADD231PS  Z2, Z16, Z11
+	VFNMADD231PS  Z2, Z17, Z12
+	VFNMADD231PS  Z2, Z18, Z13
+	VMOVAPS       Z5, Z15
+	VMOVAPS       Z5, Z16
+	VMOVAPS       Z5, Z17
+	VMOVAPS       Z5, Z18
+	VFMADD213PS   Z6, Z10, Z15
+	VFMADD213PS   Z6, Z11, Z16
+	VFMADD213PS   Z6, Z12, Z17
+	VFMADD213PS   Z6, Z13, Z18
+	VFMADD213PS   Z7, Z10, Z15
+	VFMADD213PS   Z7, Z11, Z16
+	VFMADD213PS   Z7, Z12, Z17
+	VFMADD213PS   Z7, Z13, Z18
+	VFMADD213PS   Z8, Z10, Z15
+	VFMADD213PS   Z8, Z11, Z16
+	VFMADD213PS   Z8, Z12, Z17
+	VFMADD213PS   Z8, Z13, Z18
+	VFMADD213PS   Z9, Z10, Z15
+	VFMADD213PS   Z9, Z11, Z16
+	VFMADD213PS   Z9, Z12, Z17
+	VFMADD213PS   Z9, Z13, Z18
+	VMULPS        Z10, Z15, Z15
+	VMULPS        Z11, Z16, Z16
+	VMULPS        Z12, Z17, Z17
+	VMULPS        Z13, Z18, Z18
+	VFMADD213PS   Z10, Z10, Z15
+	VFMADD213PS   Z11, Z11, Z16
+	VFMADD213PS   Z12, Z12, Z17
+	VFMADD213PS   Z13, Z13, Z18
 	VPSLLD        $0x17, Z19, Z19
-	VFMADD213PS   Z16, Z16, Z20
-	VMOVAPS.Z     Z20, K2, Z20
-	VFMADD213PS   Z17, Z17, Z21
-	VMOVAPS.Z     Z21, K3, Z21
-	VFMADD213PS   Z18, Z18, Z22
-	VMOVAPS.Z     Z22, K4, Z22
-	VFMADD213PS   Z19, Z19, Z23
-	VMOVAPS.Z     Z23, K5, Z23
-	VMOVAPS       Z20, Z11
-	VADDPS        Z21, Z11, Z11
-	VADDPS        Z22, Z11, Z11
-	VADDPS        Z23, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y12
-	VADDPS        Y12, Y11, Y12
-	VEXTRACTF32X4 $0x01, Y12, X11
-	VADDPS        X11, X12, X11
-	VPERMILPS     $0x4e, X11, X12
-	VADDPS        X11, X12, X11
-	VPERMILPS     $0xb1, X11, X12
-	VADDPS        X11, X12, X11
+	VPSLLD        $0x17, Z20, Z20
+	VPSLLD        $0x17, Z21, Z21
+	VPSLLD        $0x17, Z22, Z22
+	VFMADD213PS.Z Z19, Z19, K2, Z15
+	VFMADD213PS.Z Z20, Z20, K3, Z16
+	VFMADD213PS.Z Z21, Z21, K4, Z17
+	VFMADD213PS.Z Z22, Z22, K5, Z18
+	VMOVAPS       Z15, Z10
+	VADDPS        Z16, Z10, Z10
+	VADDPS        Z17, Z10, Z10
+	VADDPS        Z18, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VADDPS        Y11, Y10, Y11
+	VEXTRACTF32X4 $0x01, Y11, X10
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0x4e, X10, X11
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0xb1, X10, X11
+	VADDPS        X10, X11, X10
 	MOVQ          80(AX), R11
-	VMOVSS        X11, (R11)(BX*4)
+	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled421
+	JS            unlabelled429
 	CMPB          16(AX), $0x00
-	JNE           half422
-	VMOVSS        (DI)(R9*4), X12
-	JMP           both423
+	JNE           half430
+	VMOVSS        (DI)(R9*4), X11
+	JMP           both431
 
-half422:
+half430:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
-	VMOVD   DI, X12
+	VMOVD   DI, X11
 
-both423:
-	VSUBSS   X12, X15, X13
+both431:
+	VSUBSS   X11, X14, X12
 	MOVQ     88(AX), DI
-	VMOVSS   X13, (DI)(BX*4)
-	VUCOMISS X12, X15
-	JNE      unlabelled421
+	VMOVSS   X12, (DI)(BX*4)
+	VUCOMISS X11, X14
+	JNE      unlabelled429
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled421
+	JNE      unlabelled429
 	INCQ     112(AX)
 
-unlabelled421:
+unlabelled429:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip424
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X12
-	VDIVSS       X11, X12, X12
-	VBROADCASTSS X12, Z12
-	XORQ         CX, CX
-	VBROADCASTSS X11, Z13
-	VPBROADCASTD R9, Z11
-	VPCMPEQD     elementNumbers<>+0(SB), Z11, K2
-	VSUBPS       Z13, Z20, K2, Z20
-	VMULPS       Z12, Z20, Z20
-	VPCMPEQD     elementNumbers<>+64(SB), Z11, K2
-	VSUBPS       Z13, Z21, K2, Z21
-	VMULPS       Z12, Z21, Z21
-	VPCMPEQD     elementNumbers<>+128(SB), Z11, K2
-	VSUBPS       Z13, Z22, K2, Z22
-	VMULPS       Z12, Z22, Z22
-	VPCMPEQD     elementNumbers<>+192(SB), Z11, K2
-	VSUBPS       Z13, Z23, K2, Z23
-	VMULPS       Z12, Z23, Z23
-	CMPB         40(AX), $0x00
-	JNE          half425
-	VMOVUPS      Z20, (DI)(CX*4)
-	VMOVUPS      Z21, 64(DI)(CX*4)
-	VMOVUPS      Z22, 128(DI)(CX*4)
-	VMOVUPS      Z23, K1, 192(DI)(CX*4)
-	JMP          both426
-
-half425:
-	VBROADCASTSS element00000001<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z20, Z14
-	VPANDD       Z11, Z14, Z14
-	VPADDD       Z12, Z14, Z14
-	VPADDD       Z20, Z14, Z14
-	VCMPPS       $0x03, Z20, Z20, K2
-	VPORD        Z13, Z20, K2, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPSRLD       $0x10, Z21, Z15
-	VPANDD       Z11, Z15, Z15
-	VPADDD       Z12, Z15, Z15
-	VPADDD       Z21, Z15, Z15
-	VCMPPS       $0x03, Z21, Z21, K2
-	VPORD        Z13, Z21, K2, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPSRLD       $0x10, Z22, Z16
-	VPANDD       Z11, Z16, Z16
-	VPADDD       Z12, Z16, Z16
-	VPADDD       Z22, Z16, Z16
-	VCMPPS       $0x03, Z22, Z22, K2
-	VPORD        Z13, Z22, K2, Z16
-	VPSRLD       $0x10, Z16, Z16
-	VPSRLD       $0x10, Z23, Z17
-	VPANDD       Z11, Z17, Z17
-	VPADDD       Z12, Z17, Z17
-	VPADDD       Z23, Z17, Z17
-	VCMPPS       $0x03, Z23, Z23, K2
-	VPORD        Z13, Z23, K2, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VPMOVDW      Z14, (DI)(CX*2)
-	VPMOVDW      Z15, 32(DI)(CX*2)
-	VPMOVDW      Z16, 64(DI)(CX*2)
-	VPMOVDW      Z17, K1, 96(DI)(CX*2)
-
-both426:
-skip424:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows414
-	JMP  done366
-
-wider412:
-	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
-
-far427:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far427
-
-rows428:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have429
-	MOVL  (CX)(BX*4), SI
-
-have429:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next430
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted431
-	MOVL  (R9)(CX*4), R8
-
-unlisted431:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next430:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip432
-	MOVL  (CX)(SI*4), R9
-
-skip432:
-	MOVQ         96(AX), R11
-	VBROADCASTSS elementff800000<>+0(SB), Z11
-	VMOVAPS      Z11, Z12
-	VMOVAPS      Z11, Z13
-	XORQ         CX, CX
-	LEAQ         32(CX), R12
-	CMPQ         R12, DX
-	JGT          cols434
-
-cols433:
-	CMPB       16(AX), $0x00
-	JNE        half435
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z14
-	VMOVUPS    64(DI)(CX*4), Z15
-	JMP        both436
-
-half435:
-	PREFETCHT0 (R8)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z14
-	VPSLLD     $0x10, Z14, Z14
-	VPMOVZXWD  32(DI)(CX*2), Z15
-	VPSLLD     $0x10, Z15, Z15
-
-both436:
-	VMAXPS Z14, Z12, Z12
-	VMAXPS Z15, Z13, Z13
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R12
-	CMPQ   R12, DX
-	JLE    cols433
-
-cols434:
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JGT  cols438
-
-cols437:
-	CMPB       16(AX), $0x00
-	JNE        half439
-	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z14
-	JMP        both440
-
-half439:
-	PREFETCHT0 (R8)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z14
-	VPSLLD     $0x10, Z14, Z14
-
-both440:
-	VMAXPS Z14, Z12, Z12
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R12
-	CMPQ   R12, DX
-	JLE    cols437
-
-cols438:
-	CMPQ       CX, DX
-	JGE        row441
-	CMPB       16(AX), $0x00
-	JNE        half442
-	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z14
-	JMP        both443
-
-half442:
-	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z14
-	VPSLLD      $0x10, Z14, Z14
-
-both443:
-	VBLENDMPS Z14, Z11, K1, Z14
-	VMAXPS    Z14, Z12, Z12
-
-row441:
-	VMAXPS        Z13, Z12, Z12
-	VEXTRACTF64X4 $0x01, Z12, Y11
-	VMAXPS        Y11, Y12, Y11
-	VEXTRACTF32X4 $0x01, Y11, X12
-	VMAXPS        X12, X11, X12
-	VPERMILPS     $0x4e, X12, X11
-	VMAXPS        X12, X11, X12
-	VPERMILPS     $0xb1, X12, X11
-	VMAXPS        X12, X11, X12
-	VBROADCASTSS  X12, Z11
-	VBROADCASTSS  element00000000<>+0(SB), Z13
-	XORQ          CX, CX
-	LEAQ          64(CX), R8
-	CMPQ          R8, DX
-	JGT           cols445
-
-cols444:
-	CMPB    16(AX), $0x00
-	JNE     half446
-	VMOVUPS (DI)(CX*4), Z14
-	VMOVUPS 64(DI)(CX*4), Z15
-	VMOVUPS 128(DI)(CX*4), Z16
-	VMOVUPS 192(DI)(CX*4), Z17
-	JMP     both447
-
-half446:
-	VPMOVZXWD (DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
-	VPMOVZXWD 32(DI)(CX*2), Z15
-	VPSLLD    $0x10, Z15, Z15
-	VPMOVZXWD 64(DI)(CX*2), Z16
-	VPSLLD    $0x10, Z16, Z16
-	VPMOVZXWD 96(DI)(CX*2), Z17
-	VPSLLD    $0x10, Z17, Z17
-
-both447:
-	VSUBPS       Z11, Z14, Z14
-	VSUBPS       Z11, Z15, Z15
-	VSUBPS       Z11, Z16, Z16
-	VSUBPS       Z11, Z17, Z17
-	VCMPPS       $0x05, Z3, Z14, K2
-	VMAXPS       Z14, Z3, Z14
-	VCMPPS       $0x05, Z3, Z15, K3
-	VMAXPS       Z15, Z3, Z15
-	VCMPPS       $0x05, Z3, Z16, K4
-	VMAXPS       Z16, Z3, Z16
-	VCMPPS       $0x05, Z3, Z17, K5
-	VMAXPS       Z17, Z3, Z17
-	VMULPS       Z4, Z14, Z18
-	VMULPS       Z4, Z15, Z19
-	VMULPS       Z4, Z16, Z20
-	VMULPS       Z4, Z17, Z21
-	VRNDSCALEPS  $0x08, Z18, Z18
-	VRNDSCALEPS  $0x08, Z19, Z19
-	VRNDSCALEPS  $0x08, Z20, Z20
-	VRNDSCALEPS  $0x08, Z21, Z21
-	VFNMADD231PS Z0, Z18, Z14
-	VFNMADD231PS Z0, Z19, Z15
-	VFNMADD231PS Z0, Z20, Z16
-	VFNMADD231PS Z0, Z21, Z17
-	VFNMADD231PS Z1, Z18, Z14
-	VFNMADD231PS Z1, Z19, Z15
-	VFNMADD231PS Z1, Z20, Z16
-	VFNMADD231PS Z1, Z21, Z17
-	VMOVAPS      Z5, Z22
-	VMOVAPS      Z5, Z23
-	VMOVAPS      Z5, Z24
-	VMOVAPS      Z5, Z25
-	VFMADD213PS  Z6, Z14, Z22
-	VFMADD213PS  Z6, Z15, Z23
-	VFMADD213PS  Z6, Z16, Z24
-	VFMADD213PS  Z6, Z17, Z25
-	VFMADD213PS  Z7, Z14, Z22
-	VFMADD213PS  Z7, Z15, Z23
-	VFMADD213PS  Z7, Z16, Z24
-	VFMADD213PS  Z7, Z17, Z25
-	VFMADD213PS  Z8, Z14, Z22
-	VFMADD213PS  Z8, Z15, Z23
-	VFMADD213PS  Z8, Z16, Z24
-	VFMADD213PS  Z8, Z17, Z25
-	VFMADD213PS  Z9, Z14, Z22
-	VFMADD213PS  Z9, Z15, Z23
-	VFMADD213PS  Z9, Z16, Z24
-	VFMADD213PS  Z9, Z17, Z25
-	VFMADD213PS  Z10, Z14, Z22
-	VFMADD213PS  Z10, Z15, Z23
-	VFMADD213PS  Z10, Z16, Z24
-	VFMADD213PS  Z10, Z17, Z25
-	VMULPS       Z14, Z22, Z22
-	VMULPS       Z15, Z23, Z23
-	VMULPS       Z16, Z24, Z24
-	VMULPS       Z17, Z25, Z25
-	VFMADD213PS  Z14, Z14, Z22
-	VFMADD213PS  Z15, Z15, Z23
-	VFMADD213PS  Z16, Z16, Z24
-	VFMADD213PS  Z17, Z17, Z25
-	VCVTPS2DQ    Z18, Z18
-	VPADDD       Z2, Z18, Z18
-	VPSLLD       $0x17, Z18, Z18
-	VCVTPS2DQ    Z19, Z19
-	VPADDD       Z2, Z19, Z19
-	VPSLLD       $0x17, Z19, Z19
-	VCVTPS2DQ    Z20, Z20
-	VPADDD       Z2, Z20, Z20
-	VPSLLD       $0x17, Z20, Z20
-	VCVTPS2DQ    Z21, Z21
-	VPADDD       Z2, Z21, Z21
-	VPSLLD       $0x17, Z21, Z21
-	VFMADD213PS  Z18, Z18, Z22
-	VMOVAPS.Z    Z22, K2, Z22
-	VFMADD213PS  Z19, Z19, Z23
-	VMOVAPS.Z    Z23, K3, Z23
-	VFMADD213PS  Z20, Z20, Z24
-	VMOVAPS.Z    Z24, K4, Z24
-	VFMADD213PS  Z21, Z21, Z25
-	VMOVAPS.Z    Z25, K5, Z25
-	VMOVUPS      Z22, (R11)(CX*4)
-	VADDPS       Z22, Z13, Z13
-	VMOVUPS      Z23, 64(R11)(CX*4)
-	VADDPS       Z23, Z13, Z13
-	VMOVUPS      Z24, 128(R11)(CX*4)
-	VADDPS       Z24, Z13, Z13
-	VMOVUPS      Z25, 192(R11)(CX*4)
-	VADDPS       Z25, Z13, Z13
-	ADDQ         $0x40, CX
-	LEAQ         64(CX), R8
-	CMPQ         R8, DX
-	JLE          cols444
-
-cols445:
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols449
-
-cols448:
-	CMPB    16(AX), $0x00
-	JNE     half450
-	VMOVUPS (DI)(CX*4), Z14
-	VMOVUPS 64(DI)(CX*4), Z15
-	JMP     both451
-
-half450:
-	VPMOVZXWD (DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
-	VPMOVZXWD 32(DI)(CX*2), Z15
-	VPSLLD    $0x10, Z15, Z15
-
-both451:
-	VSUBPS       Z11, Z14, Z14
-	VSUBPS       Z11, Z15, Z15
-	VCMPPS       $0x05, Z3, Z14, K2
-	VMAXPS       Z14, Z3, Z14
-	VCMPPS       $0x05, Z3, Z15, K3
-	VMAXPS       Z15, Z3, Z15
-	VMULPS       Z4, Z14, Z16
-	VMULPS       Z4, Z15, Z17
-	VRNDSCALEPS  $0x08, Z16, Z16
-	VRNDSCALEPS  $0x08, Z17, Z17
-	VFNMADD231PS Z0, Z16, Z14
-	VFNMADD231PS Z0, Z17, Z15
-	VFNMADD231PS Z1, Z16, Z14
-	VFNMADD231PS Z1, Z17, Z15
-	VMOVAPS      Z5, Z18
-	VMOVAPS      Z5, Z19
-	VFMADD213PS  Z6, Z14, Z18
-	VFMADD213PS  Z6, Z15, Z19
-	VFMADD213PS  Z7, Z14, Z18
-	VFMADD213PS  Z7, Z15, Z19
-	VFMADD213PS  Z8, Z14, Z18
-	VFMADD213PS  Z8, Z15, Z19
-	VFMADD213PS  Z9, Z14, Z18
-	VFMADD213PS  Z9, Z15, Z19
-	VFMADD213PS  Z10, Z14, Z18
-	VFMADD213PS  Z10, Z15, Z19
-	VMULPS       Z14, Z18, Z18
-	VMULPS       Z15, Z19, Z19
-	VFMADD213PS  Z14, Z14, Z18
-	VFMADD213PS  Z15, Z15, Z19
-	VCVTPS2DQ    Z16, Z16
-	VPADDD       Z2, Z16, Z16
-	VPSLLD       $0x17, Z16, Z16
-	VCVTPS2DQ    Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSLLD       $0x17, Z17, Z17
-	VFMADD213PS  Z16, Z16, Z18
-	VMOVAPS.Z    Z18, K2, Z18
-	VFMADD213PS  Z17, Z17, Z19
-	VMOVAPS.Z    Z19, K3, Z19
-	VMOVUPS      Z18, (R11)(CX*4)
-	VADDPS       Z18, Z13, Z13
-	VMOVUPS      Z19, 64(R11)(CX*4)
-	VADDPS       Z19, Z13, Z13
-	ADDQ         $0x20, CX
-	LEAQ         32(CX), R8
-	CMPQ         R8, DX
-	JLE          cols448
-
-cols449:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols453
-
-cols452:
-	CMPB    16(AX), $0x00
-	JNE     half454
-	VMOVUPS (DI)(CX*4), Z14
-	JMP     both455
-
-half454:
-	VPMOVZXWD (DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
-
-both455:
-	VSUBPS       Z11, Z14, Z14
-	VCMPPS       $0x05, Z3, Z14, K2
-	VMAXPS       Z14, Z3, Z14
-	VMULPS       Z4, Z14, Z15
-	VRNDSCALEPS  $0x08, Z15, Z15
-	VFNMADD231PS Z0, Z15, Z14
-	VFNMADD231PS Z1, Z15, Z14
-	VMOVAPS      Z5, Z16
-	VFMADD213PS  Z6, Z14, Z16
-	VFMADD213PS  Z7, Z14, Z16
-	VFMADD213PS  Z8, Z14, Z16
-	VFMADD213PS  Z9, Z14, Z16
-	VFMADD213PS  Z10, Z14, Z16
-	VMULPS       Z14, Z16, Z16
-	VFMADD213PS  Z14, Z14, Z16
-	VCVTPS2DQ    Z15, Z15
-	VPADDD       Z2, Z15, Z15
-	VPSLLD       $0x17, Z15, Z15
-	VFMADD213PS  Z15, Z15, Z16
-	VMOVAPS.Z    Z16, K2, Z16
-	VMOVUPS      Z16, (R11)(CX*4)
-	VADDPS       Z16, Z13, Z13
-	ADDQ         $0x10, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JLE          cols452
-
-cols453:
-	CMPQ      CX, DX
-	JGE       row456
-	CMPB      16(AX), $0x00
-	JNE       half457
-	VMOVUPS.Z (DI)(CX*4), K1, Z14
-	JMP       both458
-
-half457:
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z14
-	VPSLLD      $0x10, Z14, Z14
-
-both458:
-	VSUBPS       Z11, Z14, Z14
-	VCMPPS       $0x05, Z3, Z14, K2
-	VMAXPS       Z14, Z3, Z14
-	VMULPS       Z4, Z14, Z15
-	VRNDSCALEPS  $0x08, Z15, Z15
-	VFNMADD231PS Z0, Z15, Z14
-	VFNMADD231PS Z1, Z15, Z14
-	VMOVAPS      Z5, Z16
-	VFMADD213PS  Z6, Z14, Z16
-	VFMADD213PS  Z7, Z14, Z16
-	VFMADD213PS  Z8, Z14, Z16
-	VFMADD213PS  Z9, Z14, Z16
-	VFMADD213PS  Z10, Z14, Z16
-	VMULPS       Z14, Z16, Z16
-	VFMADD213PS  Z14, Z14, Z16
-	VCVTPS2DQ    Z15, Z15
-	VPADDD       Z2, Z15, Z15
-	VPSLLD       $0x17, Z15, Z15
-	VFMADD213PS  Z15, Z15, Z16
-	VMOVAPS.Z    Z16, K2, Z16
-	VMOVAPS.Z    Z16, K1, Z16
-	VMOVUPS      Z16, (R11)(CX*4)
-	VADDPS       Z16, Z13, Z13
-
-row456:
-	VEXTRACTF64X4 $0x01, Z13, Y14
-	VADDPS        Y14, Y13, Y14
-	VEXTRACTF32X4 $0x01, Y14, X13
-	VADDPS        X13, X14, X13
-	VPERMILPS     $0x4e, X13, X14
-	VADDPS        X13, X14, X13
-	VPERMILPS     $0xb1, X13, X14
-	VADDPS        X13, X14, X13
-	MOVQ          80(AX), CX
-	VMOVSS        X13, (CX)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled459
-	CMPB          16(AX), $0x00
-	JNE           half460
-	VMOVSS        (DI)(R9*4), X14
-	JMP           both461
-
-half460:
-	MOVWLZX (DI)(R9*2), CX
-	SHLL    $0x10, CX
-	VMOVD   CX, X14
-
-both461:
-	VSUBSS   X14, X12, X15
-	MOVQ     88(AX), CX
-	VMOVSS   X15, (CX)(BX*4)
-	VUCOMISS X14, X12
-	JNE      unlabelled459
-	XORQ     CX, CX
-
-next463:
-	LEAQ       16(CX), R8
-	CMPQ       R8, DX
-	JGT        last465
-	CMPB       16(AX), $0x00
-	JNE        half466
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z12
-	JMP        both467
-
-half466:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z12
-	VPSLLD     $0x10, Z12, Z12
-
-both467:
-	VCMPPS $0x00, Z11, Z12, K2
-	KMOVW  K2, R8
-	TESTL  R8, R8
-	JNZ    found462
-	ADDQ   $0x10, CX
-	JMP    next463
-
-last465:
-	CMPQ       CX, DX
-	JGE        end464
-	CMPB       16(AX), $0x00
-	JNE        half468
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z12
-	JMP        both469
-
-half468:
-	PREFETCHT0  1536(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z12
-	VPSLLD      $0x10, Z12, Z12
-
-both469:
-	VCMPPS $0x00, Z11, Z12, K2
-	KANDW  K1, K2, K2
-	KMOVW  K2, R8
-	TESTL  R8, R8
-	JNZ    found462
-	MOVQ   DX, CX
-	JMP    end464
-
-found462:
-	BSFL R8, R8
-	ADDQ R8, CX
-
-end464:
-	CMPQ CX, R9
-	JNE  unlabelled459
-	INCQ 112(AX)
-
-unlabelled459:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip470
+	JZ           skip432
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X11
-	VDIVSS       X13, X11, X11
+	VDIVSS       X10, X11, X11
 	VBROADCASTSS X11, Z11
-	TESTQ        R9, R9
-	JS           unlabelled471
-	VMOVSS       (R11)(R9*4), X12
-	VSUBSS       X13, X12, X12
-	VMOVSS       X12, (R11)(R9*4)
+	XORQ         CX, CX
+	VBROADCASTSS X10, Z12
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z12, Z15, K2, Z15
+	VMULPS       Z11, Z15, Z15
+	VPCMPEQD     elementNumbers<>+64(SB), Z10, K2
+	VSUBPS       Z12, Z16, K2, Z16
+	VMULPS       Z11, Z16, Z16
+	VPCMPEQD     elementNumbers<>+128(SB), Z10, K2
+	VSUBPS       Z12, Z17, K2, Z17
+	VMULPS       Z11, Z17, Z17
+	VPCMPEQD     elementNumbers<>+192(SB), Z10, K2
+	VSUBPS       Z12, Z18, K2, Z18
+	VMULPS       Z11, Z18, Z18
+	CMPB         40(AX), $0x00
+	JNE          half433
+	VMOVUPS      Z15, (DI)(CX*4)
+	VMOVUPS      Z16, 64(DI)(CX*4)
+	VMOVUPS      Z17, 128(DI)(CX*4)
+	VMOVUPS      Z18, K1, 192(DI)(CX*4)
+	JMP          both434
 
-unlabelled471:
+half433:
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z15, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z15, Z13, Z13
+	VCMPPS       $0x03, Z15, Z15, K2
+	VPORD        Z12, Z15, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPSRLD       $0x10, Z16, Z14
+	VPANDD       Z10, Z14, Z14
+	VPADDD       Z11, Z14, Z14
+	VPADDD       Z16, Z14, Z14
+	VCMPPS       $0x03, Z16, Z16, K2
+	VPORD        Z12, Z16, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPSRLD       $0x10, Z17, Z15
+	VPANDD       Z10, Z15, Z15
+	VPADDD       Z11, Z15, Z15
+	VPADDD       Z17, Z15, Z15
+	VCMPPS       $0x03, Z17, Z17, K2
+	VPORD        Z12, Z17, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPSRLD       $0x10, Z18, Z16
+	VPANDD       Z10, Z16, Z16
+	VPADDD       Z11, Z16, Z16
+	VPADDD       Z18, Z16, Z16
+	VCMPPS       $0x03, Z18, Z18, K2
+	VPORD        Z12, Z18, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z13, (DI)(CX*2)
+	VPMOVDW      Z14, 32(DI)(CX*2)
+	VPMOVDW      Z15, 64(DI)(CX*2)
+	VPMOVDW      Z16, K1, 96(DI)(CX*2)
+
+both434:
+skip432:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows422
+	JMP  done374
+
+wider420:
+	XORQ BX, BX
 	XORQ CX, CX
-	LEAQ 32(CX), SI
-	CMPQ SI, DX
-	JGT  cols473
+	XORQ R9, R9
 
-cols472:
-	VMULPS  (R11)(CX*4), Z11, Z12
-	VMULPS  64(R11)(CX*4), Z11, Z13
+far435:
+	INCQ R9
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000300
+	JLT  far435
+
+turn436:
+	CMPQ  BX, 48(AX)
+	JCC   skip437
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have438
+	MOVL  (CX)(BX*4), SI
+
+have438:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), CX
+	LEAQ  15(DX), SI
+	ANDQ  $-16, SI
+	TESTQ $0x00000001, BX
+	JZ    even439
+	LEAQ  (CX)(SI*4), CX
+
+even439:
+	MOVQ  64(AX), R8
+	LEAQ  (BX)(R9*1), CX
+	MOVQ  DI, SI
+	CMPQ  CX, 48(AX)
+	JGE   next440
+	MOVQ  CX, SI
+	TESTQ R8, R8
+	JZ    unlisted441
+	MOVL  (R8)(CX*4), SI
+
+unlisted441:
+	IMULQ 8(AX), SI
+	ADDQ  (AX), SI
+
+next440:
+	VBROADCASTSS elementff800000<>+0(SB), Z10
+	VBROADCASTSS elementffff0000<>+0(SB), Z11
+	VMOVAPS      Z10, Z12
+	VMOVAPS      Z10, Z13
+	XORQ         CX, CX
+	LEAQ         32(CX), R8
+	CMPQ         R8, DX
+	JGT          cols443
+
+cols442:
+	CMPB       16(AX), $0x00
+	JNE        half444
+	PREFETCHT0 (SI)(CX*4)
+	PREFETCHT0 64(SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Z12, Z12
+	VMAXPS     64(DI)(CX*4), Z13, Z13
+	JMP        both445
+
+half444:
+	PREFETCHT0 (SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z15
+	VPANDD     Z11, Z14, Z14
+	VMAXPS     Z15, Z12, Z12
+	VMAXPS     Z14, Z13, Z13
+
+both445:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols442
+
+cols443:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols447
+
+cols446:
+	CMPB       16(AX), $0x00
+	JNE        half448
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z11
+	JMP        both449
+
+half448:
+	PREFETCHT0 (SI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z11
+	VPSLLD     $0x10, Z11, Z11
+
+both449:
+	VMAXPS Z11, Z12, Z12
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R8
+	CMPQ   R8, DX
+	JLE    cols446
+
+cols447:
+	CMPQ       CX, DX
+	JGE        row450
+	CMPB       16(AX), $0x00
+	JNE        half451
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z11
+	JMP        both452
+
+half451:
+	PREFETCHT0  (SI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z11
+	VPSLLD      $0x10, Z11, Z11
+
+both452:
+	VBLENDMPS Z11, Z10, K1, Z11
+	VMAXPS    Z11, Z12, Z12
+
+row450:
+	VMAXPS        Z13, Z12, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y10
+	VMAXPS        Y10, Y12, Y10
+	VEXTRACTF32X4 $0x01, Y10, X11
+	VMAXPS        X11, X10, X11
+	VPERMILPS     $0x4e, X11, X10
+	VMAXPS        X11, X10, X11
+	VPERMILPS     $0xb1, X11, X10
+	VMAXPS        X11, X10, X11
+	MOVQ          88(AX), CX
+	VMOVSS        X11, (CX)(BX*4)
+
+skip437:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip453
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have454
+	MOVL  (CX)(BX*4), SI
+
+have454:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), SI
+	LEAQ  15(DX), CX
+	ANDQ  $-16, CX
+	TESTQ $0x00000001, BX
+	JZ    even455
+	LEAQ  (SI)(CX*4), SI
+
+even455:
+	MOVQ         88(AX), CX
+	VBROADCASTSS (CX)(BX*4), Z10
+	VBROADCASTSS element00000000<>+0(SB), Z11
+	VBROADCASTSS element00000000<>+0(SB), Z12
+	XORQ         CX, CX
+	LEAQ         64(CX), R8
+	CMPQ         R8, DX
+	JGT          cols457
+
+cols456:
+	CMPB    16(AX), $0x00
+	JNE     half458
+	VMOVUPS (DI)(CX*4), Z13
+	VMOVUPS 64(DI)(CX*4), Z14
+	VMOVUPS 128(DI)(CX*4), Z15
+	VMOVUPS 192(DI)(CX*4), Z16
+	JMP     both459
+
+half458:
+	VPMOVZXWD (DI)(CX*2), Z13
+	VPSLLD    $0x10, Z13, Z13
+	VPMOVZXWD 32(DI)(CX*2), Z14
+	VPSLLD    $0x10, Z14, Z14
+	VPMOVZXWD 64(DI)(CX*2), Z15
+	VPSLLD    $0x10, Z15, Z15
+	VPMOVZXWD 96(DI)(CX*2), Z16
+	VPSLLD    $0x10, Z16, Z16
+
+both459:
+	VSUBPS        Z10, Z13, Z13
+	VSUBPS        Z10, Z14, Z14
+	VSUBPS        Z10, Z15, Z15
+	VSUBPS        Z10, Z16, Z16
+	CMPB          16(AX), $0x00
+	JNE           half460
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VCMPPS        $0x05, Z3, Z15, K4
+	VMAXPS        Z15, Z3, Z15
+	VCMPPS        $0x05, Z3, Z16, K5
+	VMAXPS        Z16, Z3, Z16
+	VMOVAPS       Z0, Z21
+	VMOVAPS       Z0, Z22
+	VMOVAPS       Z0, Z23
+	VMOVAPS       Z0, Z24
+	VFMADD231PS   Z4, Z13, Z21
+	VFMADD231PS   Z4, Z14, Z22
+	VFMADD231PS   Z4, Z15, Z23
+	VFMADD231PS   Z4, Z16, Z24
+	VSUBPS        Z0, Z21, Z17
+	VSUBPS        Z0, Z22, Z18
+	VSUBPS        Z0, Z23, Z19
+	VSUBPS        Z0, Z24, Z20
+	VFNMADD231PS  Z1, Z17, Z13
+	VFNMADD231PS  Z1, Z18, Z14
+	VFNMADD231PS  Z1, Z19, Z15
+	VFNMADD231PS  Z1, Z20, Z16
+	VFNMADD231PS  Z2, Z17, Z13
+	VFNMADD231PS  Z2, Z18, Z14
+	VFNMADD231PS  Z2, Z19, Z15
+	VFNMADD231PS  Z2, Z20, Z16
+	VMOVAPS       Z5, Z17
+	VMOVAPS       Z5, Z18
+	VMOVAPS       Z5, Z19
+	VMOVAPS       Z5, Z20
+	VFMADD213PS   Z6, Z13, Z17
+	VFMADD213PS   Z6, Z14, Z18
+	VFMADD213PS   Z6, Z15, Z19
+	VFMADD213PS   Z6, Z16, Z20
+	VFMADD213PS   Z7, Z13, Z17
+	VFMADD213PS   Z7, Z14, Z18
+	VFMADD213PS   Z7, Z15, Z19
+	VFMADD213PS   Z7, Z16, Z20
+	VFMADD213PS   Z8, Z13, Z17
+	VFMADD213PS   Z8, Z14, Z18
+	VFMADD213PS   Z8, Z15, Z19
+	VFMADD213PS   Z8, Z16, Z20
+	VFMADD213PS   Z9, Z13, Z17
+	VFMADD213PS   Z9, Z14, Z18
+	VFMADD213PS   Z9, Z15, Z19
+	VFMADD213PS   Z9, Z16, Z20
+	VMULPS        Z13, Z17, Z17
+	VMULPS        Z14, Z18, Z18
+	VMULPS        Z15, Z19, Z19
+	VMULPS        Z16, Z20, Z20
+	VFMADD213PS   Z13, Z13, Z17
+	VFMADD213PS   Z14, Z14, Z18
+	VFMADD213PS   Z15, Z15, Z19
+	VFMADD213PS   Z16, Z16, Z20
+	VPSLLD        $0x17, Z21, Z21
+	VPSLLD        $0x17, Z22, Z22
+	VPSLLD        $0x17, Z23, Z23
+	VPSLLD        $0x17, Z24, Z24
+	VFMADD213PS.Z Z21, Z21, K2, Z17
+	VFMADD213PS.Z Z22, Z22, K3, Z18
+	VFMADD213PS.Z Z23, Z23, K4, Z19
+	VFMADD213PS.Z Z24, Z24, K5, Z20
+	VMOVUPS       Z17, (SI)(CX*4)
+	VADDPS        Z17, Z11, Z11
+	VMOVUPS       Z18, 64(SI)(CX*4)
+	VADDPS        Z18, Z12, Z12
+	VMOVUPS       Z19, 128(SI)(CX*4)
+	VADDPS        Z19, Z11, Z11
+	VMOVUPS       Z20, 192(SI)(CX*4)
+	VADDPS        Z20, Z12, Z12
+	JMP           both461
+
+half460:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VCMPPS        $0x05, Z3, Z15, K4
+	VMAXPS        Z15, Z3, Z15
+	VCMPPS        $0x05, Z3, Z16, K5
+	VMAXPS        Z16, Z3, Z16
+	VMOVAPS       Z0, Z21
+	VMOVAPS       Z0, Z22
+	VMOVAPS       Z0, Z23
+	VMOVAPS       Z0, Z24
+	VFMADD231PS   Z4, Z13, Z21
+	VFMADD231PS   Z4, Z14, Z22
+	VFMADD231PS   Z4, Z15, Z23
+	VFMADD231PS   Z4, Z16, Z24
+	VSUBPS        Z0, Z21, Z17
+	VSUBPS        Z0, Z22, Z18
+	VSUBPS        Z0, Z23, Z19
+	VSUBPS        Z0, Z24, Z20
+	VBROADCASTSS  element3f317218<>+0(SB), Z25
+	VFNMADD231PS  Z25, Z17, Z13
+	VFNMADD231PS  Z25, Z18, Z14
+	VFNMADD231PS  Z25, Z19, Z15
+	VFNMADD231PS  Z25, Z20, Z16
+	VBROADCASTSS  element3d291291<>+0(SB), Z20
+	VMOVAPS       Z20, Z17
+	VMOVAPS       Z20, Z18
+	VMOVAPS       Z20, Z19
+	VMOVAPS       Z20, Z20
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z25
+	VFMADD213PS   Z25, Z13, Z17
+	VFMADD213PS   Z25, Z14, Z18
+	VFMADD213PS   Z25, Z15, Z19
+	VFMADD213PS   Z25, Z16, Z20
+	VBROADCASTSS  element3f00035c<>+0(SB), Z25
+	VFMADD213PS   Z25, Z13, Z17
+	VFMADD213PS   Z25, Z14, Z18
+	VFMADD213PS   Z25, Z15, Z19
+	VFMADD213PS   Z25, Z16, Z20
+	VMULPS        Z13, Z17, Z17
+	VMULPS        Z14, Z18, Z18
+	VMULPS        Z15, Z19, Z19
+	VMULPS        Z16, Z20, Z20
+	VFMADD213PS   Z13, Z13, Z17
+	VFMADD213PS   Z14, Z14, Z18
+	VFMADD213PS   Z15, Z15, Z19
+	VFMADD213PS   Z16, Z16, Z20
+	VPSLLD        $0x17, Z21, Z21
+	VPSLLD        $0x17, Z22, Z22
+	VPSLLD        $0x17, Z23, Z23
+	VPSLLD        $0x17, Z24, Z24
+	VFMADD213PS.Z Z21, Z21, K2, Z17
+	VFMADD213PS.Z Z22, Z22, K3, Z18
+	VFMADD213PS.Z Z23, Z23, K4, Z19
+	VFMADD213PS.Z Z24, Z24, K5, Z20
+	VMOVUPS       Z17, (SI)(CX*4)
+	VADDPS        Z17, Z11, Z11
+	VMOVUPS       Z18, 64(SI)(CX*4)
+	VADDPS        Z18, Z12, Z12
+	VMOVUPS       Z19, 128(SI)(CX*4)
+	VADDPS        Z19, Z11, Z11
+	VMOVUPS       Z20, 192(SI)(CX*4)
+	VADDPS        Z20, Z12, Z12
+
+both461:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R8
+	CMPQ R8, DX
+	JLE  cols456
+
+cols457:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols463
+
+cols462:
+	CMPB    16(AX), $0x00
+	JNE     half464
+	VMOVUPS (DI)(CX*4), Z13
+	VMOVUPS 64(DI)(CX*4), Z14
+	JMP     both465
+
+half464:
+	VPMOVZXWD (DI)(CX*2), Z13
+	VPSLLD    $0x10, Z13, Z13
+	VPMOVZXWD 32(DI)(CX*2), Z14
+	VPSLLD    $0x10, Z14, Z14
+
+both465:
+	VSUBPS        Z10, Z13, Z13
+	VSUBPS        Z10, Z14, Z14
+	CMPB          16(AX), $0x00
+	JNE           half466
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VMOVAPS       Z0, Z17
+	VMOVAPS       Z0, Z18
+	VFMADD231PS   Z4, Z13, Z17
+	VFMADD231PS   Z4, Z14, Z18
+	VSUBPS        Z0, Z17, Z15
+	VSUBPS        Z0, Z18, Z16
+	VFNMADD231PS  Z1, Z15, Z13
+	VFNMADD231PS  Z1, Z16, Z14
+	VFNMADD231PS  Z2, Z15, Z13
+	VFNMADD231PS  Z2, Z16, Z14
+	VMOVAPS       Z5, Z15
+	VMOVAPS       Z5, Z16
+	VFMADD213PS   Z6, Z13, Z15
+	VFMADD213PS   Z6, Z14, Z16
+	VFMADD213PS   Z7, Z13, Z15
+	VFMADD213PS   Z7, Z14, Z16
+	VFMADD213PS   Z8, Z13, Z15
+	VFMADD213PS   Z8, Z14, Z16
+	VFMADD213PS   Z9, Z13, Z15
+	VFMADD213PS   Z9, Z14, Z16
+	VMULPS        Z13, Z15, Z15
+	VMULPS        Z14, Z16, Z16
+	VFMADD213PS   Z13, Z13, Z15
+	VFMADD213PS   Z14, Z14, Z16
+	VPSLLD        $0x17, Z17, Z17
+	VPSLLD        $0x17, Z18, Z18
+	VFMADD213PS.Z Z17, Z17, K2, Z15
+	VFMADD213PS.Z Z18, Z18, K3, Z16
+	VMOVUPS       Z15, (SI)(CX*4)
+	VADDPS        Z15, Z11, Z11
+	VMOVUPS       Z16, 64(SI)(CX*4)
+	VADDPS        Z16, Z12, Z12
+	JMP           both467
+
+half466:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VMOVAPS       Z0, Z17
+	VMOVAPS       Z0, Z18
+	VFMADD231PS   Z4, Z13, Z17
+	VFMADD231PS   Z4, Z14, Z18
+	VSUBPS        Z0, Z17, Z15
+	VSUBPS        Z0, Z18, Z16
+	VBROADCASTSS  element3f317218<>+0(SB), Z19
+	VFNMADD231PS  Z19, Z15, Z13
+	VFNMADD231PS  Z19, Z16, Z14
+	VBROADCASTSS  element3d291291<>+0(SB), Z16
+	VMOVAPS       Z16, Z15
+	VMOVAPS       Z16, Z16
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z19
+	VFMADD213PS   Z19, Z13, Z15
+	VFMADD213PS   Z19, Z14, Z16
+	VBROADCASTSS  element3f00035c<>+0(SB), Z19
+	VFMADD213PS   Z19, Z13, Z15
+	VFMADD213PS   Z19, Z14, Z16
+	VMULPS        Z13, Z15, Z15
+	VMULPS        Z14, Z16, Z16
+	VFMADD213PS   Z13, Z13, Z15
+	VFMADD213PS   Z14, Z14, Z16
+	VPSLLD        $0x17, Z17, Z17
+	VPSLLD        $0x17, Z18, Z18
+	VFMADD213PS.Z Z17, Z17, K2, Z15
+	VFMADD213PS.Z Z18, Z18, K3, Z16
+	VMOVUPS       Z15, (SI)(CX*4)
+	VADDPS        Z15, Z11, Z11
+	VMOVUPS       Z16, 64(SI)(CX*4)
+	VADDPS        Z16, Z12, Z12
+
+both467:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols462
+
+cols463:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols469
+
+cols468:
+	CMPB    16(AX), $0x00
+	JNE     half470
+	VMOVUPS (DI)(CX*4), Z13
+	JMP     both471
+
+half470:
+	VPMOVZXWD (DI)(CX*2), Z13
+	VPSLLD    $0x10, Z13, Z13
+
+both471:
+	VSUBPS        Z10, Z13, Z13
+	CMPB          16(AX), $0x00
+	JNE           half472
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z15
+	VFMADD231PS   Z4, Z13, Z15
+	VSUBPS        Z0, Z15, Z14
+	VFNMADD231PS  Z1, Z14, Z13
+	VFNMADD231PS  Z2, Z14, Z13
+	VMOVAPS       Z5, Z14
+	VFMADD213PS   Z6, Z13, Z14
+	VFMADD213PS   Z7, Z13, Z14
+	VFMADD213PS   Z8, Z13, Z14
+	VFMADD213PS   Z9, Z13, Z14
+	VMULPS        Z13, Z14, Z14
+	VFMADD213PS   Z13, Z13, Z14
+	VPSLLD        $0x17, Z15, Z15
+	VFMADD213PS.Z Z15, Z15, K2, Z14
+	VMOVUPS       Z14, (SI)(CX*4)
+	VADDPS        Z14, Z11, Z11
+	JMP           both473
+
+half472:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z15
+	VFMADD231PS   Z4, Z13, Z15
+	VSUBPS        Z0, Z15, Z14
+	VBROADCASTSS  element3f317218<>+0(SB), Z16
+	VFNMADD231PS  Z16, Z14, Z13
+	VBROADCASTSS  element3d291291<>+0(SB), Z14
+	VMOVAPS       Z14, Z14
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z16
+	VFMADD213PS   Z16, Z13, Z14
+	VBROADCASTSS  element3f00035c<>+0(SB), Z16
+	VFMADD213PS   Z16, Z13, Z14
+	VMULPS        Z13, Z14, Z14
+	VFMADD213PS   Z13, Z13, Z14
+	VPSLLD        $0x17, Z15, Z15
+	VFMADD213PS.Z Z15, Z15, K2, Z14
+	VMOVUPS       Z14, (SI)(CX*4)
+	VADDPS        Z14, Z11, Z11
+
+both473:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols468
+
+cols469:
+	CMPQ      CX, DX
+	JGE       row474
+	CMPB      16(AX), $0x00
+	JNE       half475
+	VMOVUPS.Z (DI)(CX*4), K1, Z13
+	JMP       both476
+
+half475:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z13
+	VPSLLD      $0x10, Z13, Z13
+
+both476:
+	VSUBPS        Z10, Z13, Z13
+	CMPB          16(AX), $0x00
+	JNE           half477
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z14
+	VFMADD231PS   Z4, Z13, Z14
+	VSUBPS        Z0, Z14, Z10
+	VFNMADD231PS  Z1, Z10, Z13
+	VFNMADD231PS  Z2, Z10, Z13
+	VMOVAPS       Z5, Z10
+	VFMADD213PS   Z6, Z13, Z10
+	VFMADD213PS   Z7, Z13, Z10
+	VFMADD213PS   Z8, Z13, Z10
+	VFMADD213PS   Z9, Z13, Z10
+	VMULPS        Z13, Z10, Z10
+	VFMADD213PS   Z13, Z13, Z10
+	VPSLLD        $0x17, Z14, Z14
+	VFMADD213PS.Z Z14, Z14, K2, Z10
+	VMOVAPS.Z     Z10, K1, Z10
+	VMOVUPS       Z10, (SI)(CX*4)
+	VADDPS        Z10, Z11, Z11
+	JMP           both478
+
+half477:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z14
+	VFMADD231PS   Z4, Z13, Z14
+	VSUBPS        Z0, Z14, Z10
+	VBROADCASTSS  element3f317218<>+0(SB), Z15
+	VFNMADD231PS  Z15, Z10, Z13
+	VBROADCASTSS  element3d291291<>+0(SB), Z10
+	VMOVAPS       Z10, Z10
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z15
+	VFMADD213PS   Z15, Z13, Z10
+	VBROADCASTSS  element3f00035c<>+0(SB), Z15
+	VFMADD213PS   Z15, Z13, Z10
+	VMULPS        Z13, Z10, Z10
+	VFMADD213PS   Z13, Z13, Z10
+	VPSLLD        $0x17, Z14, Z14
+	VFMADD213PS.Z Z14, Z14, K2, Z10
+	VMOVAPS.Z     Z10, K1, Z10
+	VMOVUPS       Z10, (SI)(CX*4)
+	VADDPS        Z10, Z11, Z11
+
+both478:
+row474:
+	VADDPS        Z12, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y10
+	VADDPS        Y10, Y11, Y10
+	VEXTRACTF32X4 $0x01, Y10, X11
+	VADDPS        X11, X10, X11
+	VPERMILPS     $0x4e, X11, X10
+	VADDPS        X11, X10, X11
+	VPERMILPS     $0xb1, X11, X10
+	VADDPS        X11, X10, X11
+	MOVQ          80(AX), CX
+	VMOVSS        X11, (CX)(BX*4)
+
+skip453:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip479
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have480
+	MOVL  (CX)(BX*4), SI
+
+have480:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), R10
+	LEAQ  15(DX), CX
+	ANDQ  $-16, CX
+	TESTQ $0x00000001, BX
+	JZ    even481
+	LEAQ  (R10)(CX*4), R10
+
+even481:
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip482
+	MOVL  (CX)(SI*4), R8
+
+skip482:
+	MOVQ   88(AX), CX
+	VMOVSS (CX)(BX*4), X10
+	MOVQ   80(AX), CX
+	VMOVSS (CX)(BX*4), X11
+	MOVQ   80(AX), CX
+	VMOVSS X11, (CX)(BX*4)
+	TESTQ  R8, R8
+	JS     unlabelled483
+	CMPB   16(AX), $0x00
+	JNE    half484
+	VMOVSS (DI)(R8*4), X12
+	JMP    both485
+
+half484:
+	MOVWLZX (DI)(R8*2), CX
+	SHLL    $0x10, CX
+	VMOVD   CX, X12
+
+both485:
+	VSUBSS       X12, X10, X13
+	MOVQ         88(AX), CX
+	VMOVSS       X13, (CX)(BX*4)
+	VUCOMISS     X12, X10
+	JNE          unlabelled483
+	VBROADCASTSS X10, Z10
+	XORQ         CX, CX
+
+next487:
+	LEAQ    16(CX), R11
+	CMPQ    R11, DX
+	JGT     last489
+	CMPB    16(AX), $0x00
+	JNE     half490
+	VMOVUPS (DI)(CX*4), Z12
+	JMP     both491
+
+half490:
+	VPMOVZXWD (DI)(CX*2), Z12
+	VPSLLD    $0x10, Z12, Z12
+
+both491:
+	VCMPPS $0x00, Z10, Z12, K2
+	KMOVW  K2, R11
+	TESTL  R11, R11
+	JNZ    found486
+	ADDQ   $0x10, CX
+	JMP    next487
+
+last489:
+	CMPQ      CX, DX
+	JGE       end488
+	CMPB      16(AX), $0x00
+	JNE       half492
+	VMOVUPS.Z (DI)(CX*4), K1, Z12
+	JMP       both493
+
+half492:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z12
+	VPSLLD      $0x10, Z12, Z12
+
+both493:
+	VCMPPS $0x00, Z10, Z12, K2
+	KANDW  K1, K2, K2
+	KMOVW  K2, R11
+	TESTL  R11, R11
+	JNZ    found486
+	MOVQ   DX, CX
+	JMP    end488
+
+found486:
+	BSFL R11, R11
+	ADDQ R11, CX
+
+end488:
+	CMPQ CX, R8
+	JNE  unlabelled483
+	INCQ 112(AX)
+
+unlabelled483:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip494
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X10
+	VDIVSS       X11, X10, X10
+	VBROADCASTSS X10, Z10
+	XORQ         CX, CX
+	LEAQ         64(CX), SI
+	CMPQ         SI, DX
+	JGT          cols496
+
+cols495:
+	VMULPS  (R10)(CX*4), Z10, Z12
+	VMULPS  64(R10)(CX*4), Z10, Z13
+	VMULPS  128(R10)(CX*4), Z10, Z14
+	VMULPS  192(R10)(CX*4), Z10, Z15
 	CMPB    40(AX), $0x00
-	JNE     half474
+	JNE     half497
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z13, 64(DI)(CX*4)
-	JMP     both475
+	VMOVUPS Z14, 128(DI)(CX*4)
+	VMOVUPS Z15, 192(DI)(CX*4)
+	JMP     both498
 
-half474:
+half497:
+	VCMPPS       $0x03, Z12, Z13, K2
+	VCMPPS       $0x03, Z14, Z15, K3
+	KORW         K3, K2, K2
+	KORTESTW     K2, K2
+	JNE          nan499
+	VBROADCASTSS element00010000<>+0(SB), Z16
+	VBROADCASTSS element00007fff<>+0(SB), Z17
+	VBROADCASTSS element00008000<>+0(SB), Z18
+	VMOVDQU32    elementUpper<>+0(SB), Z19
+	VPTESTMD     Z16, Z12, K2
+	VPADDD       Z17, Z12, Z20
+	VPADDD       Z18, Z12, K2, Z20
+	VPTESTMD     Z16, Z13, K2
+	VPADDD       Z17, Z13, Z12
+	VPADDD       Z18, Z13, K2, Z12
+	VPERMT2W     Z12, Z19, Z20
+	VMOVDQU32    Z20, (DI)(CX*2)
+	VPTESTMD     Z16, Z14, K2
+	VPADDD       Z17, Z14, Z12
+	VPADDD       Z18, Z14, K2, Z12
+	VPTESTMD     Z16, Z15, K2
+	VPADDD       Z17, Z15, Z13
+	VPADDD       Z18, Z15, K2, Z13
+	VPERMT2W     Z13, Z19, Z12
+	VMOVDQU32    Z12, 64(DI)(CX*2)
+	JMP          stored500
+
+nan499:
+	VBROADCASTSS element00000001<>+0(SB), Z16
+	VBROADCASTSS element00007fff<>+0(SB), Z17
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VPSRLD       $0x10, Z12, Z19
+	VPANDD       Z16, Z19, Z19
+	VPADDD       Z17, Z19, Z19
+	VPADDD       Z12, Z19, Z19
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z18, Z12, K2, Z19
+	VPSRLD       $0x10, Z19, Z19
+	VPSRLD       $0x10, Z13, Z12
+	VPANDD       Z16, Z12, Z12
+	VPADDD       Z17, Z12, Z12
+	VPADDD       Z13, Z12, Z12
+	VCMPPS       $0x03, Z13, Z13, K2
+	VPORD        Z18, Z13, K2, Z12
+	VPSRLD       $0x10, Z12, Z12
+	VPSRLD       $0x10, Z14, Z13
+	VPANDD       Z16, Z13, Z13
+	VPADDD       Z17, Z13, Z13
+	VPADDD       Z14, Z13, Z13
+	VCMPPS       $0x03, Z14, Z14, K2
+	VPORD        Z18, Z14, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPSRLD       $0x10, Z15, Z14
+	VPANDD       Z16, Z14, Z14
+	VPADDD       Z17, Z14, Z14
+	VPADDD       Z15, Z14, Z14
+	VCMPPS       $0x03, Z15, Z15, K2
+	VPORD        Z18, Z15, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPMOVDW      Z19, (DI)(CX*2)
+	VPMOVDW      Z12, 32(DI)(CX*2)
+	VPMOVDW      Z13, 64(DI)(CX*2)
+	VPMOVDW      Z14, 96(DI)(CX*2)
+
+stored500:
+both498:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), SI
+	CMPQ SI, DX
+	JLE  cols495
+
+cols496:
+	LEAQ 32(CX), SI
+	CMPQ SI, DX
+	JGT  cols502
+
+cols501:
+	VMULPS  (R10)(CX*4), Z10, Z12
+	VMULPS  64(R10)(CX*4), Z10, Z13
+	CMPB    40(AX), $0x00
+	JNE     half503
+	VMOVUPS Z12, (DI)(CX*4)
+	VMOVUPS Z13, 64(DI)(CX*4)
+	JMP     both504
+
+half503:
 	VCMPPS       $0x03, Z12, Z13, K2
 	KORTESTW     K2, K2
-	JNE          nan476
+	JNE          nan505
 	VBROADCASTSS element00010000<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00008000<>+0(SB), Z16
@@ -5774,9 +6191,9 @@ half474:
 	VPADDD       Z16, Z13, K2, Z12
 	VPERMT2W     Z12, Z17, Z18
 	VMOVDQU32    Z18, (DI)(CX*2)
-	JMP          stored477
+	JMP          stored506
 
-nan476:
+nan505:
 	VBROADCASTSS element00000001<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00400000<>+0(SB), Z16
@@ -5797,26 +6214,26 @@ nan476:
 	VPMOVDW      Z17, (DI)(CX*2)
 	VPMOVDW      Z12, 32(DI)(CX*2)
 
-stored477:
-both475:
+stored506:
+both504:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols472
+	JLE  cols501
 
-cols473:
+cols502:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols479
+	JGT  cols508
 
-cols478:
-	VMULPS  (R11)(CX*4), Z11, Z12
+cols507:
+	VMULPS  (R10)(CX*4), Z10, Z12
 	CMPB    40(AX), $0x00
-	JNE     half480
+	JNE     half509
 	VMOVUPS Z12, (DI)(CX*4)
-	JMP     both481
+	JMP     both510
 
-half480:
+half509:
 	VBROADCASTSS element00000001<>+0(SB), Z13
 	VBROADCASTSS element00007fff<>+0(SB), Z14
 	VBROADCASTSS element00400000<>+0(SB), Z15
@@ -5829,47 +6246,79 @@ half480:
 	VPSRLD       $0x10, Z16, Z16
 	VPMOVDW      Z16, (DI)(CX*2)
 
-both481:
+both510:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols478
+	JLE  cols507
 
-cols479:
+cols508:
 	CMPQ    CX, DX
-	JGE     row484
-	VMULPS  (R11)(CX*4), Z11, Z11
+	JGE     row513
+	VMULPS  (R10)(CX*4), Z10, Z12
 	CMPB    40(AX), $0x00
-	JNE     half485
-	VMOVUPS Z11, K1, (DI)(CX*4)
-	JMP     both486
+	JNE     half514
+	VMOVUPS Z12, K1, (DI)(CX*4)
+	JMP     both515
 
-half485:
-	VBROADCASTSS element00000001<>+0(SB), Z12
-	VBROADCASTSS element00007fff<>+0(SB), Z13
-	VBROADCASTSS element00400000<>+0(SB), Z14
-	VPSRLD       $0x10, Z11, Z15
-	VPANDD       Z12, Z15, Z15
-	VPADDD       Z13, Z15, Z15
-	VPADDD       Z11, Z15, Z15
-	VCMPPS       $0x03, Z11, Z11, K2
-	VPORD        Z14, Z11, K2, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPMOVDW      Z15, K1, (DI)(CX*2)
+half514:
+	VBROADCASTSS element00000001<>+0(SB), Z13
+	VBROADCASTSS element00007fff<>+0(SB), Z14
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VPSRLD       $0x10, Z12, Z16
+	VPANDD       Z13, Z16, Z16
+	VPADDD       Z14, Z16, Z16
+	VPADDD       Z12, Z16, Z16
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z15, Z12, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z16, K1, (DI)(CX*2)
 
-both486:
-row484:
-skip470:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows428
+both515:
+row513:
+	TESTQ  R8, R8
+	JS     unlabelled518
+	VMOVSS (R10)(R8*4), X12
+	VSUBSS X11, X12, X12
+	VMULSS X10, X12, X12
+	CMPB   40(AX), $0x00
+	JNE    half519
+	VMOVSS X12, (DI)(R8*4)
+	JMP    both520
 
-done366:
+half519:
+	VBROADCASTSS X12, Z10
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z10, Z14
+	VPANDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z10, Z14, Z14
+	VCMPPS       $0x03, Z10, Z10, K2
+	VPORD        Z13, Z10, K2, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VMOVD        X14, CX
+	MOVW         CX, (DI)(R8*2)
+
+both520:
+unlabelled518:
+skip494:
+skip479:
+	ADDQ $0x03, BX
+	LEAQ -2(BX), CX
+	CMPQ CX, 48(AX)
+	JLT  turn436
+
+done374:
 	VZEROUPPER
 	RET
 
 DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
+
+DATA elementffff0000<>+0(SB)/4, $0xffff0000
+GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
@@ -5885,78 +6334,85 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ  40(AX), SI
 	MOVQ  24(AX), DI
 
-rows489:
+rows521:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
-	VMOVAPS      Z0, Z1
+	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
+	VMOVAPS      Z0, Z3
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols491
+	JGT          cols523
 
-cols490:
-	CMPB    16(AX), $0x00
-	JNE     half492
-	VMOVUPS (BX)(CX*4), Z3
-	VMOVUPS 64(BX)(CX*4), Z4
-	JMP     both493
+cols522:
+	CMPB       16(AX), $0x00
+	JNE        half524
+	PREFETCHT0 1536(BX)(CX*4)
+	PREFETCHT0 1600(BX)(CX*4)
+	VMAXPS     (BX)(CX*4), Z2, Z2
+	VMAXPS     64(BX)(CX*4), Z3, Z3
+	JMP        both525
 
-half492:
-	VPMOVZXWD (BX)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
-	VPMOVZXWD 32(BX)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
+half524:
+	PREFETCHT0 1536(BX)(CX*2)
+	VMOVUPS    (BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z5
+	VPANDD     Z1, Z4, Z4
+	VMAXPS     Z5, Z2, Z2
+	VMAXPS     Z4, Z3, Z3
 
-both493:
-	VMAXPS Z3, Z1, Z1
-	VMAXPS Z4, Z2, Z2
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R8
-	CMPQ   R8, DX
-	JLE    cols490
+both525:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols522
 
-cols491:
+cols523:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols495
+	JGT  cols527
 
-cols494:
-	CMPB    16(AX), $0x00
-	JNE     half496
-	VMOVUPS (BX)(CX*4), Z3
-	JMP     both497
+cols526:
+	CMPB       16(AX), $0x00
+	JNE        half528
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z1
+	JMP        both529
 
-half496:
-	VPMOVZXWD (BX)(CX*2), Z3
-	VPSLLD    $0x10, Z3, Z3
+half528:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
 
-both497:
-	VMAXPS Z3, Z1, Z1
+both529:
+	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols494
+	JLE    cols526
 
-cols495:
-	CMPQ      CX, DX
-	JGE       row498
-	CMPB      16(AX), $0x00
-	JNE       half499
-	VMOVUPS.Z (BX)(CX*4), K1, Z3
-	JMP       both500
+cols527:
+	CMPQ       CX, DX
+	JGE        row530
+	CMPB       16(AX), $0x00
+	JNE        half531
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z1
+	JMP        both532
 
-half499:
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z3
-	VPSLLD      $0x10, Z3, Z3
+half531:
+	PREFETCHT0  1536(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
+	VPSLLD      $0x10, Z1, Z1
 
-both500:
-	VBLENDMPS Z3, Z0, K1, Z3
-	VMAXPS    Z3, Z1, Z1
+both532:
+	VBLENDMPS Z1, Z0, K1, Z1
+	VMAXPS    Z1, Z2, Z2
 
-row498:
-	VMAXPS        Z2, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VMAXPS        Y0, Y1, Y0
+row530:
+	VMAXPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VMAXPS        Y0, Y2, Y0
 	VEXTRACTF32X4 $0x01, Y0, X1
 	VMAXPS        X1, X0, X1
 	VPERMILPS     $0x4e, X1, X0
@@ -5966,57 +6422,53 @@ row498:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next502:
-	LEAQ       16(CX), R8
-	CMPQ       R8, DX
-	JGT        last504
-	CMPB       16(AX), $0x00
-	JNE        half505
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both506
+next534:
+	LEAQ    16(CX), R8
+	CMPQ    R8, DX
+	JGT     last536
+	CMPB    16(AX), $0x00
+	JNE     half537
+	VMOVUPS (BX)(CX*4), Z1
+	JMP     both538
 
-half505:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z1
-	VPSLLD     $0x10, Z1, Z1
+half537:
+	VPMOVZXWD (BX)(CX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
 
-both506:
+both538:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found501
+	JNZ    found533
 	ADDQ   $0x10, CX
-	JMP    next502
+	JMP    next534
 
-last504:
-	CMPQ       CX, DX
-	JGE        end503
-	CMPB       16(AX), $0x00
-	JNE        half507
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both508
+last536:
+	CMPQ      CX, DX
+	JGE       end535
+	CMPB      16(AX), $0x00
+	JNE       half539
+	VMOVUPS.Z (BX)(CX*4), K1, Z1
+	JMP       both540
 
-half507:
-	PREFETCHT0  1536(BX)(CX*2)
+half539:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both508:
+both540:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found501
+	JNZ    found533
 	MOVQ   DX, CX
-	JMP    end503
+	JMP    end535
 
-found501:
+found533:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end503:
+end535:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -6024,7 +6476,7 @@ end503:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows489
+	JNZ     rows521
 	VZEROUPPER
 	RET
 
@@ -6047,428 +6499,671 @@ TEXT ·bceAVX512(SB), $16-8
 	VMOVUPD      152(AX), Z1
 	MOVQ         72(AX), R8
 
-rows509:
+rows541:
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols511
+	JGT  cols543
 
-cols510:
+cols542:
 	CMPB       16(AX), $0x00
-	JNE        half512
+	JNE        half544
 	PREFETCHT0 1536(BX)(CX*4)
 	PREFETCHT0 1600(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both513
+	JMP        both545
 
-half512:
+half544:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 	VPMOVZXWD  32(BX)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both513:
+both545:
 	CMPB       40(AX), $0x00
-	JNE        half514
+	JNE        half546
 	PREFETCHT0 1536(SI)(CX*4)
 	PREFETCHT0 1600(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both515
+	JMP        both547
 
-half514:
+half546:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 	VPMOVZXWD  32(SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both515:
+both547:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
-	VMAXPS        Z4, Z8, Z10
-	VFNMADD231PS  Z4, Z6, Z10
-	VCVTPS2PD     Y10, Z15
-	VADDPD        Z15, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z10, Y10
-	VCVTPS2PD     Y10, Z10
-	VADDPD        Z10, Z3, Z3
+	VMAXPS        Z4, Z8, Z11
+	VFNMADD231PS  Z4, Z6, Z11
 	VPORD         Z9, Z4, Z10
 	VMAXPS        Z5, Z8, Z8
 	VFNMADD231PS  Z5, Z7, Z8
-	VCVTPS2PD     Y8, Z15
-	VADDPD        Z15, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z8, Y8
+	VPORD         Z9, Z5, Z9
+	VADDPS        Z8, Z11, Z11
+	VCVTPS2PD     Y11, Z8
+	VADDPD        Z8, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z11, Y8
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z3, Z3
-	VPORD         Z9, Z5, Z8
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z9
-	VCMPPS        $0x05, Z9, Z10, K2
-	VMAXPS        Z10, Z9, Z10
-	VCMPPS        $0x05, Z9, Z8, K3
-	VMAXPS        Z8, Z9, Z8
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z15
-	VMULPS        Z15, Z10, Z9
-	VMULPS        Z15, Z8, Z15
-	VRNDSCALEPS   $0x08, Z9, Z9
-	VRNDSCALEPS   $0x08, Z15, Z15
-	VBROADCASTSS  element3f318000<>+0(SB), Z16
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z17
-	VFNMADD231PS  Z16, Z9, Z10
-	VFNMADD231PS  Z16, Z15, Z8
-	VFNMADD231PS  Z17, Z9, Z10
-	VFNMADD231PS  Z17, Z15, Z8
-	VBROADCASTSS  element39500d01<>+0(SB), Z17
-	VMOVAPS       Z17, Z16
-	VMOVAPS       Z17, Z17
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z18
-	VFMADD213PS   Z18, Z10, Z16
-	VFMADD213PS   Z18, Z8, Z17
-	VBROADCASTSS  element3c088889<>+0(SB), Z18
-	VFMADD213PS   Z18, Z10, Z16
-	VFMADD213PS   Z18, Z8, Z17
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z18
-	VFMADD213PS   Z18, Z10, Z16
-	VFMADD213PS   Z18, Z8, Z17
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z18
-	VFMADD213PS   Z18, Z10, Z16
-	VFMADD213PS   Z18, Z8, Z17
-	VBROADCASTSS  element3f000000<>+0(SB), Z18
-	VFMADD213PS   Z18, Z10, Z16
-	VFMADD213PS   Z18, Z8, Z17
-	VMULPS        Z10, Z16, Z16
-	VMULPS        Z8, Z17, Z17
-	VFMADD213PS   Z10, Z10, Z16
-	VFMADD213PS   Z8, Z8, Z17
-	VBROADCASTSS  element0000007f<>+0(SB), Z8
-	VCVTPS2DQ     Z9, Z9
-	VPADDD        Z8, Z9, Z9
-	VPSLLD        $0x17, Z9, Z9
-	VCVTPS2DQ     Z15, Z15
-	VPADDD        Z8, Z15, Z15
-	VPSLLD        $0x17, Z15, Z15
-	VFMADD213PS   Z9, Z9, Z16
-	VMOVAPS.Z     Z16, K2, Z16
-	VFMADD213PS   Z15, Z15, Z17
-	VMOVAPS.Z     Z17, K3, Z17
-	VBROADCASTSD  elementOne<>+0(SB), Z8
-	VCVTPS2PD     Y16, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z16, Y9
-	VCVTPS2PD     Y9, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z1, Z1
-	VCVTPS2PD     Y17, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z17, Y9
-	VCVTPS2PD     Y9, Z9
-	VADDPD        Z8, Z9, Z9
-	VMULPD        Z9, Z1, Z1
+	CMPB          16(AX), $0x00
+	JNE           half548
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z8
+	VCMPPS        $0x05, Z8, Z10, K2
+	VMAXPS        Z10, Z8, Z10
+	VCMPPS        $0x05, Z8, Z9, K3
+	VMAXPS        Z9, Z8, Z9
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
+	VBROADCASTSS  element4b40007f<>+0(SB), Z11
+	VMOVAPS       Z11, Z12
+	VMOVAPS       Z11, Z13
+	VFMADD231PS   Z8, Z10, Z12
+	VFMADD231PS   Z8, Z9, Z13
+	VSUBPS        Z11, Z12, Z8
+	VSUBPS        Z11, Z13, Z11
+	VBROADCASTSS  element3f318000<>+0(SB), Z14
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z15
+	VFNMADD231PS  Z14, Z8, Z10
+	VFNMADD231PS  Z14, Z11, Z9
+	VFNMADD231PS  Z15, Z8, Z10
+	VFNMADD231PS  Z15, Z11, Z9
+	VBROADCASTSS  element3ab511f9<>+0(SB), Z11
+	VMOVAPS       Z11, Z8
+	VMOVAPS       Z11, Z11
+	VBROADCASTSS  element3c091d05<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3d2aac79<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3e2aaa49<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3efffffe<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VMULPS        Z10, Z8, Z8
+	VMULPS        Z9, Z11, Z11
+	VFMADD213PS   Z10, Z10, Z8
+	VFMADD213PS   Z9, Z9, Z11
+	VPSLLD        $0x17, Z12, Z12
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS.Z Z12, Z12, K2, Z8
+	VFMADD213PS.Z Z13, Z13, K3, Z11
+	VBROADCASTSS  element3f800000<>+0(SB), Z9
+	VADDPS        Z9, Z8, Z10
+	VADDPS        Z9, Z11, Z12
+	VMOVAPS       Z10, Z13
+	VMULPS        Z12, Z13, Z13
+	VCVTPS2PD     Y13, Z14
+	VMULPD        Z14, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z13, Y13
+	VCVTPS2PD     Y13, Z13
+	VMULPD        Z13, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip516
-	VBROADCASTSS  element3f800000<>+0(SB), Z8
-	VBROADCASTSS  224(AX), Z9
-	VBROADCASTSS  element00000000<>+0(SB), Z10
-	VCMPPS        $0x01, Z10, Z4, K2
-	VBLENDMPS     Z16, Z8, K2, Z11
-	VADDPS        Z8, Z16, Z16
-	VDIVPS        Z16, Z11, Z11
-	VSUBPS        Z6, Z11, Z11
-	VMULPS        Z9, Z11, Z4
-	VBROADCASTSS  element00000000<>+0(SB), Z6
-	VCMPPS        $0x01, Z6, Z5, K2
-	VBLENDMPS     Z17, Z8, K2, Z12
-	VADDPS        Z8, Z17, Z17
-	VDIVPS        Z17, Z12, Z12
-	VSUBPS        Z7, Z12, Z12
-	VMULPS        Z9, Z12, Z5
+	JZ            skip550
+	VBROADCASTSS  224(AX), Z13
+	VBROADCASTSS  element00000000<>+0(SB), Z14
+	VCMPPS        $0x01, Z14, Z4, K2
+	VBLENDMPS     Z8, Z9, K2, Z8
+	VRCP14PS      Z10, Z4
+	VMOVAPS       Z9, Z14
+	VFNMADD231PS  Z10, Z4, Z14
+	VFMADD231PS   Z14, Z4, Z4
+	VMULPS        Z4, Z8, Z8
+	VSUBPS        Z6, Z8, Z8
+	VMULPS        Z13, Z8, Z8
+	VBROADCASTSS  element00000000<>+0(SB), Z4
+	VCMPPS        $0x01, Z4, Z5, K2
+	VBLENDMPS     Z11, Z9, K2, Z11
+	VRCP14PS      Z12, Z4
+	VMOVAPS       Z9, Z5
+	VFNMADD231PS  Z12, Z4, Z5
+	VFMADD231PS   Z5, Z4, Z4
+	VMULPS        Z4, Z11, Z11
+	VSUBPS        Z7, Z11, Z11
+	VMULPS        Z13, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half517
-	VMOVUPS       Z4, (DI)(CX*4)
-	VMOVUPS       Z5, 64(DI)(CX*4)
-	JMP           both518
+	JNE           half551
+	VMOVUPS       Z8, (DI)(CX*4)
+	VMOVUPS       Z11, 64(DI)(CX*4)
+	JMP           both552
 
-half517:
-	VCMPPS       $0x03, Z4, Z5, K2
+half551:
+	VCMPPS       $0x03, Z8, Z11, K2
 	KORTESTW     K2, K2
-	JNE          nan519
-	VBROADCASTSS element00010000<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00008000<>+0(SB), Z8
-	VMOVDQU32    elementUpper<>+0(SB), Z9
-	VPTESTMD     Z6, Z4, K2
-	VPADDD       Z7, Z4, Z10
-	VPADDD       Z8, Z4, K2, Z10
-	VPTESTMD     Z6, Z5, K2
-	VPADDD       Z7, Z5, Z4
-	VPADDD       Z8, Z5, K2, Z4
-	VPERMT2W     Z4, Z9, Z10
-	VMOVDQU32    Z10, (DI)(CX*2)
-	JMP          stored520
+	JNE          nan553
+	VBROADCASTSS element00010000<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00008000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z4, Z8, K2
+	VPADDD       Z5, Z8, Z9
+	VPADDD       Z6, Z8, K2, Z9
+	VPTESTMD     Z4, Z11, K2
+	VPADDD       Z5, Z11, Z4
+	VPADDD       Z6, Z11, K2, Z4
+	VPERMT2W     Z4, Z7, Z9
+	VMOVDQU32    Z9, (DI)(CX*2)
+	JMP          stored554
 
-nan519:
-	VBROADCASTSS element00000001<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z4, Z9
-	VPANDD       Z6, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z4, Z9, Z9
-	VCMPPS       $0x03, Z4, Z4, K2
-	VPORD        Z8, Z4, K2, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPSRLD       $0x10, Z5, Z4
-	VPANDD       Z6, Z4, Z4
-	VPADDD       Z7, Z4, Z4
-	VPADDD       Z5, Z4, Z4
-	VCMPPS       $0x03, Z5, Z5, K2
-	VPORD        Z8, Z5, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
-	VPMOVDW      Z9, (DI)(CX*2)
-	VPMOVDW      Z4, 32(DI)(CX*2)
+nan553:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z8, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z8, Z7, Z7
+	VCMPPS       $0x03, Z8, Z8, K2
+	VPORD        Z6, Z8, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPSRLD       $0x10, Z11, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z11, Z8, Z8
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z6, Z11, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z7, (DI)(CX*2)
+	VPMOVDW      Z8, 32(DI)(CX*2)
 
-stored520:
-both518:
-skip516:
+stored554:
+both552:
+skip550:
+	JMP both549
+
+half548:
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z8
+	VCMPPS        $0x05, Z8, Z10, K2
+	VMAXPS        Z10, Z8, Z10
+	VCMPPS        $0x05, Z8, Z9, K3
+	VMAXPS        Z9, Z8, Z9
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
+	VBROADCASTSS  element4b40007f<>+0(SB), Z11
+	VMOVAPS       Z11, Z12
+	VMOVAPS       Z11, Z13
+	VFMADD231PS   Z8, Z10, Z12
+	VFMADD231PS   Z8, Z9, Z13
+	VSUBPS        Z11, Z12, Z8
+	VSUBPS        Z11, Z13, Z11
+	VBROADCASTSS  element3f317218<>+0(SB), Z14
+	VFNMADD231PS  Z14, Z8, Z10
+	VFNMADD231PS  Z14, Z11, Z9
+	VBROADCASTSS  element3d291291<>+0(SB), Z11
+	VMOVAPS       Z11, Z8
+	VMOVAPS       Z11, Z11
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3f00035c<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VMULPS        Z10, Z8, Z8
+	VMULPS        Z9, Z11, Z11
+	VFMADD213PS   Z10, Z10, Z8
+	VFMADD213PS   Z9, Z9, Z11
+	VPSLLD        $0x17, Z12, Z12
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS.Z Z12, Z12, K2, Z8
+	VFMADD213PS.Z Z13, Z13, K3, Z11
+	VBROADCASTSS  element3f800000<>+0(SB), Z9
+	VADDPS        Z9, Z8, Z10
+	VADDPS        Z9, Z11, Z12
+	VMOVAPS       Z10, Z13
+	VMULPS        Z12, Z13, Z13
+	VCVTPS2PD     Y13, Z14
+	VMULPD        Z14, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z13, Y13
+	VCVTPS2PD     Y13, Z13
+	VMULPD        Z13, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip555
+	VBROADCASTSS  224(AX), Z13
+	VBROADCASTSS  element00000000<>+0(SB), Z14
+	VCMPPS        $0x01, Z14, Z4, K2
+	VBLENDMPS     Z8, Z9, K2, Z8
+	VRCP14PS      Z10, Z4
+	VMOVAPS       Z9, Z14
+	VFNMADD231PS  Z10, Z4, Z14
+	VFMADD231PS   Z14, Z4, Z4
+	VMULPS        Z4, Z8, Z8
+	VSUBPS        Z6, Z8, Z8
+	VMULPS        Z13, Z8, Z8
+	VBROADCASTSS  element00000000<>+0(SB), Z4
+	VCMPPS        $0x01, Z4, Z5, K2
+	VBLENDMPS     Z11, Z9, K2, Z11
+	VRCP14PS      Z12, Z4
+	VMOVAPS       Z9, Z5
+	VFNMADD231PS  Z12, Z4, Z5
+	VFMADD231PS   Z5, Z4, Z4
+	VMULPS        Z4, Z11, Z11
+	VSUBPS        Z7, Z11, Z11
+	VMULPS        Z13, Z11, Z11
+	CMPB          64(AX), $0x00
+	JNE           half556
+	VMOVUPS       Z8, (DI)(CX*4)
+	VMOVUPS       Z11, 64(DI)(CX*4)
+	JMP           both557
+
+half556:
+	VCMPPS       $0x03, Z8, Z11, K2
+	KORTESTW     K2, K2
+	JNE          nan558
+	VBROADCASTSS element00010000<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00008000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z4, Z8, K2
+	VPADDD       Z5, Z8, Z9
+	VPADDD       Z6, Z8, K2, Z9
+	VPTESTMD     Z4, Z11, K2
+	VPADDD       Z5, Z11, Z4
+	VPADDD       Z6, Z11, K2, Z4
+	VPERMT2W     Z4, Z7, Z9
+	VMOVDQU32    Z9, (DI)(CX*2)
+	JMP          stored559
+
+nan558:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z8, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z8, Z7, Z7
+	VCMPPS       $0x03, Z8, Z8, K2
+	VPORD        Z6, Z8, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPSRLD       $0x10, Z11, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z11, Z8, Z8
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z6, Z11, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z7, (DI)(CX*2)
+	VPMOVDW      Z8, 32(DI)(CX*2)
+
+stored559:
+both557:
+skip555:
+both549:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols510
+	JLE  cols542
 
-cols511:
+cols543:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols522
+	JGT  cols561
 
-cols521:
+cols560:
 	CMPB       16(AX), $0x00
-	JNE        half523
+	JNE        half562
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both524
+	JMP        both563
 
-half523:
+half562:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both524:
+both563:
 	CMPB       40(AX), $0x00
-	JNE        half525
+	JNE        half564
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both526
+	JMP        both565
 
-half525:
+half564:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both526:
+both565:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
 	VBROADCASTSS  element80000000<>+0(SB), Z7
 	VMAXPS        Z4, Z6, Z6
 	VFNMADD231PS  Z4, Z5, Z6
+	VPORD         Z7, Z4, Z7
 	VCVTPS2PD     Y6, Z8
 	VADDPD        Z8, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z6, Y6
 	VCVTPS2PD     Y6, Z6
 	VADDPD        Z6, Z3, Z3
-	VPORD         Z7, Z4, Z6
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z7
-	VCMPPS        $0x05, Z7, Z6, K2
-	VMAXPS        Z6, Z7, Z6
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z7
-	VMULPS        Z7, Z6, Z7
-	VRNDSCALEPS   $0x08, Z7, Z7
-	VBROADCASTSS  element3f318000<>+0(SB), Z8
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z9
-	VFNMADD231PS  Z8, Z7, Z6
-	VFNMADD231PS  Z9, Z7, Z6
-	VBROADCASTSS  element39500d01<>+0(SB), Z8
-	VMOVAPS       Z8, Z8
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3c088889<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3f000000<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VMULPS        Z6, Z8, Z8
-	VFMADD213PS   Z6, Z6, Z8
-	VBROADCASTSS  element0000007f<>+0(SB), Z6
-	VCVTPS2DQ     Z7, Z7
-	VPADDD        Z6, Z7, Z7
-	VPSLLD        $0x17, Z7, Z7
-	VFMADD213PS   Z7, Z7, Z8
-	VMOVAPS.Z     Z8, K2, Z8
-	VBROADCASTSD  elementOne<>+0(SB), Z6
-	VCVTPS2PD     Y8, Z7
-	VADDPD        Z6, Z7, Z7
-	VMULPD        Z7, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z8, Y7
-	VCVTPS2PD     Y7, Z7
-	VADDPD        Z6, Z7, Z7
-	VMULPD        Z7, Z1, Z1
+	CMPB          16(AX), $0x00
+	JNE           half566
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f318000<>+0(SB), Z9
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z10
+	VFNMADD231PS  Z9, Z6, Z7
+	VFNMADD231PS  Z10, Z6, Z7
+	VBROADCASTSS  element3ab511f9<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3c091d05<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3d2aac79<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3e2aaa49<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3efffffe<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip527
-	VBROADCASTSS  element3f800000<>+0(SB), Z6
-	VBROADCASTSS  224(AX), Z7
-	VBROADCASTSS  element00000000<>+0(SB), Z9
-	VCMPPS        $0x01, Z9, Z4, K2
-	VBLENDMPS     Z8, Z6, K2, Z13
-	VADDPS        Z6, Z8, Z8
-	VDIVPS        Z8, Z13, Z13
-	VSUBPS        Z5, Z13, Z13
-	VMULPS        Z7, Z13, Z4
+	JZ            skip568
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
 	CMPB          64(AX), $0x00
-	JNE           half528
-	VMOVUPS       Z4, (DI)(CX*4)
-	JMP           both529
+	JNE           half569
+	VMOVUPS       Z6, (DI)(CX*4)
+	JMP           both570
 
-half528:
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
+half569:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z4, Z8
-	VPANDD       Z5, Z8, Z8
+	VPSRLD       $0x10, Z6, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
 	VPADDD       Z6, Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCMPPS       $0x03, Z4, Z4, K2
-	VPORD        Z7, Z4, K2, Z8
+	VCMPPS       $0x03, Z6, Z6, K2
+	VPORD        Z7, Z6, K2, Z8
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, (DI)(CX*2)
 
-both529:
-skip527:
+both570:
+skip568:
+	JMP both567
+
+half566:
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f317218<>+0(SB), Z9
+	VFNMADD231PS  Z9, Z6, Z7
+	VBROADCASTSS  element3d291291<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3f00035c<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip573
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
+	CMPB          64(AX), $0x00
+	JNE           half574
+	VMOVUPS       Z6, (DI)(CX*4)
+	JMP           both575
+
+half574:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z6, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VCMPPS       $0x03, Z6, Z6, K2
+	VPORD        Z7, Z6, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, (DI)(CX*2)
+
+both575:
+skip573:
+both567:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols521
+	JLE  cols560
 
-cols522:
+cols561:
 	CMPQ       CX, DX
-	JGE        row532
+	JGE        row578
 	CMPB       16(AX), $0x00
-	JNE        half533
+	JNE        half579
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z4
-	JMP        both534
+	JMP        both580
 
-half533:
+half579:
 	PREFETCHT0  1536(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both534:
+both580:
 	CMPB       40(AX), $0x00
-	JNE        half535
+	JNE        half581
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both536
+	JMP        both582
 
-half535:
+half581:
 	PREFETCHT0  1536(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both536:
+both582:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
 	VBROADCASTSS  element80000000<>+0(SB), Z7
 	VMAXPS        Z4, Z6, Z6
 	VFNMADD231PS  Z4, Z5, Z6
+	VPORD         Z7, Z4, Z7
 	VCVTPS2PD     Y6, Z8
 	VADDPD        Z8, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z6, Y6
 	VCVTPS2PD     Y6, Z6
 	VADDPD        Z6, Z3, Z3
-	VPORD         Z7, Z4, Z6
-	VBROADCASTSS  elementc2ae0000<>+0(SB), Z7
-	VCMPPS        $0x05, Z7, Z6, K2
-	VMAXPS        Z6, Z7, Z6
-	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z7
-	VMULPS        Z7, Z6, Z7
-	VRNDSCALEPS   $0x08, Z7, Z7
-	VBROADCASTSS  element3f318000<>+0(SB), Z8
-	VBROADCASTSS  elementb95e8083<>+0(SB), Z9
-	VFNMADD231PS  Z8, Z7, Z6
-	VFNMADD231PS  Z9, Z7, Z6
-	VBROADCASTSS  element39500d01<>+0(SB), Z8
-	VMOVAPS       Z8, Z8
-	VBROADCASTSS  element3ab60b61<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3c088889<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3d2aaaab<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3e2aaaab<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VBROADCASTSS  element3f000000<>+0(SB), Z9
-	VFMADD213PS   Z9, Z6, Z8
-	VMULPS        Z6, Z8, Z8
-	VFMADD213PS   Z6, Z6, Z8
-	VBROADCASTSS  element0000007f<>+0(SB), Z6
-	VCVTPS2DQ     Z7, Z7
-	VPADDD        Z6, Z7, Z7
-	VPSLLD        $0x17, Z7, Z7
-	VFMADD213PS   Z7, Z7, Z8
-	VMOVAPS.Z     Z8, K2, Z8
-	VBROADCASTSD  elementOne<>+0(SB), Z6
-	VMOVAPS.Z     Z8, K1, Z8
-	VCVTPS2PD     Y8, Z7
-	VADDPD        Z6, Z7, Z7
-	VMULPD        Z7, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z8, Y7
-	VCVTPS2PD     Y7, Z7
-	VADDPD        Z6, Z7, Z7
-	VMULPD        Z7, Z1, Z1
+	CMPB          16(AX), $0x00
+	JNE           half583
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f318000<>+0(SB), Z9
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z10
+	VFNMADD231PS  Z9, Z6, Z7
+	VFNMADD231PS  Z10, Z6, Z7
+	VBROADCASTSS  element3ab511f9<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3c091d05<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3d2aac79<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3e2aaa49<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3efffffe<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VMOVAPS.Z     Z6, K1, Z6
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip537
-	VBROADCASTSS  element3f800000<>+0(SB), Z6
-	VBROADCASTSS  224(AX), Z7
-	VBROADCASTSS  element00000000<>+0(SB), Z9
-	VCMPPS        $0x01, Z9, Z4, K2
-	VBLENDMPS     Z8, Z6, K2, Z14
-	VADDPS        Z6, Z8, Z8
-	VDIVPS        Z8, Z14, Z14
-	VSUBPS        Z5, Z14, Z14
-	VMULPS        Z7, Z14, Z4
+	JZ            skip585
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
 	CMPB          64(AX), $0x00
-	JNE           half538
-	VMOVUPS       Z4, K1, (DI)(CX*4)
-	JMP           both539
+	JNE           half586
+	VMOVUPS       Z6, K1, (DI)(CX*4)
+	JMP           both587
 
-half538:
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
+half586:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z4, Z8
-	VPANDD       Z5, Z8, Z8
+	VPSRLD       $0x10, Z6, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
 	VPADDD       Z6, Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCMPPS       $0x03, Z4, Z4, K2
-	VPORD        Z7, Z4, K2, Z8
+	VCMPPS       $0x03, Z6, Z6, K2
+	VPORD        Z7, Z6, K2, Z8
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, K1, (DI)(CX*2)
 
-both539:
-skip537:
-row532:
+both587:
+skip585:
+	JMP both584
+
+half583:
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f317218<>+0(SB), Z9
+	VFNMADD231PS  Z9, Z6, Z7
+	VBROADCASTSS  element3d291291<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3f00035c<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VMOVAPS.Z     Z6, K1, Z6
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip590
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
+	CMPB          64(AX), $0x00
+	JNE           half591
+	VMOVUPS       Z6, K1, (DI)(CX*4)
+	JMP           both592
+
+half591:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z6, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VCMPPS       $0x03, Z6, Z6, K2
+	VPORD        Z7, Z6, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, K1, (DI)(CX*2)
+
+both592:
+skip590:
+both584:
+row578:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows509
+	JNZ           rows541
 	VMOVUPD       Z0, 88(AX)
 	VMOVUPD       Z1, 152(AX)
 	VADDPD        Z3, Z2, Z2
@@ -6503,9 +7198,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), R9
 	CMPQ  R9, DX
-	JGT   cols543
+	JGT   cols596
 
-cols542:
+cols595:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -6535,11 +7230,11 @@ cols542:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols542
+	JLE          cols595
 
-cols543:
+cols596:
 	CMPQ         CX, DX
-	JGE          row544
+	JGE          row597
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -6567,7 +7262,7 @@ cols543:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row544:
+row597:
 	VZEROUPPER
 	RET
 
@@ -6586,77 +7281,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ  CX, CX
 	LEAQ  16(CX), DI
 	CMPQ  DI, DX
-	JGT   cols546
+	JGT   cols599
 
-cols545:
+cols598:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip547
+	JZ           skip600
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first548
+	JNE          first601
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first548:
+first601:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain549
+	JEQ         plain602
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved550
+	JMP         moved603
 
-plain549:
+plain602:
 	VMOVAPS Z3, Z1
 
-moved550:
-skip547:
+moved603:
+skip600:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols545
+	JLE          cols598
 
-cols546:
+cols599:
 	CMPQ         CX, DX
-	JGE          row551
+	JGE          row604
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip552
+	JZ           skip605
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first553
+	JNE          first606
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first553:
+first606:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain554
+	JEQ         plain607
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved555
+	JMP         moved608
 
-plain554:
+plain607:
 	VMOVAPS Z3, Z1
 
-moved555:
-skip552:
+moved608:
+skip605:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row551:
+row604:
 	VZEROUPPER
 	RET
 
@@ -6678,9 +7373,9 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVL    144(AX), R10
 	MOVQ    72(AX), R11
 
-rows556:
+rows609:
 	CMPB         181(AX), $0x00
-	JEQ          skip557
+	JEQ          skip610
 	VMOVSS       element3f800000<>+0(SB), X3
 	VPXOR        X4, X4, X4
 	VCVTSI2SSQ   DX, X4, X4
@@ -6690,65 +7385,65 @@ rows556:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols559
+	JGT          cols612
 
-cols558:
+cols611:
 	CMPB       40(AX), $0x00
-	JNE        half560
+	JNE        half613
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both561
+	JMP        both614
 
-half560:
+half613:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both561:
+both614:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R12
 	CMPQ   R12, DX
-	JLE    cols558
+	JLE    cols611
 
-cols559:
+cols612:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols563
+	JGT  cols616
 
-cols562:
+cols615:
 	CMPB       40(AX), $0x00
-	JNE        half564
+	JNE        half617
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both565
+	JMP        both618
 
-half564:
+half617:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both565:
+both618:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R12
 	CMPQ   R12, DX
-	JLE    cols562
+	JLE    cols615
 
-cols563:
+cols616:
 	CMPQ       CX, DX
-	JGE        row566
+	JGE        row619
 	CMPB       40(AX), $0x00
-	JNE        half567
+	JNE        half620
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both568
+	JMP        both621
 
-half567:
+half620:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -6756,18 +7451,18 @@ half567:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R13
 
-copy569:
+copy622:
 	MOVW      -2(R13)(R12*2), CX
 	MOVW      CX, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy569
+	JNZ       copy622
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both568:
+both621:
 	VADDPS Y6, Y4, Y4
 
-row566:
+row619:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -6783,24 +7478,24 @@ row566:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols571
+	JGT          cols624
 
-cols570:
+cols623:
 	CMPB       40(AX), $0x00
-	JNE        half572
+	JNE        half625
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y7
 	VMOVUPS    32(SI)(CX*4), Y8
-	JMP        both573
+	JMP        both626
 
-half572:
+half625:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both573:
+both626:
 	VSUBPS Y6, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
@@ -6810,44 +7505,44 @@ both573:
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R12
 	CMPQ   R12, DX
-	JLE    cols570
+	JLE    cols623
 
-cols571:
+cols624:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols575
+	JGT  cols628
 
-cols574:
+cols627:
 	CMPB       40(AX), $0x00
-	JNE        half576
+	JNE        half629
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y7
-	JMP        both577
+	JMP        both630
 
-half576:
+half629:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both577:
+both630:
 	VSUBPS Y6, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R12
 	CMPQ   R12, DX
-	JLE    cols574
+	JLE    cols627
 
-cols575:
+cols628:
 	CMPQ       CX, DX
-	JGE        row578
+	JGE        row631
 	CMPB       40(AX), $0x00
-	JNE        half579
+	JNE        half632
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y7
-	JMP        both580
+	JMP        both633
 
-half579:
+half632:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -6855,21 +7550,21 @@ half579:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R13
 
-copy581:
+copy634:
 	MOVW      -2(R13)(R12*2), CX
 	MOVW      CX, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy581
+	JNZ       copy634
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both580:
+both633:
 	VSUBPS Y6, Y7, Y7
 	VPAND  Y0, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
 
-row578:
+row631:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -6884,16 +7579,16 @@ row578:
 	VDIVSS       X5, X3, X3
 	VMOVSS       X3, 4(R8)
 
-skip557:
+skip610:
 	CMPB  160(AX), $0x00
-	JEQ   skip582
+	JEQ   skip635
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id583
+	JZ    id636
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id583:
+id636:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -6918,60 +7613,60 @@ id583:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip582:
+skip635:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols585
+	JGT  cols638
 
-cols584:
+cols637:
 	CMPB       40(AX), $0x00
-	JNE        half586
+	JNE        half639
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both587
+	JMP        both640
 
-half586:
+half639:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both587:
+both640:
 	CMPB         180(AX), $0x00
-	JEQ          skip588
+	JEQ          skip641
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip589
+	JZ           skip642
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half590
+	JNE          half643
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both591
+	JMP          both644
 
-half590:
+half643:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both591:
+both644:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip589:
-skip588:
+skip642:
+skip641:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip592
+	JZ           skip645
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -6979,45 +7674,45 @@ skip588:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip592:
+skip645:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip593
+	JZ      skip646
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip593:
+skip646:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip594
+	JZ      skip647
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip594:
+skip647:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip595
+	JZ      skip648
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip595:
+skip648:
 	CMPB         182(AX), $0x00
-	JEQ          none596
+	JEQ          none649
 	CMPB         182(AX), $0x01
-	JNE          act597
+	JNE          act650
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act597:
+act650:
 	CMPB         182(AX), $0x03
-	JNE          act598
+	JNE          act651
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -7027,69 +7722,108 @@ act597:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act598:
+act651:
 	CMPB         182(AX), $0x02
-	JNE          act599
+	JNE          act652
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
+	CMPB         16(AX), $0x00
+	JNE          half653
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	VMAXPS       Y6, Y8, Y6
 	VMAXPS       Y7, Y8, Y7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y10
-	VMULPS       Y10, Y6, Y8
-	VMULPS       Y10, Y7, Y10
-	VROUNDPS     $0x08, Y8, Y8
-	VROUNDPS     $0x08, Y10, Y10
-	VBROADCASTSS element3f318000<>+0(SB), Y11
-	VBROADCASTSS elementb95e8083<>+0(SB), Y12
-	VFNMADD231PS Y11, Y8, Y6
-	VFNMADD231PS Y11, Y10, Y7
-	VFNMADD231PS Y12, Y8, Y6
-	VFNMADD231PS Y12, Y10, Y7
-	VBROADCASTSS element39500d01<>+0(SB), Y12
-	VMOVAPS      Y12, Y11
-	VMOVAPS      Y12, Y12
-	VBROADCASTSS element3ab60b61<>+0(SB), Y13
-	VFMADD213PS  Y13, Y6, Y11
-	VFMADD213PS  Y13, Y7, Y12
-	VBROADCASTSS element3c088889<>+0(SB), Y13
-	VFMADD213PS  Y13, Y6, Y11
-	VFMADD213PS  Y13, Y7, Y12
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y13
-	VFMADD213PS  Y13, Y6, Y11
-	VFMADD213PS  Y13, Y7, Y12
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y13
-	VFMADD213PS  Y13, Y6, Y11
-	VFMADD213PS  Y13, Y7, Y12
-	VBROADCASTSS element3f000000<>+0(SB), Y13
-	VFMADD213PS  Y13, Y6, Y11
-	VFMADD213PS  Y13, Y7, Y12
-	VMULPS       Y6, Y11, Y11
-	VMULPS       Y7, Y12, Y12
-	VFMADD213PS  Y6, Y6, Y11
-	VFMADD213PS  Y7, Y7, Y12
-	VBROADCASTSS element0000007f<>+0(SB), Y6
-	VCVTPS2DQ    Y8, Y8
-	VPADDD       Y6, Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VCVTPS2DQ    Y10, Y10
-	VPADDD       Y6, Y10, Y10
-	VPSLLD       $0x17, Y10, Y10
-	VSUBPS       Y9, Y8, Y6
-	VFMADD213PS  Y6, Y8, Y11
-	VSUBPS       Y9, Y10, Y6
-	VFMADD213PS  Y6, Y10, Y12
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
+	VBROADCASTSS element4b40007f<>+0(SB), Y10
+	VMOVAPS      Y10, Y11
+	VMOVAPS      Y10, Y12
+	VFMADD231PS  Y8, Y6, Y11
+	VFMADD231PS  Y8, Y7, Y12
+	VSUBPS       Y10, Y11, Y8
+	VSUBPS       Y10, Y12, Y10
+	VBROADCASTSS element3f318000<>+0(SB), Y13
+	VBROADCASTSS elementb95e8083<>+0(SB), Y14
+	VFNMADD231PS Y13, Y8, Y6
+	VFNMADD231PS Y13, Y10, Y7
+	VFNMADD231PS Y14, Y8, Y6
+	VFNMADD231PS Y14, Y10, Y7
+	VBROADCASTSS element3ab511f9<>+0(SB), Y10
+	VMOVAPS      Y10, Y8
+	VMOVAPS      Y10, Y10
+	VBROADCASTSS element3c091d05<>+0(SB), Y13
+	VFMADD213PS  Y13, Y6, Y8
+	VFMADD213PS  Y13, Y7, Y10
+	VBROADCASTSS element3d2aac79<>+0(SB), Y13
+	VFMADD213PS  Y13, Y6, Y8
+	VFMADD213PS  Y13, Y7, Y10
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y13
+	VFMADD213PS  Y13, Y6, Y8
+	VFMADD213PS  Y13, Y7, Y10
+	VBROADCASTSS element3efffffe<>+0(SB), Y13
+	VFMADD213PS  Y13, Y6, Y8
+	VFMADD213PS  Y13, Y7, Y10
+	VMULPS       Y6, Y8, Y8
+	VMULPS       Y7, Y10, Y10
+	VFMADD213PS  Y6, Y6, Y8
+	VFMADD213PS  Y7, Y7, Y10
+	VPSLLD       $0x17, Y11, Y11
+	VPSLLD       $0x17, Y12, Y12
+	VSUBPS       Y9, Y11, Y6
+	VFMADD213PS  Y6, Y11, Y8
+	VSUBPS       Y9, Y12, Y6
+	VFMADD213PS  Y6, Y12, Y10
 	VCMPPS       $0x1e, Y5, Y3, Y6
-	VBLENDVPS    Y6, Y3, Y11, Y3
+	VBLENDVPS    Y6, Y3, Y8, Y3
 	VCMPPS       $0x1e, Y5, Y4, Y5
-	VBLENDVPS    Y5, Y4, Y12, Y4
+	VBLENDVPS    Y5, Y4, Y10, Y4
+	JMP          both654
 
-act599:
-none596:
+half653:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
+	VBROADCASTSS element3f800000<>+0(SB), Y9
+	VMAXPS       Y6, Y8, Y6
+	VMAXPS       Y7, Y8, Y7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
+	VBROADCASTSS element4b40007f<>+0(SB), Y10
+	VMOVAPS      Y10, Y11
+	VMOVAPS      Y10, Y12
+	VFMADD231PS  Y8, Y6, Y11
+	VFMADD231PS  Y8, Y7, Y12
+	VSUBPS       Y10, Y11, Y8
+	VSUBPS       Y10, Y12, Y10
+	VBROADCASTSS element3f317218<>+0(SB), Y13
+	VFNMADD231PS Y13, Y8, Y6
+	VFNMADD231PS Y13, Y10, Y7
+	VBROADCASTSS element3d291291<>+0(SB), Y10
+	VMOVAPS      Y10, Y8
+	VMOVAPS      Y10, Y10
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y13
+	VFMADD213PS  Y13, Y6, Y8
+	VFMADD213PS  Y13, Y7, Y10
+	VBROADCASTSS element3f00035c<>+0(SB), Y13
+	VFMADD213PS  Y13, Y6, Y8
+	VFMADD213PS  Y13, Y7, Y10
+	VMULPS       Y6, Y8, Y8
+	VMULPS       Y7, Y10, Y10
+	VFMADD213PS  Y6, Y6, Y8
+	VFMADD213PS  Y7, Y7, Y10
+	VPSLLD       $0x17, Y11, Y11
+	VPSLLD       $0x17, Y12, Y12
+	VSUBPS       Y9, Y11, Y6
+	VFMADD213PS  Y6, Y11, Y8
+	VSUBPS       Y9, Y12, Y6
+	VFMADD213PS  Y6, Y12, Y10
+	VCMPPS       $0x1e, Y5, Y3, Y6
+	VBLENDVPS    Y6, Y3, Y8, Y3
+	VCMPPS       $0x1e, Y5, Y4, Y5
+	VBLENDVPS    Y5, Y4, Y10, Y4
+
+both654:
+act652:
+none649:
 	CMPB         160(AX), $0x00
-	JEQ          skip600
+	JEQ          skip655
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -7124,14 +7858,14 @@ none596:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip600:
+skip655:
 	CMPB    16(AX), $0x00
-	JNE     half601
+	JNE     half656
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both602
+	JMP     both657
 
-half601:
+half656:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -7158,142 +7892,168 @@ half601:
 	VPACKUSDW    X4, X3, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both602:
+both657:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols584
+	JLE  cols637
 
-cols585:
+cols638:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols606
+	JGT  cols661
 
-cols605:
+cols660:
 	CMPB       40(AX), $0x00
-	JNE        half607
+	JNE        half662
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both608
+	JMP        both663
 
-half607:
+half662:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both608:
+both663:
 	CMPB         180(AX), $0x00
-	JEQ          skip609
+	JEQ          skip664
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip610
+	JZ           skip665
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half611
+	JNE          half666
 	PREFETCHT0   1536(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both612
+	JMP          both667
 
-half611:
+half666:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both612:
+both667:
 	VFMADD231PS Y4, Y5, Y3
 
-skip610:
-skip609:
+skip665:
+skip664:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip613
+	JZ           skip668
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip613:
+skip668:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip614
+	JZ      skip669
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip614:
+skip669:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip615
+	JZ      skip670
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip615:
+skip670:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip616
+	JZ      skip671
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip616:
+skip671:
 	CMPB         182(AX), $0x00
-	JEQ          none617
+	JEQ          none672
 	CMPB         182(AX), $0x01
-	JNE          act618
+	JNE          act673
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act618:
+act673:
 	CMPB         182(AX), $0x03
-	JNE          act619
+	JNE          act674
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act619:
+act674:
 	CMPB         182(AX), $0x02
-	JNE          act620
+	JNE          act675
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
+	CMPB         16(AX), $0x00
+	JNE          half676
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VMAXPS       Y5, Y6, Y5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y6
-	VMULPS       Y6, Y5, Y6
-	VROUNDPS     $0x08, Y6, Y6
-	VBROADCASTSS element3f318000<>+0(SB), Y8
-	VBROADCASTSS elementb95e8083<>+0(SB), Y9
-	VFNMADD231PS Y8, Y6, Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y9
+	VMOVAPS      Y9, Y8
+	VFMADD231PS  Y6, Y5, Y8
+	VSUBPS       Y9, Y8, Y6
+	VBROADCASTSS element3f318000<>+0(SB), Y9
+	VBROADCASTSS elementb95e8083<>+0(SB), Y10
 	VFNMADD231PS Y9, Y6, Y5
-	VBROADCASTSS element39500d01<>+0(SB), Y8
-	VMOVAPS      Y8, Y8
-	VBROADCASTSS element3ab60b61<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3c088889<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3f000000<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VMULPS       Y5, Y8, Y8
-	VFMADD213PS  Y5, Y5, Y8
-	VBROADCASTSS element0000007f<>+0(SB), Y5
-	VCVTPS2DQ    Y6, Y6
-	VPADDD       Y5, Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VSUBPS       Y7, Y6, Y5
-	VFMADD213PS  Y5, Y6, Y8
+	VFNMADD231PS Y10, Y6, Y5
+	VBROADCASTSS element3ab511f9<>+0(SB), Y6
+	VMOVAPS      Y6, Y6
+	VBROADCASTSS element3c091d05<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3d2aac79<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3efffffe<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y5, Y5, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VSUBPS       Y7, Y8, Y5
+	VFMADD213PS  Y5, Y8, Y6
 	VCMPPS       $0x1e, Y4, Y3, Y4
-	VBLENDVPS    Y4, Y3, Y8, Y3
+	VBLENDVPS    Y4, Y3, Y6, Y3
+	JMP          both677
 
-act620:
-none617:
+half676:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
+	VBROADCASTSS element3f800000<>+0(SB), Y7
+	VMAXPS       Y5, Y6, Y5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y6
+	VBROADCASTSS element4b40007f<>+0(SB), Y9
+	VMOVAPS      Y9, Y8
+	VFMADD231PS  Y6, Y5, Y8
+	VSUBPS       Y9, Y8, Y6
+	VBROADCASTSS element3f317218<>+0(SB), Y9
+	VFNMADD231PS Y9, Y6, Y5
+	VBROADCASTSS element3d291291<>+0(SB), Y6
+	VMOVAPS      Y6, Y6
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3f00035c<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y5, Y5, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VSUBPS       Y7, Y8, Y5
+	VFMADD213PS  Y5, Y8, Y6
+	VCMPPS       $0x1e, Y4, Y3, Y4
+	VBLENDVPS    Y4, Y3, Y6, Y3
+
+both677:
+act675:
+none672:
 	CMPB         160(AX), $0x00
-	JEQ          skip621
+	JEQ          skip678
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7314,13 +8074,13 @@ none617:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip621:
+skip678:
 	CMPB    16(AX), $0x00
-	JNE     half622
+	JNE     half679
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both623
+	JMP     both680
 
-half622:
+half679:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7336,22 +8096,22 @@ half622:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both623:
+both680:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols605
+	JLE  cols660
 
-cols606:
+cols661:
 	CMPQ       CX, DX
-	JGE        row626
+	JGE        row683
 	CMPB       40(AX), $0x00
-	JNE        half627
+	JNE        half684
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both628
+	JMP        both685
 
-half627:
+half684:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -7359,30 +8119,30 @@ half627:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy629:
+copy686:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy629
+	JNZ       copy686
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both628:
+both685:
 	CMPB         180(AX), $0x00
-	JEQ          skip630
+	JEQ          skip687
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip631
+	JZ           skip688
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half632
+	JNE          half689
 	PREFETCHT0   1536(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both633
+	JMP          both690
 
-half632:
+half689:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -7390,107 +8150,133 @@ half632:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy634:
+copy691:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy634
+	JNZ       copy691
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both633:
+both690:
 	VFMADD231PS Y4, Y5, Y3
 
-skip631:
-skip630:
+skip688:
+skip687:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip635
+	JZ           skip692
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip635:
+skip692:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip636
+	JZ         skip693
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip636:
+skip693:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip637
+	JZ         skip694
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip637:
+skip694:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip638
+	JZ         skip695
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip638:
+skip695:
 	CMPB         182(AX), $0x00
-	JEQ          none639
+	JEQ          none696
 	CMPB         182(AX), $0x01
-	JNE          act640
+	JNE          act697
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act640:
+act697:
 	CMPB         182(AX), $0x03
-	JNE          act641
+	JNE          act698
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act641:
+act698:
 	CMPB         182(AX), $0x02
-	JNE          act642
+	JNE          act699
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
+	CMPB         16(AX), $0x00
+	JNE          half700
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VMAXPS       Y5, Y6, Y5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y6
-	VMULPS       Y6, Y5, Y6
-	VROUNDPS     $0x08, Y6, Y6
-	VBROADCASTSS element3f318000<>+0(SB), Y8
-	VBROADCASTSS elementb95e8083<>+0(SB), Y9
-	VFNMADD231PS Y8, Y6, Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y9
+	VMOVAPS      Y9, Y8
+	VFMADD231PS  Y6, Y5, Y8
+	VSUBPS       Y9, Y8, Y6
+	VBROADCASTSS element3f318000<>+0(SB), Y9
+	VBROADCASTSS elementb95e8083<>+0(SB), Y10
 	VFNMADD231PS Y9, Y6, Y5
-	VBROADCASTSS element39500d01<>+0(SB), Y8
-	VMOVAPS      Y8, Y8
-	VBROADCASTSS element3ab60b61<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3c088889<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VBROADCASTSS element3f000000<>+0(SB), Y9
-	VFMADD213PS  Y9, Y5, Y8
-	VMULPS       Y5, Y8, Y8
-	VFMADD213PS  Y5, Y5, Y8
-	VBROADCASTSS element0000007f<>+0(SB), Y5
-	VCVTPS2DQ    Y6, Y6
-	VPADDD       Y5, Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VSUBPS       Y7, Y6, Y5
-	VFMADD213PS  Y5, Y6, Y8
+	VFNMADD231PS Y10, Y6, Y5
+	VBROADCASTSS element3ab511f9<>+0(SB), Y6
+	VMOVAPS      Y6, Y6
+	VBROADCASTSS element3c091d05<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3d2aac79<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3efffffe<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y5, Y5, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VSUBPS       Y7, Y8, Y5
+	VFMADD213PS  Y5, Y8, Y6
 	VCMPPS       $0x1e, Y4, Y3, Y4
-	VBLENDVPS    Y4, Y3, Y8, Y3
+	VBLENDVPS    Y4, Y3, Y6, Y3
+	JMP          both701
 
-act642:
-none639:
+half700:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
+	VBROADCASTSS element3f800000<>+0(SB), Y7
+	VMAXPS       Y5, Y6, Y5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y6
+	VBROADCASTSS element4b40007f<>+0(SB), Y9
+	VMOVAPS      Y9, Y8
+	VFMADD231PS  Y6, Y5, Y8
+	VSUBPS       Y9, Y8, Y6
+	VBROADCASTSS element3f317218<>+0(SB), Y9
+	VFNMADD231PS Y9, Y6, Y5
+	VBROADCASTSS element3d291291<>+0(SB), Y6
+	VMOVAPS      Y6, Y6
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VBROADCASTSS element3f00035c<>+0(SB), Y9
+	VFMADD213PS  Y9, Y5, Y6
+	VMULPS       Y5, Y6, Y6
+	VFMADD213PS  Y5, Y5, Y6
+	VPSLLD       $0x17, Y8, Y8
+	VSUBPS       Y7, Y8, Y5
+	VFMADD213PS  Y5, Y8, Y6
+	VCMPPS       $0x1e, Y4, Y3, Y4
+	VBLENDVPS    Y4, Y3, Y6, Y3
+
+both701:
+act699:
+none696:
 	CMPB         160(AX), $0x00
-	JEQ          skip643
+	JEQ          skip702
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7511,13 +8297,13 @@ none639:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip643:
+skip702:
 	CMPB       16(AX), $0x00
-	JNE        half644
+	JNE        half703
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both645
+	JMP        both704
 
-half644:
+half703:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7536,20 +8322,20 @@ half644:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy648:
+copy707:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy648
+	JNZ  copy707
 
-both645:
-row626:
+both704:
+row683:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows556
+	JNZ  rows609
 	VZEROUPPER
 	RET
 
@@ -7573,16 +8359,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows649:
+rows708:
 	CMPB  128(AX), $0x00
-	JEQ   skip650
+	JEQ   skip709
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id651
+	JZ    id710
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id651:
+id710:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -7607,56 +8393,56 @@ id651:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip650:
+skip709:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols653
+	JGT  cols712
 
-cols652:
+cols711:
 	CMPB       40(AX), $0x00
-	JNE        half654
+	JNE        half713
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both655
+	JMP        both714
 
-half654:
+half713:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both655:
+both714:
 	CMPB       136(AX), $0x00
-	JEQ        skip656
+	JEQ        skip715
 	CMPB       64(AX), $0x00
-	JNE        half657
+	JNE        half716
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both658
+	JMP        both717
 
-half657:
+half716:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both658:
+both717:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act659
+	JNE          act718
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act659:
+act718:
 	CMPB         136(AX), $0x03
-	JNE          act660
+	JNE          act719
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -7665,16 +8451,16 @@ act659:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act660:
+act719:
 	CMPB         136(AX), $0x02
-	JNE          act661
+	JNE          act720
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip662
+	JEQ          skip721
 	VBROADCASTSS 124(AX), Y8
 
-skip662:
+skip721:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -7682,18 +8468,18 @@ skip662:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act661:
-skip656:
+act720:
+skip715:
 	CMPB         128(AX), $0x00
-	JEQ          skip663
+	JEQ          skip722
 	CMPB         136(AX), $0x01
-	JNE          draws664
+	JNE          draws723
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn665
+	JMP          drawn724
 
-draws664:
+draws723:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -7728,15 +8514,15 @@ draws664:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn665:
-skip663:
+drawn724:
+skip722:
 	CMPB    16(AX), $0x00
-	JNE     half666
+	JNE     half725
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both667
+	JMP     both726
 
-half666:
+half725:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -7763,92 +8549,92 @@ half666:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both667:
+both726:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip670
+	JZ      skip729
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip670:
+skip729:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols652
+	JLE  cols711
 
-cols653:
+cols712:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols672
+	JGT  cols731
 
-cols671:
+cols730:
 	CMPB       40(AX), $0x00
-	JNE        half673
+	JNE        half732
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both674
+	JMP        both733
 
-half673:
+half732:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both674:
+both733:
 	CMPB       136(AX), $0x00
-	JEQ        skip675
+	JEQ        skip734
 	CMPB       64(AX), $0x00
-	JNE        half676
+	JNE        half735
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both677
+	JMP        both736
 
-half676:
+half735:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both677:
+both736:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act678
+	JNE          act737
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act678:
+act737:
 	CMPB         136(AX), $0x03
-	JNE          act679
+	JNE          act738
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act679:
+act738:
 	CMPB         136(AX), $0x02
-	JNE          act680
+	JNE          act739
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip681
+	JEQ          skip740
 	VBROADCASTSS 124(AX), Y6
 
-skip681:
+skip740:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act680:
-skip675:
+act739:
+skip734:
 	CMPB         128(AX), $0x00
-	JEQ          skip682
+	JEQ          skip741
 	CMPB         136(AX), $0x01
-	JNE          draws683
+	JNE          draws742
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn684
+	JMP          drawn743
 
-draws683:
+draws742:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -7869,14 +8655,14 @@ draws683:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn684:
-skip682:
+drawn743:
+skip741:
 	CMPB    16(AX), $0x00
-	JNE     half685
+	JNE     half744
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both686
+	JMP     both745
 
-half685:
+half744:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -7892,29 +8678,29 @@ half685:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both686:
+both745:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip689
+	JZ      skip748
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip689:
+skip748:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols671
+	JLE  cols730
 
-cols672:
+cols731:
 	CMPQ       CX, DX
-	JGE        row690
+	JGE        row749
 	CMPB       40(AX), $0x00
-	JNE        half691
+	JNE        half750
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both692
+	JMP        both751
 
-half691:
+half750:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -7922,24 +8708,24 @@ half691:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy693:
+copy752:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy693
+	JNZ       copy752
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both692:
+both751:
 	CMPB       136(AX), $0x00
-	JEQ        skip694
+	JEQ        skip753
 	CMPB       64(AX), $0x00
-	JNE        half695
+	JNE        half754
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both696
+	JMP        both755
 
-half695:
+half754:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -7947,54 +8733,54 @@ half695:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy697:
+copy756:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy697
+	JNZ       copy756
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both696:
+both755:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act698
+	JNE          act757
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act698:
+act757:
 	CMPB         136(AX), $0x03
-	JNE          act699
+	JNE          act758
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act699:
+act758:
 	CMPB         136(AX), $0x02
-	JNE          act700
+	JNE          act759
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip701
+	JEQ          skip760
 	VBROADCASTSS 124(AX), Y6
 
-skip701:
+skip760:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act700:
-skip694:
+act759:
+skip753:
 	CMPB         128(AX), $0x00
-	JEQ          skip702
+	JEQ          skip761
 	CMPB         136(AX), $0x01
-	JNE          draws703
+	JNE          draws762
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn704
+	JMP          drawn763
 
-draws703:
+draws762:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8015,14 +8801,14 @@ draws703:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn704:
-skip702:
+drawn763:
+skip761:
 	CMPB       16(AX), $0x00
-	JNE        half705
+	JNE        half764
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both706
+	JMP        both765
 
-half705:
+half764:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8041,26 +8827,26 @@ half705:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy709:
+copy768:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy709
+	JNZ  copy768
 
-both706:
+both765:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip710
+	JZ      skip769
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip710:
-row690:
+skip769:
+row749:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows649
+	JNZ  rows708
 	VZEROUPPER
 	RET
 
@@ -8082,23 +8868,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows711:
+rows770:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols713
+	JGT  cols772
 
-cols712:
+cols771:
 	CMPB       16(AX), $0x00
-	JNE        half714
+	JNE        half773
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both715
+	JMP        both774
 
-half714:
+half773:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -8113,17 +8899,17 @@ half714:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both715:
+both774:
 	CMPB       40(AX), $0x00
-	JNE        half716
+	JNE        half775
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both717
+	JMP        both776
 
-half716:
+half775:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -8138,7 +8924,7 @@ half716:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both717:
+both776:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -8146,22 +8932,22 @@ both717:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols712
+	JLE         cols771
 
-cols713:
+cols772:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols719
+	JGT  cols778
 
-cols718:
+cols777:
 	CMPB       16(AX), $0x00
-	JNE        half720
+	JNE        half779
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both721
+	JMP        both780
 
-half720:
+half779:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -8170,15 +8956,15 @@ half720:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both721:
+both780:
 	CMPB       40(AX), $0x00
-	JNE        half722
+	JNE        half781
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both723
+	JMP        both782
 
-half722:
+half781:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -8187,63 +8973,63 @@ half722:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both723:
+both782:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols718
+	JLE         cols777
 
-cols719:
+cols778:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols725
+	JGT  cols784
 
-cols724:
+cols783:
 	CMPB       16(AX), $0x00
-	JNE        half726
+	JNE        half785
 	PREFETCHT0 1536(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both727
+	JMP        both786
 
-half726:
+half785:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both727:
+both786:
 	CMPB       40(AX), $0x00
-	JNE        half728
+	JNE        half787
 	PREFETCHT0 1536(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both729
+	JMP        both788
 
-half728:
+half787:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both729:
+both788:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols724
+	JLE         cols783
 
-cols725:
+cols784:
 	CMPQ       CX, DX
-	JGE        row730
+	JGE        row789
 	CMPB       16(AX), $0x00
-	JNE        half731
+	JNE        half790
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both732
+	JMP        both791
 
-half731:
+half790:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -8251,24 +9037,24 @@ half731:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy733:
+copy792:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy733
+	JNZ       copy792
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both732:
+both791:
 	CMPB       40(AX), $0x00
-	JNE        half734
+	JNE        half793
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both735
+	JMP        both794
 
-half734:
+half793:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8276,23 +9062,23 @@ half734:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy736:
+copy795:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy736
+	JNZ       copy795
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both735:
+both794:
 	VFMADD231PD Y5, Y6, Y1
 
-row730:
+row789:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows711
+	JNZ          rows770
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -8323,69 +9109,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows737:
+rows796:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols739
+	JGT  cols798
 
-cols738:
+cols797:
 	CMPB       16(AX), $0x00
-	JNE        half740
+	JNE        half799
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both741
+	JMP        both800
 
-half740:
+half799:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both741:
+both800:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols738
+	JLE         cols797
 
-cols739:
+cols798:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols743
+	JGT  cols802
 
-cols742:
+cols801:
 	CMPB       16(AX), $0x00
-	JNE        half744
+	JNE        half803
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both745
+	JMP        both804
 
-half744:
+half803:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both745:
+both804:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols742
+	JLE         cols801
 
-cols743:
+cols802:
 	CMPQ       CX, DX
-	JGE        row746
+	JGE        row805
 	CMPB       16(AX), $0x00
-	JNE        half747
+	JNE        half806
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both748
+	JMP        both807
 
-half747:
+half806:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8393,21 +9179,21 @@ half747:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy749:
+copy808:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy749
+	JNZ       copy808
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both748:
+both807:
 	VFMADD231PS Y6, Y1, Y2
 
-row746:
+row805:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows737
+	JNZ          rows796
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -8436,28 +9222,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group750:
+group809:
 	CMPQ DI, $0x04
-	JLT  group751
+	JLT  group810
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols753
+	JGT  cols812
 
-cols752:
+cols811:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain754
+	JZ         plain813
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half756
+	JNE        half815
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8470,9 +9256,9 @@ cols752:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both757
+	JMP        both816
 
-half756:
+half815:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8494,10 +9280,10 @@ half756:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both757:
+both816:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half758
+	JNE        half817
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8510,9 +9296,9 @@ both757:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both759
+	JMP        both818
 
-half758:
+half817:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8534,7 +9320,7 @@ half758:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both759:
+both818:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -8551,12 +9337,12 @@ both759:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed755
+	JMP         summed814
 
-plain754:
+plain813:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half760
+	JNE        half819
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8569,9 +9355,9 @@ plain754:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both761
+	JMP        both820
 
-half760:
+half819:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8593,7 +9379,7 @@ half760:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both761:
+both820:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -8603,7 +9389,7 @@ both761:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed755:
+summed814:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -8611,24 +9397,24 @@ summed755:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols752
+	JLE     cols811
 
-cols753:
+cols812:
 	CMPQ       CX, DX
-	JGE        row762
+	JGE        row821
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain763
+	JZ         plain822
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half765
+	JNE        half824
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8645,9 +9431,9 @@ cols753:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both766
+	JMP        both825
 
-half765:
+half824:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8658,11 +9444,11 @@ half765:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy767:
+copy826:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy767
+	JNZ       copy826
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -8673,11 +9459,11 @@ copy767:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy768:
+copy827:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy768
+	JNZ       copy827
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -8688,11 +9474,11 @@ copy768:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy769:
+copy828:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy769
+	JNZ       copy828
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -8703,20 +9489,20 @@ copy769:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy770:
+copy829:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy770
+	JNZ       copy829
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both766:
+both825:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half771
+	JNE        half830
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8733,9 +9519,9 @@ both766:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both772
+	JMP        both831
 
-half771:
+half830:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8746,11 +9532,11 @@ half771:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy773:
+copy832:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy773
+	JNZ       copy832
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -8761,11 +9547,11 @@ copy773:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy774:
+copy833:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy774
+	JNZ       copy833
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -8776,11 +9562,11 @@ copy774:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy775:
+copy834:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy775
+	JNZ       copy834
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -8791,17 +9577,17 @@ copy775:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy776:
+copy835:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy776
+	JNZ       copy835
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both772:
+both831:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -8818,12 +9604,12 @@ both772:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed764
+	JMP         summed823
 
-plain763:
+plain822:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half777
+	JNE        half836
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -8840,9 +9626,9 @@ plain763:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both778
+	JMP        both837
 
-half777:
+half836:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -8853,11 +9639,11 @@ half777:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy779:
+copy838:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy779
+	JNZ       copy838
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -8868,11 +9654,11 @@ copy779:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy780:
+copy839:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy780
+	JNZ       copy839
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -8883,11 +9669,11 @@ copy780:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy781:
+copy840:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy781
+	JNZ       copy840
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -8898,17 +9684,17 @@ copy781:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy782:
+copy841:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy782
+	JNZ       copy841
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both778:
+both837:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -8918,13 +9704,13 @@ both778:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed764:
+summed823:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row762:
+row821:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -8934,81 +9720,81 @@ row762:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group750
+	JMP  group809
 
-group751:
-group783:
+group810:
+group842:
 	CMPQ DI, $0x01
-	JLT  group784
+	JLT  group843
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols786
+	JGT  cols845
 
-cols785:
+cols844:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain787
+	JZ         plain846
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half789
+	JNE        half848
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both790
+	JMP        both849
 
-half789:
+half848:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both790:
+both849:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half791
+	JNE        half850
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both792
+	JMP        both851
 
-half791:
+half850:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both792:
+both851:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed788
+	JMP         summed847
 
-plain787:
+plain846:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half793
+	JNE        half852
 	PREFETCHT0 1536(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both794
+	JMP        both853
 
-half793:
+half852:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both794:
+both853:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed788:
+summed847:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -9016,30 +9802,30 @@ summed788:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols785
+	JLE     cols844
 
-cols786:
+cols845:
 	CMPQ       CX, DX
-	JGE        row795
+	JGE        row854
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain796
+	JZ         plain855
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half798
+	JNE        half857
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both799
+	JMP        both858
 
-half798:
+half857:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -9047,25 +9833,25 @@ half798:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy800:
+copy859:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy800
+	JNZ       copy859
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both799:
+both858:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half801
+	JNE        half860
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both802
+	JMP        both861
 
-half801:
+half860:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -9073,32 +9859,32 @@ half801:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy803:
+copy862:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy803
+	JNZ       copy862
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both802:
+both861:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed797
+	JMP         summed856
 
-plain796:
+plain855:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half804
+	JNE        half863
 	PREFETCHT0 1536(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both805
+	JMP        both864
 
-half804:
+half863:
 	PREFETCHT0 1536(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -9106,32 +9892,32 @@ half804:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy806:
+copy865:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy806
+	JNZ       copy865
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both805:
+both864:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed797:
+summed856:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row795:
+row854:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group783
+	JMP  group842
 
-group784:
+group843:
 	VZEROUPPER
 	RET
 
@@ -9154,43 +9940,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows807:
+rows866:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols809
+	JGT  cols868
 
-cols808:
+cols867:
 	CMPB       40(AX), $0x00
-	JNE        half810
+	JNE        half869
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both811
+	JMP        both870
 
-half810:
+half869:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both811:
+both870:
 	CMPB       64(AX), $0x00
-	JNE        half812
+	JNE        half871
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both813
+	JMP        both872
 
-half812:
+half871:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both813:
+both872:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -9206,12 +9992,12 @@ both813:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half814
+	JNE          half873
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both815
+	JMP          both874
 
-half814:
+half873:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -9238,42 +10024,42 @@ half814:
 	VPACKUSDW    X2, X1, X2
 	VMOVDQU      X2, 16(BX)(CX*2)
 
-both815:
+both874:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols808
+	JLE  cols867
 
-cols809:
+cols868:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols819
+	JGT  cols878
 
-cols818:
+cols877:
 	CMPB       40(AX), $0x00
-	JNE        half820
+	JNE        half879
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both821
+	JMP        both880
 
-half820:
+half879:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both821:
+both880:
 	CMPB       64(AX), $0x00
-	JNE        half822
+	JNE        half881
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both823
+	JMP        both882
 
-half822:
+half881:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both823:
+both882:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -9282,11 +10068,11 @@ both823:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half824
+	JNE          half883
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both825
+	JMP          both884
 
-half824:
+half883:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9302,22 +10088,22 @@ half824:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both825:
+both884:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols818
+	JLE  cols877
 
-cols819:
+cols878:
 	CMPQ       CX, DX
-	JGE        row828
+	JGE        row887
 	CMPB       40(AX), $0x00
-	JNE        half829
+	JNE        half888
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both830
+	JMP        both889
 
-half829:
+half888:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -9325,22 +10111,22 @@ half829:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy831:
+copy890:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy831
+	JNZ       copy890
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both830:
+both889:
 	CMPB       64(AX), $0x00
-	JNE        half832
+	JNE        half891
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both833
+	JMP        both892
 
-half832:
+half891:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -9348,15 +10134,15 @@ half832:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy834:
+copy893:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy834
+	JNZ       copy893
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both833:
+both892:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -9365,11 +10151,11 @@ both833:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half835
+	JNE          half894
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both836
+	JMP          both895
 
-half835:
+half894:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9388,19 +10174,19 @@ half835:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy839:
+copy898:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy839
+	JNZ  copy898
 
-both836:
-row828:
+both895:
+row887:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows807
+	JNZ  rows866
 	VZEROUPPER
 	RET
 
@@ -9426,7 +10212,7 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R11
 
-rows840:
+rows899:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	VBROADCASTSS (R8), Y4
@@ -9434,39 +10220,39 @@ rows840:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols842
+	JGT          cols901
 
-cols841:
+cols900:
 	CMPB       40(AX), $0x00
-	JNE        half843
+	JNE        half902
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both844
+	JMP        both903
 
-half843:
+half902:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both844:
+both903:
 	CMPB       64(AX), $0x00
-	JNE        half845
+	JNE        half904
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both846
+	JMP        both905
 
-half845:
+half904:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both846:
+both905:
 	VSUBPS      Y4, Y8, Y8
 	VMULPS      Y5, Y8, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -9494,38 +10280,38 @@ both846:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols841
+	JLE         cols900
 
-cols842:
+cols901:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols848
+	JGT  cols907
 
-cols847:
+cols906:
 	CMPB       40(AX), $0x00
-	JNE        half849
+	JNE        half908
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both850
+	JMP        both909
 
-half849:
+half908:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both850:
+both909:
 	CMPB       64(AX), $0x00
-	JNE        half851
+	JNE        half910
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both852
+	JMP        both911
 
-half851:
+half910:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both852:
+both911:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -9541,18 +10327,18 @@ both852:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R12
 	CMPQ        R12, DX
-	JLE         cols847
+	JLE         cols906
 
-cols848:
+cols907:
 	CMPQ       CX, DX
-	JGE        row853
+	JGE        row912
 	CMPB       40(AX), $0x00
-	JNE        half854
+	JNE        half913
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both855
+	JMP        both914
 
-half854:
+half913:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -9560,22 +10346,22 @@ half854:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy856:
+copy915:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy856
+	JNZ       copy915
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both855:
+both914:
 	CMPB       64(AX), $0x00
-	JNE        half857
+	JNE        half916
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both858
+	JMP        both917
 
-half857:
+half916:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -9583,15 +10369,15 @@ half857:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy859:
+copy918:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy859
+	JNZ       copy918
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both858:
+both917:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -9605,7 +10391,7 @@ both858:
 	VADDPS      Y6, Y2, Y2
 	VFMADD231PS Y6, Y7, Y3
 
-row853:
+row912:
 	VEXTRACTF128 $0x01, Y2, X6
 	VADDPS       X6, X2, X6
 	VPERMILPS    $0x4e, X6, X2
@@ -9625,39 +10411,39 @@ row853:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols861
+	JGT          cols920
 
-cols860:
+cols919:
 	CMPB       40(AX), $0x00
-	JNE        half862
+	JNE        half921
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both863
+	JMP        both922
 
-half862:
+half921:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both863:
+both922:
 	CMPB       64(AX), $0x00
-	JNE        half864
+	JNE        half923
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both865
+	JMP        both924
 
-half864:
+half923:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both865:
+both924:
 	VSUBPS       Y4, Y8, Y8
 	VMULPS       Y5, Y8, Y8
 	VMOVUPS      (R9)(CX*4), Y10
@@ -9673,12 +10459,12 @@ both865:
 	VFNMADD231PS Y2, Y9, Y7
 	VMULPS       Y5, Y7, Y7
 	CMPB         16(AX), $0x00
-	JNE          half866
+	JNE          half925
 	VMOVUPS      Y6, (BX)(CX*4)
 	VMOVUPS      Y7, 32(BX)(CX*4)
-	JMP          both867
+	JMP          both926
 
-half866:
+half925:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -9705,42 +10491,42 @@ half866:
 	VPACKUSDW    X7, X6, X7
 	VMOVDQU      X7, 16(BX)(CX*2)
 
-both867:
+both926:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols860
+	JLE  cols919
 
-cols861:
+cols920:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols871
+	JGT  cols930
 
-cols870:
+cols929:
 	CMPB       40(AX), $0x00
-	JNE        half872
+	JNE        half931
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both873
+	JMP        both932
 
-half872:
+half931:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both873:
+both932:
 	CMPB       64(AX), $0x00
-	JNE        half874
+	JNE        half933
 	PREFETCHT0 1536(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both875
+	JMP        both934
 
-half874:
+half933:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both875:
+both934:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMOVUPS      (R9)(CX*4), Y8
@@ -9749,11 +10535,11 @@ both875:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half876
+	JNE          half935
 	VMOVUPS      Y6, (BX)(CX*4)
-	JMP          both877
+	JMP          both936
 
-half876:
+half935:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -9769,22 +10555,22 @@ half876:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both877:
+both936:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols870
+	JLE  cols929
 
-cols871:
+cols930:
 	CMPQ       CX, DX
-	JGE        row880
+	JGE        row939
 	CMPB       40(AX), $0x00
-	JNE        half881
+	JNE        half940
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both882
+	JMP        both941
 
-half881:
+half940:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -9792,22 +10578,22 @@ half881:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy883:
+copy942:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy883
+	JNZ       copy942
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both882:
+both941:
 	CMPB       64(AX), $0x00
-	JNE        half884
+	JNE        half943
 	PREFETCHT0 1536(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both885
+	JMP        both944
 
-half884:
+half943:
 	PREFETCHT0 1536(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -9815,15 +10601,15 @@ half884:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy886:
+copy945:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy886
+	JNZ       copy945
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both885:
+both944:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMASKMOVPS   (R9)(CX*4), Y0, Y4
@@ -9832,11 +10618,11 @@ both885:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half887
+	JNE          half946
 	VMASKMOVPS   Y6, Y0, (BX)(CX*4)
-	JMP          both888
+	JMP          both947
 
-half887:
+half946:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9855,20 +10641,20 @@ half887:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy891:
+copy950:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy891
+	JNZ  copy950
 
-both888:
-row880:
+both947:
+row939:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows840
+	JNZ  rows899
 	VZEROUPPER
 	RET
 
@@ -9884,537 +10670,726 @@ TEXT ·softmaxAVX2(SB), $16-8
 	VMOVDQU 32(BX)(CX*4), Y0
 	XORQ    BX, BX
 	XORQ    CX, CX
-	XORQ    R10, R10
+	XORQ    R9, R9
 
-far893:
-	INCQ R10
+far952:
+	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000300
-	JLT  far893
+	JLT  far952
 
-rows894:
+turn953:
+	CMPQ  BX, 48(AX)
+	JCC   skip954
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have895
+	JZ    have955
 	MOVL  (CX)(BX*4), SI
 
-have895:
+have955:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
+	MOVQ  96(AX), CX
+	LEAQ  15(DX), SI
+	ANDQ  $-16, SI
+	TESTQ $0x00000001, BX
+	JZ    even956
+	LEAQ  (CX)(SI*4), CX
+
+even956:
+	MOVQ  64(AX), R8
+	LEAQ  (BX)(R9*1), CX
+	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next896
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted897
-	MOVL  (R9)(CX*4), R8
+	JGE   next957
+	MOVQ  CX, SI
+	TESTQ R8, R8
+	JZ    unlisted958
+	MOVL  (R8)(CX*4), SI
 
-unlisted897:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
+unlisted958:
+	IMULQ 8(AX), SI
+	ADDQ  (AX), SI
 
-next896:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip898
-	MOVL  (CX)(SI*4), R9
-
-skip898:
-	MOVQ         96(AX), R11
+next957:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
-	VMOVAPS      Y1, Y2
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
 	XORQ         CX, CX
-	LEAQ         16(CX), R12
-	CMPQ         R12, DX
-	JGT          cols900
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols960
 
-cols899:
+cols959:
 	CMPB       16(AX), $0x00
-	JNE        half901
-	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y4
-	VMOVUPS    32(DI)(CX*4), Y5
-	JMP        both902
+	JNE        half961
+	PREFETCHT0 (SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Y3, Y3
+	VMAXPS     32(DI)(CX*4), Y4, Y4
+	JMP        both962
 
-half901:
-	PREFETCHT0 (R8)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VPMOVZXWD  16(DI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
+half961:
+	PREFETCHT0 (SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y6
+	VPAND      Y2, Y5, Y5
+	VMAXPS     Y6, Y3, Y3
+	VMAXPS     Y5, Y4, Y4
 
-both902:
-	VMAXPS Y4, Y2, Y2
-	VMAXPS Y5, Y3, Y3
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R12
-	CMPQ   R12, DX
-	JLE    cols899
+both962:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols959
 
-cols900:
-	LEAQ 8(CX), R12
-	CMPQ R12, DX
-	JGT  cols904
+cols960:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols964
 
-cols903:
+cols963:
 	CMPB       16(AX), $0x00
-	JNE        half905
-	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both906
+	JNE        half965
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Y2
+	JMP        both966
 
-half905:
-	PREFETCHT0 (R8)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
+half965:
+	PREFETCHT0 (SI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
 
-both906:
-	VMAXPS Y4, Y2, Y2
+both966:
+	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
-	LEAQ   8(CX), R12
-	CMPQ   R12, DX
-	JLE    cols903
+	LEAQ   8(CX), R8
+	CMPQ   R8, DX
+	JLE    cols963
 
-cols904:
+cols964:
 	CMPQ       CX, DX
-	JGE        row907
+	JGE        row967
 	CMPB       16(AX), $0x00
-	JNE        half908
-	PREFETCHT0 (R8)(CX*4)
-	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both909
+	JNE        half968
+	PREFETCHT0 (SI)(CX*4)
+	VMASKMOVPS (DI)(CX*4), Y0, Y2
+	JMP        both969
 
-half908:
-	PREFETCHT0 (R8)(CX*2)
-	VPXOR      X4, X4, X4
-	VMOVDQU    X4, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (DI)(CX*2), R12
+half968:
+	PREFETCHT0 (SI)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, SI
+	SUBQ       CX, SI
+	LEAQ       (DI)(CX*2), DI
 
-copy910:
-	MOVW      -2(R12)(R8*2), CX
-	MOVW      CX, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy910
-	VPMOVZXWD (SP), Y4
-	VPSLLD    $0x10, Y4, Y4
+copy970:
+	MOVW      -2(DI)(SI*2), CX
+	MOVW      CX, -2(SP)(SI*2)
+	DECQ      SI
+	JNZ       copy970
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
 
-both909:
-	VBLENDVPS Y0, Y4, Y1, Y4
-	VMAXPS    Y4, Y2, Y2
+both969:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
 
-row907:
-	VMAXPS       Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X1
-	VMAXPS       X1, X2, X1
+row967:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
 	VPERMILPS    $0x4e, X1, X2
 	VMAXPS       X1, X2, X1
 	VPERMILPS    $0xb1, X1, X2
 	VMAXPS       X1, X2, X1
-	VBROADCASTSS X1, Y2
+	MOVQ         88(AX), CX
+	VMOVSS       X1, (CX)(BX*4)
+
+skip954:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip971
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have972
+	MOVL  (CX)(BX*4), SI
+
+have972:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), SI
+	LEAQ  15(DX), CX
+	ANDQ  $-16, CX
+	TESTQ $0x00000001, BX
+	JZ    even973
+	LEAQ  (SI)(CX*4), SI
+
+even973:
+	MOVQ         88(AX), CX
+	VBROADCASTSS (CX)(BX*4), Y1
+	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols912
+	JGT          cols975
 
-cols911:
+cols974:
 	CMPB    16(AX), $0x00
-	JNE     half913
+	JNE     half976
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both914
+	JMP     both977
 
-half913:
+half976:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both914:
-	VSUBPS       Y2, Y4, Y4
-	VSUBPS       Y2, Y5, Y5
+both977:
+	VSUBPS       Y1, Y4, Y4
+	VSUBPS       Y1, Y5, Y5
+	CMPB         16(AX), $0x00
+	JNE          half978
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VCMPPS       $0x05, Y6, Y4, Y7
 	VMAXPS       Y4, Y6, Y4
 	VCMPPS       $0x05, Y6, Y5, Y8
 	VMAXPS       Y5, Y6, Y5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y9
-	VMULPS       Y9, Y4, Y6
-	VMULPS       Y9, Y5, Y9
-	VROUNDPS     $0x08, Y6, Y6
-	VROUNDPS     $0x08, Y9, Y9
-	VBROADCASTSS element3f318000<>+0(SB), Y10
-	VBROADCASTSS elementb95e8083<>+0(SB), Y11
-	VFNMADD231PS Y10, Y6, Y4
-	VFNMADD231PS Y10, Y9, Y5
-	VFNMADD231PS Y11, Y6, Y4
-	VFNMADD231PS Y11, Y9, Y5
-	VBROADCASTSS element39500d01<>+0(SB), Y11
-	VMOVAPS      Y11, Y10
-	VMOVAPS      Y11, Y11
-	VBROADCASTSS element3ab60b61<>+0(SB), Y12
-	VFMADD213PS  Y12, Y4, Y10
-	VFMADD213PS  Y12, Y5, Y11
-	VBROADCASTSS element3c088889<>+0(SB), Y12
-	VFMADD213PS  Y12, Y4, Y10
-	VFMADD213PS  Y12, Y5, Y11
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y12
-	VFMADD213PS  Y12, Y4, Y10
-	VFMADD213PS  Y12, Y5, Y11
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y12
-	VFMADD213PS  Y12, Y4, Y10
-	VFMADD213PS  Y12, Y5, Y11
-	VBROADCASTSS element3f000000<>+0(SB), Y12
-	VFMADD213PS  Y12, Y4, Y10
-	VFMADD213PS  Y12, Y5, Y11
-	VMULPS       Y4, Y10, Y10
-	VMULPS       Y5, Y11, Y11
-	VFMADD213PS  Y4, Y4, Y10
-	VFMADD213PS  Y5, Y5, Y11
-	VBROADCASTSS element0000007f<>+0(SB), Y4
-	VCVTPS2DQ    Y6, Y6
-	VPADDD       Y4, Y6, Y6
-	VPSLLD       $0x17, Y6, Y6
-	VCVTPS2DQ    Y9, Y9
-	VPADDD       Y4, Y9, Y9
-	VPSLLD       $0x17, Y9, Y9
-	VFMADD213PS  Y6, Y6, Y10
-	VPAND        Y7, Y10, Y10
-	VFMADD213PS  Y9, Y9, Y11
-	VPAND        Y8, Y11, Y11
-	VMOVUPS      Y10, (R11)(CX*4)
-	VADDPS       Y10, Y3, Y3
-	VMOVUPS      Y11, 32(R11)(CX*4)
-	VADDPS       Y11, Y3, Y3
-	ADDQ         $0x10, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JLE          cols911
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y6
+	VBROADCASTSS element4b40007f<>+0(SB), Y9
+	VMOVAPS      Y9, Y10
+	VMOVAPS      Y9, Y11
+	VFMADD231PS  Y6, Y4, Y10
+	VFMADD231PS  Y6, Y5, Y11
+	VSUBPS       Y9, Y10, Y6
+	VSUBPS       Y9, Y11, Y9
+	VBROADCASTSS element3f318000<>+0(SB), Y12
+	VBROADCASTSS elementb95e8083<>+0(SB), Y13
+	VFNMADD231PS Y12, Y6, Y4
+	VFNMADD231PS Y12, Y9, Y5
+	VFNMADD231PS Y13, Y6, Y4
+	VFNMADD231PS Y13, Y9, Y5
+	VBROADCASTSS element3ab511f9<>+0(SB), Y9
+	VMOVAPS      Y9, Y6
+	VMOVAPS      Y9, Y9
+	VBROADCASTSS element3c091d05<>+0(SB), Y12
+	VFMADD213PS  Y12, Y4, Y6
+	VFMADD213PS  Y12, Y5, Y9
+	VBROADCASTSS element3d2aac79<>+0(SB), Y12
+	VFMADD213PS  Y12, Y4, Y6
+	VFMADD213PS  Y12, Y5, Y9
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y12
+	VFMADD213PS  Y12, Y4, Y6
+	VFMADD213PS  Y12, Y5, Y9
+	VBROADCASTSS element3efffffe<>+0(SB), Y12
+	VFMADD213PS  Y12, Y4, Y6
+	VFMADD213PS  Y12, Y5, Y9
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y5, Y9, Y9
+	VFMADD213PS  Y4, Y4, Y6
+	VFMADD213PS  Y5, Y5, Y9
+	VPSLLD       $0x17, Y10, Y10
+	VPSLLD       $0x17, Y11, Y11
+	VFMADD213PS  Y10, Y10, Y6
+	VPAND        Y7, Y6, Y6
+	VFMADD213PS  Y11, Y11, Y9
+	VPAND        Y8, Y9, Y9
+	VMOVUPS      Y6, (SI)(CX*4)
+	VADDPS       Y6, Y2, Y2
+	VMOVUPS      Y9, 32(SI)(CX*4)
+	VADDPS       Y9, Y3, Y3
+	JMP          both979
 
-cols912:
+half978:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
+	VCMPPS       $0x05, Y6, Y4, Y7
+	VMAXPS       Y4, Y6, Y4
+	VCMPPS       $0x05, Y6, Y5, Y8
+	VMAXPS       Y5, Y6, Y5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y6
+	VBROADCASTSS element4b40007f<>+0(SB), Y9
+	VMOVAPS      Y9, Y10
+	VMOVAPS      Y9, Y11
+	VFMADD231PS  Y6, Y4, Y10
+	VFMADD231PS  Y6, Y5, Y11
+	VSUBPS       Y9, Y10, Y6
+	VSUBPS       Y9, Y11, Y9
+	VBROADCASTSS element3f317218<>+0(SB), Y12
+	VFNMADD231PS Y12, Y6, Y4
+	VFNMADD231PS Y12, Y9, Y5
+	VBROADCASTSS element3d291291<>+0(SB), Y9
+	VMOVAPS      Y9, Y6
+	VMOVAPS      Y9, Y9
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y12
+	VFMADD213PS  Y12, Y4, Y6
+	VFMADD213PS  Y12, Y5, Y9
+	VBROADCASTSS element3f00035c<>+0(SB), Y12
+	VFMADD213PS  Y12, Y4, Y6
+	VFMADD213PS  Y12, Y5, Y9
+	VMULPS       Y4, Y6, Y6
+	VMULPS       Y5, Y9, Y9
+	VFMADD213PS  Y4, Y4, Y6
+	VFMADD213PS  Y5, Y5, Y9
+	VPSLLD       $0x17, Y10, Y10
+	VPSLLD       $0x17, Y11, Y11
+	VFMADD213PS  Y10, Y10, Y6
+	VPAND        Y7, Y6, Y6
+	VFMADD213PS  Y11, Y11, Y9
+	VPAND        Y8, Y9, Y9
+	VMOVUPS      Y6, (SI)(CX*4)
+	VADDPS       Y6, Y2, Y2
+	VMOVUPS      Y9, 32(SI)(CX*4)
+	VADDPS       Y9, Y3, Y3
+
+both979:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols974
+
+cols975:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols916
+	JGT  cols981
 
-cols915:
+cols980:
 	CMPB    16(AX), $0x00
-	JNE     half917
+	JNE     half982
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both918
+	JMP     both983
 
-half917:
+half982:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both918:
-	VSUBPS       Y2, Y4, Y4
+both983:
+	VSUBPS       Y1, Y4, Y4
+	CMPB         16(AX), $0x00
+	JNE          half984
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VMULPS       Y5, Y4, Y5
-	VROUNDPS     $0x08, Y5, Y5
-	VBROADCASTSS element3f318000<>+0(SB), Y7
-	VBROADCASTSS elementb95e8083<>+0(SB), Y8
-	VFNMADD231PS Y7, Y5, Y4
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y4, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f318000<>+0(SB), Y8
+	VBROADCASTSS elementb95e8083<>+0(SB), Y9
 	VFNMADD231PS Y8, Y5, Y4
-	VBROADCASTSS element39500d01<>+0(SB), Y7
-	VMOVAPS      Y7, Y7
-	VBROADCASTSS element3ab60b61<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3c088889<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3f000000<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VMULPS       Y4, Y7, Y7
-	VFMADD213PS  Y4, Y4, Y7
-	VBROADCASTSS element0000007f<>+0(SB), Y4
-	VCVTPS2DQ    Y5, Y5
-	VPADDD       Y4, Y5, Y5
-	VPSLLD       $0x17, Y5, Y5
-	VFMADD213PS  Y5, Y5, Y7
-	VPAND        Y6, Y7, Y7
-	VMOVUPS      Y7, (R11)(CX*4)
-	VADDPS       Y7, Y3, Y3
-	ADDQ         $0x08, CX
-	LEAQ         8(CX), R8
-	CMPQ         R8, DX
-	JLE          cols915
+	VFNMADD231PS Y9, Y5, Y4
+	VBROADCASTSS element3ab511f9<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3c091d05<>+0(SB), Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VBROADCASTSS element3d2aac79<>+0(SB), Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VBROADCASTSS element3efffffe<>+0(SB), Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VPAND        Y6, Y5, Y5
+	VMOVUPS      Y5, (SI)(CX*4)
+	VADDPS       Y5, Y2, Y2
+	JMP          both985
 
-cols916:
+half984:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
+	VCMPPS       $0x05, Y5, Y4, Y6
+	VMAXPS       Y4, Y5, Y4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
+	VBROADCASTSS element4b40007f<>+0(SB), Y8
+	VMOVAPS      Y8, Y7
+	VFMADD231PS  Y5, Y4, Y7
+	VSUBPS       Y8, Y7, Y5
+	VBROADCASTSS element3f317218<>+0(SB), Y8
+	VFNMADD231PS Y8, Y5, Y4
+	VBROADCASTSS element3d291291<>+0(SB), Y5
+	VMOVAPS      Y5, Y5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VBROADCASTSS element3f00035c<>+0(SB), Y8
+	VFMADD213PS  Y8, Y4, Y5
+	VMULPS       Y4, Y5, Y5
+	VFMADD213PS  Y4, Y4, Y5
+	VPSLLD       $0x17, Y7, Y7
+	VFMADD213PS  Y7, Y7, Y5
+	VPAND        Y6, Y5, Y5
+	VMOVUPS      Y5, (SI)(CX*4)
+	VADDPS       Y5, Y2, Y2
+
+both985:
+	ADDQ $0x08, CX
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JLE  cols980
+
+cols981:
 	CMPQ       CX, DX
-	JGE        row919
+	JGE        row986
 	CMPB       16(AX), $0x00
-	JNE        half920
+	JNE        half987
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both921
+	JMP        both988
 
-half920:
+half987:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
-	LEAQ    (DI)(CX*2), R13
+	LEAQ    (DI)(CX*2), R10
 
-copy922:
-	MOVW      -2(R13)(R8*2), R12
-	MOVW      R12, -2(SP)(R8*2)
+copy989:
+	MOVW      -2(R10)(R8*2), DI
+	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy922
+	JNZ       copy989
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both921:
-	VSUBPS       Y2, Y4, Y4
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
-	VCMPPS       $0x05, Y5, Y4, Y6
-	VMAXPS       Y4, Y5, Y4
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
-	VMULPS       Y5, Y4, Y5
-	VROUNDPS     $0x08, Y5, Y5
+both988:
+	VSUBPS       Y1, Y4, Y4
+	CMPB         16(AX), $0x00
+	JNE          half990
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y1
+	VCMPPS       $0x05, Y1, Y4, Y5
+	VMAXPS       Y4, Y1, Y4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
+	VBROADCASTSS element4b40007f<>+0(SB), Y7
+	VMOVAPS      Y7, Y6
+	VFMADD231PS  Y1, Y4, Y6
+	VSUBPS       Y7, Y6, Y1
 	VBROADCASTSS element3f318000<>+0(SB), Y7
 	VBROADCASTSS elementb95e8083<>+0(SB), Y8
-	VFNMADD231PS Y7, Y5, Y4
-	VFNMADD231PS Y8, Y5, Y4
-	VBROADCASTSS element39500d01<>+0(SB), Y7
-	VMOVAPS      Y7, Y7
-	VBROADCASTSS element3ab60b61<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3c088889<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VBROADCASTSS element3f000000<>+0(SB), Y8
-	VFMADD213PS  Y8, Y4, Y7
-	VMULPS       Y4, Y7, Y7
-	VFMADD213PS  Y4, Y4, Y7
-	VBROADCASTSS element0000007f<>+0(SB), Y4
-	VCVTPS2DQ    Y5, Y5
-	VPADDD       Y4, Y5, Y5
-	VPSLLD       $0x17, Y5, Y5
-	VFMADD213PS  Y5, Y5, Y7
-	VPAND        Y6, Y7, Y7
-	VPAND        Y0, Y7, Y7
-	VMOVUPS      Y7, (R11)(CX*4)
-	VADDPS       Y7, Y3, Y3
+	VFNMADD231PS Y7, Y1, Y4
+	VFNMADD231PS Y8, Y1, Y4
+	VBROADCASTSS element3ab511f9<>+0(SB), Y1
+	VMOVAPS      Y1, Y1
+	VBROADCASTSS element3c091d05<>+0(SB), Y7
+	VFMADD213PS  Y7, Y4, Y1
+	VBROADCASTSS element3d2aac79<>+0(SB), Y7
+	VFMADD213PS  Y7, Y4, Y1
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y7
+	VFMADD213PS  Y7, Y4, Y1
+	VBROADCASTSS element3efffffe<>+0(SB), Y7
+	VFMADD213PS  Y7, Y4, Y1
+	VMULPS       Y4, Y1, Y1
+	VFMADD213PS  Y4, Y4, Y1
+	VPSLLD       $0x17, Y6, Y6
+	VFMADD213PS  Y6, Y6, Y1
+	VPAND        Y5, Y1, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      Y1, (SI)(CX*4)
+	VADDPS       Y1, Y2, Y2
+	JMP          both991
 
-row919:
-	VEXTRACTF128 $0x01, Y3, X4
-	VADDPS       X4, X3, X4
-	VPERMILPS    $0x4e, X4, X3
-	VADDPS       X4, X3, X4
-	VPERMILPS    $0xb1, X4, X3
-	VADDPS       X4, X3, X4
+half990:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y1
+	VCMPPS       $0x05, Y1, Y4, Y5
+	VMAXPS       Y4, Y1, Y4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
+	VBROADCASTSS element4b40007f<>+0(SB), Y7
+	VMOVAPS      Y7, Y6
+	VFMADD231PS  Y1, Y4, Y6
+	VSUBPS       Y7, Y6, Y1
+	VBROADCASTSS element3f317218<>+0(SB), Y7
+	VFNMADD231PS Y7, Y1, Y4
+	VBROADCASTSS element3d291291<>+0(SB), Y1
+	VMOVAPS      Y1, Y1
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y7
+	VFMADD213PS  Y7, Y4, Y1
+	VBROADCASTSS element3f00035c<>+0(SB), Y7
+	VFMADD213PS  Y7, Y4, Y1
+	VMULPS       Y4, Y1, Y1
+	VFMADD213PS  Y4, Y4, Y1
+	VPSLLD       $0x17, Y6, Y6
+	VFMADD213PS  Y6, Y6, Y1
+	VPAND        Y5, Y1, Y1
+	VPAND        Y0, Y1, Y1
+	VMOVUPS      Y1, (SI)(CX*4)
+	VADDPS       Y1, Y2, Y2
+
+both991:
+row986:
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X1
+	VADDPS       X1, X2, X1
+	VPERMILPS    $0x4e, X1, X2
+	VADDPS       X1, X2, X1
+	VPERMILPS    $0xb1, X1, X2
+	VADDPS       X1, X2, X1
 	MOVQ         80(AX), CX
-	VMOVSS       X4, (CX)(BX*4)
-	TESTQ        R9, R9
-	JS           unlabelled923
-	CMPB         16(AX), $0x00
-	JNE          half924
-	VMOVSS       (DI)(R9*4), X3
-	JMP          both925
+	VMOVSS       X1, (CX)(BX*4)
 
-half924:
-	MOVWLZX (DI)(R9*2), CX
+skip971:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip992
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have993
+	MOVL  (CX)(BX*4), SI
+
+have993:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), R10
+	LEAQ  15(DX), CX
+	ANDQ  $-16, CX
+	TESTQ $0x00000001, BX
+	JZ    even994
+	LEAQ  (R10)(CX*4), R10
+
+even994:
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip995
+	MOVL  (CX)(SI*4), R8
+
+skip995:
+	MOVQ   88(AX), CX
+	VMOVSS (CX)(BX*4), X1
+	MOVQ   80(AX), CX
+	VMOVSS (CX)(BX*4), X2
+	MOVQ   80(AX), CX
+	VMOVSS X2, (CX)(BX*4)
+	TESTQ  R8, R8
+	JS     unlabelled996
+	CMPB   16(AX), $0x00
+	JNE    half997
+	VMOVSS (DI)(R8*4), X3
+	JMP    both998
+
+half997:
+	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both925:
-	VSUBSS   X3, X1, X5
-	MOVQ     88(AX), CX
-	VMOVSS   X5, (CX)(BX*4)
-	VUCOMISS X3, X1
-	JNE      unlabelled923
-	XORQ     CX, CX
+both998:
+	VSUBSS       X3, X1, X4
+	MOVQ         88(AX), CX
+	VMOVSS       X4, (CX)(BX*4)
+	VUCOMISS     X3, X1
+	JNE          unlabelled996
+	VBROADCASTSS X1, Y1
+	XORQ         CX, CX
 
-next927:
-	LEAQ       8(CX), R8
-	CMPQ       R8, DX
-	JGT        last929
-	CMPB       16(AX), $0x00
-	JNE        half930
-	PREFETCHT0 1536(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y1
-	JMP        both931
+next1000:
+	LEAQ    8(CX), R11
+	CMPQ    R11, DX
+	JGT     last1002
+	CMPB    16(AX), $0x00
+	JNE     half1003
+	VMOVUPS (DI)(CX*4), Y3
+	JMP     both1004
 
-half930:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y1
-	VPSLLD     $0x10, Y1, Y1
+half1003:
+	VPMOVZXWD (DI)(CX*2), Y3
+	VPSLLD    $0x10, Y3, Y3
 
-both931:
-	VCMPPS    $0x00, Y2, Y1, Y1
-	VMOVMSKPS Y1, R8
-	TESTL     R8, R8
-	JNZ       found926
+both1004:
+	VCMPPS    $0x00, Y1, Y3, Y3
+	VMOVMSKPS Y3, R11
+	TESTL     R11, R11
+	JNZ       found999
 	ADDQ      $0x08, CX
-	JMP       next927
+	JMP       next1000
 
-last929:
+last1002:
 	CMPQ       CX, DX
-	JGE        end928
+	JGE        end1001
 	CMPB       16(AX), $0x00
-	JNE        half932
-	PREFETCHT0 1536(DI)(CX*4)
-	VMASKMOVPS (DI)(CX*4), Y0, Y1
-	JMP        both933
+	JNE        half1005
+	VMASKMOVPS (DI)(CX*4), Y0, Y3
+	JMP        both1006
 
-half932:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPXOR      X1, X1, X1
-	VMOVDQU    X1, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (DI)(CX*2), R12
+half1005:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (DI)(CX*2), R12
 
-copy934:
-	MOVW      -2(R12)(R8*2), DI
-	MOVW      DI, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy934
-	VPMOVZXWD (SP), Y1
-	VPSLLD    $0x10, Y1, Y1
+copy1007:
+	MOVW      -2(R12)(R11*2), DI
+	MOVW      DI, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy1007
+	VPMOVZXWD (SP), Y3
+	VPSLLD    $0x10, Y3, Y3
 
-both933:
-	VCMPPS    $0x00, Y2, Y1, Y1
+both1006:
+	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
-	VMOVMSKPS Y1, R8
-	TESTL     R8, R8
-	JNZ       found926
+	VMOVMSKPS Y1, R11
+	TESTL     R11, R11
+	JNZ       found999
 	MOVQ      DX, CX
-	JMP       end928
+	JMP       end1001
 
-found926:
-	BSFL R8, R8
-	ADDQ R8, CX
+found999:
+	BSFL R11, R11
+	ADDQ R11, CX
 
-end928:
-	CMPQ CX, R9
-	JNE  unlabelled923
+end1001:
+	CMPQ CX, R8
+	JNE  unlabelled996
 	INCQ 112(AX)
 
-unlabelled923:
+unlabelled996:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip935
+	JZ           skip1008
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
-	VDIVSS       X4, X1, X1
+	VDIVSS       X2, X1, X1
 	VBROADCASTSS X1, Y1
-	TESTQ        R9, R9
-	JS           unlabelled936
-	VMOVSS       (R11)(R9*4), X2
-	VSUBSS       X4, X2, X2
-	VMOVSS       X2, (R11)(R9*4)
+	XORQ         CX, CX
+	LEAQ         16(CX), SI
+	CMPQ         SI, DX
+	JGT          cols1010
 
-unlabelled936:
-	XORQ CX, CX
-	LEAQ 16(CX), SI
-	CMPQ SI, DX
-	JGT  cols938
-
-cols937:
-	VMULPS  (R11)(CX*4), Y1, Y2
-	VMULPS  32(R11)(CX*4), Y1, Y3
+cols1009:
+	VMULPS  (R10)(CX*4), Y1, Y3
+	VMULPS  32(R10)(CX*4), Y1, Y4
 	CMPB    40(AX), $0x00
-	JNE     half939
-	VMOVUPS Y2, (DI)(CX*4)
-	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both940
+	JNE     half1011
+	VMOVUPS Y3, (DI)(CX*4)
+	VMOVUPS Y4, 32(DI)(CX*4)
+	JMP     both1012
 
-half939:
-	VBROADCASTSS element00000001<>+0(SB), Y4
-	VBROADCASTSS element00007fff<>+0(SB), Y5
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y2, Y7
-	VPAND        Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VPADDD       Y2, Y7, Y7
-	VCMPPS       $0x03, Y2, Y2, Y8
-	VPOR         Y6, Y2, Y2
-	VBLENDVPS    Y8, Y2, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VPSRLD       $0x10, Y3, Y2
-	VPAND        Y4, Y2, Y2
-	VPADDD       Y5, Y2, Y2
-	VPADDD       Y3, Y2, Y2
-	VCMPPS       $0x03, Y3, Y3, Y4
-	VPOR         Y6, Y3, Y3
-	VBLENDVPS    Y4, Y3, Y2, Y2
-	VPSRLD       $0x10, Y2, Y2
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (DI)(CX*2)
-	VEXTRACTI128 $0x01, Y2, X3
-	VPACKUSDW    X3, X2, X3
-	VMOVDQU      X3, 16(DI)(CX*2)
+half1011:
+	VBROADCASTSS element00000001<>+0(SB), Y5
+	VBROADCASTSS element00007fff<>+0(SB), Y6
+	VBROADCASTSS element00400000<>+0(SB), Y7
+	VPSRLD       $0x10, Y3, Y8
+	VPAND        Y5, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       Y3, Y8, Y8
+	VCMPPS       $0x03, Y3, Y3, Y9
+	VPOR         Y7, Y3, Y3
+	VBLENDVPS    Y9, Y3, Y8, Y8
+	VPSRLD       $0x10, Y8, Y8
+	VPSRLD       $0x10, Y4, Y3
+	VPAND        Y5, Y3, Y3
+	VPADDD       Y6, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VCMPPS       $0x03, Y4, Y4, Y5
+	VPOR         Y7, Y4, Y4
+	VBLENDVPS    Y5, Y4, Y3, Y3
+	VPSRLD       $0x10, Y3, Y3
+	VEXTRACTI128 $0x01, Y8, X4
+	VPACKUSDW    X4, X8, X4
+	VMOVDQU      X4, (DI)(CX*2)
+	VEXTRACTI128 $0x01, Y3, X4
+	VPACKUSDW    X4, X3, X4
+	VMOVDQU      X4, 16(DI)(CX*2)
 
-both940:
+both1012:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols937
+	JLE  cols1009
 
-cols938:
+cols1010:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols944
+	JGT  cols1016
 
-cols943:
-	VMULPS  (R11)(CX*4), Y1, Y2
+cols1015:
+	VMULPS  (R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half945
-	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both946
+	JNE     half1017
+	VMOVUPS Y3, (DI)(CX*4)
+	JMP     both1018
 
-half945:
-	VBROADCASTSS element00000001<>+0(SB), Y3
-	VBROADCASTSS element00007fff<>+0(SB), Y4
-	VBROADCASTSS element00400000<>+0(SB), Y5
-	VPSRLD       $0x10, Y2, Y6
-	VPAND        Y3, Y6, Y6
-	VPADDD       Y4, Y6, Y6
-	VPADDD       Y2, Y6, Y6
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VPOR         Y5, Y2, Y2
-	VBLENDVPS    Y3, Y2, Y6, Y6
-	VPSRLD       $0x10, Y6, Y6
-	VEXTRACTI128 $0x01, Y6, X2
-	VPACKUSDW    X2, X6, X2
-	VMOVDQU      X2, (DI)(CX*2)
+half1017:
+	VBROADCASTSS element00000001<>+0(SB), Y4
+	VBROADCASTSS element00007fff<>+0(SB), Y5
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y3, Y7
+	VPAND        Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y3, Y7, Y7
+	VCMPPS       $0x03, Y3, Y3, Y4
+	VPOR         Y6, Y3, Y3
+	VBLENDVPS    Y4, Y3, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (DI)(CX*2)
 
-both946:
+both1018:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols943
+	JLE  cols1015
 
-cols944:
+cols1016:
 	CMPQ       CX, DX
-	JGE        row949
-	VMULPS     (R11)(CX*4), Y1, Y1
+	JGE        row1021
+	VMULPS     (R10)(CX*4), Y1, Y3
 	CMPB       40(AX), $0x00
-	JNE        half950
-	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both951
+	JNE        half1022
+	VMASKMOVPS Y3, Y0, (DI)(CX*4)
+	JMP        both1023
 
-half950:
+half1022:
+	VBROADCASTSS element00000001<>+0(SB), Y4
+	VBROADCASTSS element00007fff<>+0(SB), Y5
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y3, Y7
+	VPAND        Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y3, Y7, Y7
+	VCMPPS       $0x03, Y3, Y3, Y4
+	VPOR         Y6, Y3, Y3
+	VBLENDVPS    Y4, Y3, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, (SP)
+	MOVQ         DX, SI
+	SUBQ         CX, SI
+	LEAQ         (DI)(CX*2), R11
+
+copy1026:
+	MOVW -2(SP)(SI*2), CX
+	MOVW CX, -2(R11)(SI*2)
+	DECQ SI
+	JNZ  copy1026
+
+both1023:
+row1021:
+	TESTQ  R8, R8
+	JS     unlabelled1027
+	VMOVSS (R10)(R8*4), X3
+	VSUBSS X2, X3, X3
+	VMULSS X1, X3, X3
+	CMPB   40(AX), $0x00
+	JNE    half1028
+	VMOVSS X3, (DI)(R8*4)
+	JMP    both1029
+
+half1028:
+	VBROADCASTSS X3, Y1
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -10426,25 +11401,17 @@ half950:
 	VPOR         Y4, Y1, Y1
 	VBLENDVPS    Y2, Y1, Y5, Y5
 	VPSRLD       $0x10, Y5, Y5
-	VEXTRACTI128 $0x01, Y5, X1
-	VPACKUSDW    X1, X5, X1
-	VMOVDQU      X1, (SP)
-	MOVQ         DX, SI
-	SUBQ         CX, SI
-	LEAQ         (DI)(CX*2), DI
+	VMOVD        X5, CX
+	MOVW         CX, (DI)(R8*2)
 
-copy954:
-	MOVW -2(SP)(SI*2), CX
-	MOVW CX, -2(DI)(SI*2)
-	DECQ SI
-	JNZ  copy954
-
-both951:
-row949:
-skip935:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows894
+both1029:
+unlabelled1027:
+skip1008:
+skip992:
+	ADDQ $0x03, BX
+	LEAQ -2(BX), CX
+	CMPQ CX, 48(AX)
+	JLT  turn953
 	VZEROUPPER
 	RET
 
@@ -10462,89 +11429,95 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows955:
+rows1030:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
-	VMOVAPS      Y1, Y2
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols957
+	JGT          cols1032
 
-cols956:
-	CMPB    16(AX), $0x00
-	JNE     half958
-	VMOVUPS (BX)(CX*4), Y4
-	VMOVUPS 32(BX)(CX*4), Y5
-	JMP     both959
+cols1031:
+	CMPB       16(AX), $0x00
+	JNE        half1033
+	PREFETCHT0 1536(BX)(CX*4)
+	VMAXPS     (BX)(CX*4), Y3, Y3
+	VMAXPS     32(BX)(CX*4), Y4, Y4
+	JMP        both1034
 
-half958:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
-	VPMOVZXWD 16(BX)(CX*2), Y5
-	VPSLLD    $0x10, Y5, Y5
+half1033:
+	PREFETCHT0 1536(BX)(CX*2)
+	VMOVUPS    (BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y6
+	VPAND      Y2, Y5, Y5
+	VMAXPS     Y6, Y3, Y3
+	VMAXPS     Y5, Y4, Y4
 
-both959:
-	VMAXPS Y4, Y2, Y2
-	VMAXPS Y5, Y3, Y3
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols956
+both1034:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1031
 
-cols957:
+cols1032:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols961
+	JGT  cols1036
 
-cols960:
-	CMPB    16(AX), $0x00
-	JNE     half962
-	VMOVUPS (BX)(CX*4), Y4
-	JMP     both963
+cols1035:
+	CMPB       16(AX), $0x00
+	JNE        half1037
+	PREFETCHT0 1536(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y2
+	JMP        both1038
 
-half962:
-	VPMOVZXWD (BX)(CX*2), Y4
-	VPSLLD    $0x10, Y4, Y4
+half1037:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
 
-both963:
-	VMAXPS Y4, Y2, Y2
+both1038:
+	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols960
+	JLE    cols1035
 
-cols961:
+cols1036:
 	CMPQ       CX, DX
-	JGE        row964
+	JGE        row1039
 	CMPB       16(AX), $0x00
-	JNE        half965
-	VMASKMOVPS (BX)(CX*4), Y0, Y4
-	JMP        both966
+	JNE        half1040
+	PREFETCHT0 1536(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y2
+	JMP        both1041
 
-half965:
-	VPXOR   X4, X4, X4
-	VMOVDQU X4, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R9
+half1040:
+	PREFETCHT0 1536(BX)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R9
 
-copy967:
+copy1042:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy967
-	VPMOVZXWD (SP), Y4
-	VPSLLD    $0x10, Y4, Y4
+	JNZ       copy1042
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
 
-both966:
-	VBLENDVPS Y0, Y4, Y1, Y4
-	VMAXPS    Y4, Y2, Y2
+both1041:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
 
-row964:
-	VMAXPS       Y3, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X1
-	VMAXPS       X1, X2, X1
+row1039:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
 	VPERMILPS    $0x4e, X1, X2
 	VMAXPS       X1, X2, X1
 	VPERMILPS    $0xb1, X1, X2
@@ -10552,68 +11525,64 @@ row964:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next969:
-	LEAQ       8(CX), R8
-	CMPQ       R8, DX
-	JGT        last971
-	CMPB       16(AX), $0x00
-	JNE        half972
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both973
+next1044:
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JGT     last1046
+	CMPB    16(AX), $0x00
+	JNE     half1047
+	VMOVUPS (BX)(CX*4), Y2
+	JMP     both1048
 
-half972:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
+half1047:
+	VPMOVZXWD (BX)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
 
-both973:
+both1048:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found968
+	JNZ       found1043
 	ADDQ      $0x08, CX
-	JMP       next969
+	JMP       next1044
 
-last971:
+last1046:
 	CMPQ       CX, DX
-	JGE        end970
+	JGE        end1045
 	CMPB       16(AX), $0x00
-	JNE        half974
-	PREFETCHT0 1536(BX)(CX*4)
+	JNE        half1049
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both975
+	JMP        both1050
 
-half974:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X2, X2, X2
-	VMOVDQU    X2, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R10
+half1049:
+	VPXOR   X2, X2, X2
+	VMOVDQU X2, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (BX)(CX*2), R10
 
-copy976:
+copy1051:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy976
+	JNZ       copy1051
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both975:
+both1050:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found968
+	JNZ       found1043
 	MOVQ      DX, CX
-	JMP       end970
+	JMP       end1045
 
-found968:
+found1043:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end970:
+end1045:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -10621,7 +11590,7 @@ end970:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows955
+	JNZ     rows1030
 	VZEROUPPER
 	RET
 
@@ -10644,135 +11613,198 @@ TEXT ·bceAVX2(SB), $16-8
 	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows977:
+rows1052:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols979
+	JGT  cols1054
 
-cols978:
+cols1053:
 	CMPB       16(AX), $0x00
-	JNE        half980
+	JNE        half1055
 	PREFETCHT0 1536(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both981
+	JMP        both1056
 
-half980:
+half1055:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both981:
+both1056:
 	CMPB       40(AX), $0x00
-	JNE        half982
+	JNE        half1057
 	PREFETCHT0 1536(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both983
+	JMP        both1058
 
-half982:
+half1057:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both983:
+both1058:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
 	VFNMADD231PS Y5, Y6, Y7
+	VPOR         Y8, Y5, Y8
 	VCVTPS2PD    X7, Y9
 	VADDPD       Y9, Y3, Y3
 	VEXTRACTF128 $0x01, Y7, X7
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
-	VPOR         Y8, Y5, Y7
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
-	VCMPPS       $0x05, Y8, Y7, Y9
-	VMAXPS       Y7, Y8, Y7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
-	VMULPS       Y8, Y7, Y8
-	VROUNDPS     $0x08, Y8, Y8
-	VBROADCASTSS element3f318000<>+0(SB), Y10
-	VBROADCASTSS elementb95e8083<>+0(SB), Y11
-	VFNMADD231PS Y10, Y8, Y7
-	VFNMADD231PS Y11, Y8, Y7
-	VBROADCASTSS element39500d01<>+0(SB), Y10
-	VMOVAPS      Y10, Y10
-	VBROADCASTSS element3ab60b61<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3c088889<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3f000000<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VMULPS       Y7, Y10, Y10
-	VFMADD213PS  Y7, Y7, Y10
-	VBROADCASTSS element0000007f<>+0(SB), Y7
-	VCVTPS2DQ    Y8, Y8
-	VPADDD       Y7, Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y8, Y8, Y10
-	VPAND        Y9, Y10, Y10
-	VBROADCASTSD elementOne<>+0(SB), Y7
-	VCVTPS2PD    X10, Y8
-	VADDPD       Y7, Y8, Y8
-	VMULPD       Y8, Y1, Y1
-	VEXTRACTF128 $0x01, Y10, X8
-	VCVTPS2PD    X8, Y8
-	VADDPD       Y7, Y8, Y8
-	VMULPD       Y8, Y2, Y2
+	CMPB         16(AX), $0x00
+	JNE          half1059
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
+	VCMPPS       $0x05, Y7, Y8, Y9
+	VMAXPS       Y8, Y7, Y8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
+	VBROADCASTSS element4b40007f<>+0(SB), Y11
+	VMOVAPS      Y11, Y10
+	VFMADD231PS  Y7, Y8, Y10
+	VSUBPS       Y11, Y10, Y7
+	VBROADCASTSS element3f318000<>+0(SB), Y11
+	VBROADCASTSS elementb95e8083<>+0(SB), Y12
+	VFNMADD231PS Y11, Y7, Y8
+	VFNMADD231PS Y12, Y7, Y8
+	VBROADCASTSS element3ab511f9<>+0(SB), Y7
+	VMOVAPS      Y7, Y7
+	VBROADCASTSS element3c091d05<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3d2aac79<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3efffffe<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VMULPS       Y8, Y7, Y7
+	VFMADD213PS  Y8, Y8, Y7
+	VPSLLD       $0x17, Y10, Y10
+	VFMADD213PS  Y10, Y10, Y7
+	VPAND        Y9, Y7, Y7
+	VBROADCASTSS element3f800000<>+0(SB), Y8
+	VADDPS       Y8, Y7, Y9
+	VMOVAPS      Y9, Y10
+	VCVTPS2PD    X10, Y11
+	VMULPD       Y11, Y1, Y1
+	VEXTRACTF128 $0x01, Y10, X10
+	VCVTPS2PD    X10, Y10
+	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip984
-	VBROADCASTSS element3f800000<>+0(SB), Y7
-	VBROADCASTSS 224(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y5, Y5
-	VBLENDVPS    Y5, Y10, Y7, Y5
-	VADDPS       Y7, Y10, Y10
-	VDIVPS       Y10, Y5, Y5
-	VSUBPS       Y6, Y5, Y5
-	VMULPS       Y8, Y5, Y5
+	JZ           skip1061
+	VBROADCASTSS 224(AX), Y10
+	VBROADCASTSS element00000000<>+0(SB), Y11
+	VCMPPS       $0x01, Y11, Y5, Y5
+	VBLENDVPS    Y5, Y7, Y8, Y7
+	VDIVPS       Y9, Y7, Y7
+	VSUBPS       Y6, Y7, Y7
+	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half985
-	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both986
+	JNE          half1062
+	VMOVUPS      Y7, (DI)(CX*4)
+	JMP          both1063
 
-half985:
-	VBROADCASTSS element00000001<>+0(SB), Y6
-	VBROADCASTSS element00007fff<>+0(SB), Y7
+half1062:
+	VBROADCASTSS element00000001<>+0(SB), Y5
+	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
-	VPSRLD       $0x10, Y5, Y9
-	VPAND        Y6, Y9, Y9
+	VPSRLD       $0x10, Y7, Y9
+	VPAND        Y5, Y9, Y9
+	VPADDD       Y6, Y9, Y9
 	VPADDD       Y7, Y9, Y9
-	VPADDD       Y5, Y9, Y9
-	VCMPPS       $0x03, Y5, Y5, Y6
-	VPOR         Y8, Y5, Y5
-	VBLENDVPS    Y6, Y5, Y9, Y9
+	VCMPPS       $0x03, Y7, Y7, Y5
+	VPOR         Y8, Y7, Y6
+	VBLENDVPS    Y5, Y6, Y9, Y9
 	VPSRLD       $0x10, Y9, Y9
 	VEXTRACTI128 $0x01, Y9, X5
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both986:
-skip984:
+both1063:
+skip1061:
+	JMP both1060
+
+half1059:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
+	VCMPPS       $0x05, Y7, Y8, Y9
+	VMAXPS       Y8, Y7, Y8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
+	VBROADCASTSS element4b40007f<>+0(SB), Y11
+	VMOVAPS      Y11, Y10
+	VFMADD231PS  Y7, Y8, Y10
+	VSUBPS       Y11, Y10, Y7
+	VBROADCASTSS element3f317218<>+0(SB), Y11
+	VFNMADD231PS Y11, Y7, Y8
+	VBROADCASTSS element3d291291<>+0(SB), Y7
+	VMOVAPS      Y7, Y7
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3f00035c<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VMULPS       Y8, Y7, Y7
+	VFMADD213PS  Y8, Y8, Y7
+	VPSLLD       $0x17, Y10, Y10
+	VFMADD213PS  Y10, Y10, Y7
+	VPAND        Y9, Y7, Y7
+	VBROADCASTSS element3f800000<>+0(SB), Y8
+	VADDPS       Y8, Y7, Y9
+	VMOVAPS      Y9, Y10
+	VCVTPS2PD    X10, Y11
+	VMULPD       Y11, Y1, Y1
+	VEXTRACTF128 $0x01, Y10, X10
+	VCVTPS2PD    X10, Y10
+	VMULPD       Y10, Y2, Y2
+	MOVQ         48(AX), R9
+	TESTQ        R9, R9
+	JZ           skip1066
+	VBROADCASTSS 224(AX), Y10
+	VBROADCASTSS element00000000<>+0(SB), Y11
+	VCMPPS       $0x01, Y11, Y5, Y5
+	VBLENDVPS    Y5, Y7, Y8, Y7
+	VDIVPS       Y9, Y7, Y7
+	VSUBPS       Y6, Y7, Y7
+	VMULPS       Y10, Y7, Y7
+	CMPB         64(AX), $0x00
+	JNE          half1067
+	VMOVUPS      Y7, (DI)(CX*4)
+	JMP          both1068
+
+half1067:
+	VBROADCASTSS element00000001<>+0(SB), Y5
+	VBROADCASTSS element00007fff<>+0(SB), Y6
+	VBROADCASTSS element00400000<>+0(SB), Y8
+	VPSRLD       $0x10, Y7, Y9
+	VPAND        Y5, Y9, Y9
+	VPADDD       Y6, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VCMPPS       $0x03, Y7, Y7, Y5
+	VPOR         Y8, Y7, Y6
+	VBLENDVPS    Y5, Y6, Y9, Y9
+	VPSRLD       $0x10, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X5
+	VPACKUSDW    X5, X9, X5
+	VMOVDQU      X5, (DI)(CX*2)
+
+both1068:
+skip1066:
+both1060:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols978
+	JLE  cols1053
 
-cols979:
+cols1054:
 	CMPQ       CX, DX
-	JGE        row989
+	JGE        row1071
 	CMPB       16(AX), $0x00
-	JNE        half990
+	JNE        half1072
 	PREFETCHT0 1536(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both991
+	JMP        both1073
 
-half990:
+half1072:
 	PREFETCHT0 1536(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -10780,22 +11812,22 @@ half990:
 	SUBQ       CX, R9
 	LEAQ       (BX)(CX*2), R11
 
-copy992:
+copy1074:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy992
+	JNZ       copy1074
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both991:
+both1073:
 	CMPB       40(AX), $0x00
-	JNE        half993
+	JNE        half1075
 	PREFETCHT0 1536(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both994
+	JMP        both1076
 
-half993:
+half1075:
 	PREFETCHT0 1536(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -10803,92 +11835,89 @@ half993:
 	SUBQ       CX, R9
 	LEAQ       (SI)(CX*2), R11
 
-copy995:
+copy1077:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy995
+	JNZ       copy1077
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both994:
+both1076:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
 	VFNMADD231PS Y5, Y6, Y7
+	VPOR         Y8, Y5, Y8
 	VCVTPS2PD    X7, Y9
 	VADDPD       Y9, Y3, Y3
 	VEXTRACTF128 $0x01, Y7, X7
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
-	VPOR         Y8, Y5, Y7
-	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
-	VCMPPS       $0x05, Y8, Y7, Y9
-	VMAXPS       Y7, Y8, Y7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Y8
-	VMULPS       Y8, Y7, Y8
-	VROUNDPS     $0x08, Y8, Y8
-	VBROADCASTSS element3f318000<>+0(SB), Y10
-	VBROADCASTSS elementb95e8083<>+0(SB), Y11
-	VFNMADD231PS Y10, Y8, Y7
-	VFNMADD231PS Y11, Y8, Y7
-	VBROADCASTSS element39500d01<>+0(SB), Y10
-	VMOVAPS      Y10, Y10
-	VBROADCASTSS element3ab60b61<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3c088889<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3d2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3e2aaaab<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VBROADCASTSS element3f000000<>+0(SB), Y11
-	VFMADD213PS  Y11, Y7, Y10
-	VMULPS       Y7, Y10, Y10
-	VFMADD213PS  Y7, Y7, Y10
-	VBROADCASTSS element0000007f<>+0(SB), Y7
-	VCVTPS2DQ    Y8, Y8
-	VPADDD       Y7, Y8, Y8
-	VPSLLD       $0x17, Y8, Y8
-	VFMADD213PS  Y8, Y8, Y10
-	VPAND        Y9, Y10, Y10
-	VBROADCASTSD elementOne<>+0(SB), Y7
-	VPAND        Y0, Y10, Y10
-	VCVTPS2PD    X10, Y8
-	VADDPD       Y7, Y8, Y8
-	VMULPD       Y8, Y1, Y1
-	VEXTRACTF128 $0x01, Y10, X8
-	VCVTPS2PD    X8, Y8
-	VADDPD       Y7, Y8, Y8
-	VMULPD       Y8, Y2, Y2
+	CMPB         16(AX), $0x00
+	JNE          half1078
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
+	VCMPPS       $0x05, Y7, Y8, Y9
+	VMAXPS       Y8, Y7, Y8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
+	VBROADCASTSS element4b40007f<>+0(SB), Y11
+	VMOVAPS      Y11, Y10
+	VFMADD231PS  Y7, Y8, Y10
+	VSUBPS       Y11, Y10, Y7
+	VBROADCASTSS element3f318000<>+0(SB), Y11
+	VBROADCASTSS elementb95e8083<>+0(SB), Y12
+	VFNMADD231PS Y11, Y7, Y8
+	VFNMADD231PS Y12, Y7, Y8
+	VBROADCASTSS element3ab511f9<>+0(SB), Y7
+	VMOVAPS      Y7, Y7
+	VBROADCASTSS element3c091d05<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3d2aac79<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3e2aaa49<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3efffffe<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VMULPS       Y8, Y7, Y7
+	VFMADD213PS  Y8, Y8, Y7
+	VPSLLD       $0x17, Y10, Y10
+	VFMADD213PS  Y10, Y10, Y7
+	VPAND        Y9, Y7, Y7
+	VBROADCASTSS element3f800000<>+0(SB), Y8
+	VPAND        Y0, Y7, Y7
+	VADDPS       Y8, Y7, Y9
+	VMOVAPS      Y9, Y10
+	VCVTPS2PD    X10, Y11
+	VMULPD       Y11, Y1, Y1
+	VEXTRACTF128 $0x01, Y10, X10
+	VCVTPS2PD    X10, Y10
+	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip996
-	VBROADCASTSS element3f800000<>+0(SB), Y7
-	VBROADCASTSS 224(AX), Y8
-	VBROADCASTSS element00000000<>+0(SB), Y9
-	VCMPPS       $0x01, Y9, Y5, Y5
-	VBLENDVPS    Y5, Y10, Y7, Y5
-	VADDPS       Y7, Y10, Y10
-	VDIVPS       Y10, Y5, Y5
-	VSUBPS       Y6, Y5, Y5
-	VMULPS       Y8, Y5, Y5
+	JZ           skip1080
+	VBROADCASTSS 224(AX), Y10
+	VBROADCASTSS element00000000<>+0(SB), Y11
+	VCMPPS       $0x01, Y11, Y5, Y5
+	VBLENDVPS    Y5, Y7, Y8, Y7
+	VDIVPS       Y9, Y7, Y7
+	VSUBPS       Y6, Y7, Y7
+	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half997
-	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both998
+	JNE          half1081
+	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
+	JMP          both1082
 
-half997:
-	VBROADCASTSS element00000001<>+0(SB), Y6
-	VBROADCASTSS element00007fff<>+0(SB), Y7
+half1081:
+	VBROADCASTSS element00000001<>+0(SB), Y5
+	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
-	VPSRLD       $0x10, Y5, Y9
-	VPAND        Y6, Y9, Y9
+	VPSRLD       $0x10, Y7, Y9
+	VPAND        Y5, Y9, Y9
+	VPADDD       Y6, Y9, Y9
 	VPADDD       Y7, Y9, Y9
-	VPADDD       Y5, Y9, Y9
-	VCMPPS       $0x03, Y5, Y5, Y6
-	VPOR         Y8, Y5, Y5
-	VBLENDVPS    Y6, Y5, Y9, Y9
+	VCMPPS       $0x03, Y7, Y7, Y5
+	VPOR         Y8, Y7, Y6
+	VBLENDVPS    Y5, Y6, Y9, Y9
 	VPSRLD       $0x10, Y9, Y9
 	VEXTRACTI128 $0x01, Y9, X5
 	VPACKUSDW    X5, X9, X5
@@ -10897,20 +11926,96 @@ half997:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy1001:
+copy1085:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy1001
+	JNZ  copy1085
 
-both998:
-skip996:
-row989:
+both1082:
+skip1080:
+	JMP both1079
+
+half1078:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
+	VCMPPS       $0x05, Y7, Y8, Y9
+	VMAXPS       Y8, Y7, Y8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
+	VBROADCASTSS element4b40007f<>+0(SB), Y11
+	VMOVAPS      Y11, Y10
+	VFMADD231PS  Y7, Y8, Y10
+	VSUBPS       Y11, Y10, Y7
+	VBROADCASTSS element3f317218<>+0(SB), Y11
+	VFNMADD231PS Y11, Y7, Y8
+	VBROADCASTSS element3d291291<>+0(SB), Y7
+	VMOVAPS      Y7, Y7
+	VBROADCASTSS element3e2b8e80<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VBROADCASTSS element3f00035c<>+0(SB), Y11
+	VFMADD213PS  Y11, Y8, Y7
+	VMULPS       Y8, Y7, Y7
+	VFMADD213PS  Y8, Y8, Y7
+	VPSLLD       $0x17, Y10, Y10
+	VFMADD213PS  Y10, Y10, Y7
+	VPAND        Y9, Y7, Y7
+	VBROADCASTSS element3f800000<>+0(SB), Y8
+	VPAND        Y0, Y7, Y7
+	VADDPS       Y8, Y7, Y9
+	VMOVAPS      Y9, Y10
+	VCVTPS2PD    X10, Y11
+	VMULPD       Y11, Y1, Y1
+	VEXTRACTF128 $0x01, Y10, X10
+	VCVTPS2PD    X10, Y10
+	VMULPD       Y10, Y2, Y2
+	MOVQ         48(AX), R9
+	TESTQ        R9, R9
+	JZ           skip1086
+	VBROADCASTSS 224(AX), Y10
+	VBROADCASTSS element00000000<>+0(SB), Y11
+	VCMPPS       $0x01, Y11, Y5, Y5
+	VBLENDVPS    Y5, Y7, Y8, Y7
+	VDIVPS       Y9, Y7, Y7
+	VSUBPS       Y6, Y7, Y7
+	VMULPS       Y10, Y7, Y7
+	CMPB         64(AX), $0x00
+	JNE          half1087
+	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
+	JMP          both1088
+
+half1087:
+	VBROADCASTSS element00000001<>+0(SB), Y5
+	VBROADCASTSS element00007fff<>+0(SB), Y6
+	VBROADCASTSS element00400000<>+0(SB), Y8
+	VPSRLD       $0x10, Y7, Y9
+	VPAND        Y5, Y9, Y9
+	VPADDD       Y6, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VCMPPS       $0x03, Y7, Y7, Y5
+	VPOR         Y8, Y7, Y6
+	VBLENDVPS    Y5, Y6, Y9, Y9
+	VPSRLD       $0x10, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X5
+	VPACKUSDW    X5, X9, X5
+	VMOVDQU      X5, (SP)
+	MOVQ         DX, R9
+	SUBQ         CX, R9
+	LEAQ         (DI)(CX*2), R10
+
+copy1091:
+	MOVW -2(SP)(R9*2), CX
+	MOVW CX, -2(R10)(R9*2)
+	DECQ R9
+	JNZ  copy1091
+
+both1088:
+skip1086:
+both1079:
+row1071:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows977
+	JNZ          rows1052
 	VMOVUPD      Y1, 88(AX)
 	VMOVUPD      Y2, 120(AX)
 	VADDPD       Y4, Y3, Y3
@@ -10940,9 +12045,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1003
+	JGT     cols1093
 
-cols1002:
+cols1092:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -10972,11 +12077,11 @@ cols1002:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1002
+	JLE          cols1092
 
-cols1003:
+cols1093:
 	CMPQ         CX, DX
-	JGE          row1004
+	JGE          row1094
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -11004,7 +12109,7 @@ cols1003:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1004:
+row1094:
 	VZEROUPPER
 	RET
 
@@ -11023,76 +12128,76 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1006
+	JGT     cols1096
 
-cols1005:
+cols1095:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1007
+	JZ           skip1097
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1008
+	JNE          first1098
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1008:
+first1098:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1009
+	JEQ         plain1099
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1010
+	JMP         moved1100
 
-plain1009:
+plain1099:
 	VMOVAPS Y4, Y2
 
-moved1010:
-skip1007:
+moved1100:
+skip1097:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1005
+	JLE          cols1095
 
-cols1006:
+cols1096:
 	CMPQ         CX, DX
-	JGE          row1011
+	JGE          row1101
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1012
+	JZ           skip1102
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1013
+	JNE          first1103
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1013:
+first1103:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1014
+	JEQ         plain1104
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1015
+	JMP         moved1105
 
-plain1014:
+plain1104:
 	VMOVAPS Y4, Y2
 
-moved1015:
-skip1012:
+moved1105:
+skip1102:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1011:
+row1101:
 	VZEROUPPER
 	RET

@@ -13,7 +13,7 @@ type Softmax struct {
 	List       *uint32 // row numbers; nil: rows 0, 1, ...
 	Labels     *uint32 // by row number; nil: none, and no Gap
 	Sum, Gap   *float32
-	Exp        *float32 // room for a row, rounded up to 16 numbers
+	Exp        *float32 // room for two rows, each rounded up to 16 numbers
 	Scale      float32
 	Correct    int // counts rows whose first largest number is the label
 }

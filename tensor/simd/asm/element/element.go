@@ -190,10 +190,11 @@ func (k *kernel) activate(x []vec) {
 		for i := range x {
 			VMINPS(x[i], zero, y[i])
 		}
-		y = k.expm1(y)
-		for i := range x {
-			k.choose(k.compare(greater, x[i], zero), x[i], y[i], x[i])
-		}
+		k.byType("Dst", func(c series) {
+			for i, e := range k.expm1(y, c) {
+				k.choose(k.compare(greater, x[i], zero), x[i], e, x[i])
+			}
+		})
 	})
 	Label(none)
 }

@@ -5,58 +5,69 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
+// series is how a kernel computes e^r - 1 for |r| <= ln2/2: r plus a polynomial in r, from
+// the highest power down to r². The coefficients make the largest error relative to e^r
+// least: 3e-9 for float32, 5e-6 where numbers are stored as bfloat16, which keep 4e-3.
+type series []float64
+
+var (
+	fine   = series{1.3814559885556219e-3, 8.368735648789684e-3, 4.1668389864968104e-2, 0.16666520477024765, 0.4999999343737862}
+	coarse = series{4.127747097819652e-2, 0.16753577500888953, 0.5000512344223605}
+)
+
+// magic added to a float32 leaves its nearest integer, plus 127, in the low bits.
+const magic = 0x4b40007f
+
 // power splits e^x, for x in [-87,0], into p and s with e^x = s·p + s, where s = 2^n
-// and p = e^r - 1 for |r| <= ln2/2, by its Taylor series up to r^7 (error under
-// 2e-8 of p). Keeping p apart lets e^x - 1 = s·p + (s-1) stay exact near zero. x is
+// and p = e^r - 1. Keeping p apart lets e^x - 1 = s·p + (s-1) stay exact near zero. x is
 // overwritten. A NaN comes out in p. Vectors go side by side, for their steps wait
 // for each other and they share constants.
-func (k *kernel) power(x []vec) (p, s []vec) {
+func (k *kernel) power(x []vec, c series) (p, s []vec) {
 	n := k.regs(len(x))
+	s, p = k.regs(len(x)), k.regs(len(x))
 	each := func(f func(i int)) {
 		for i := range x {
 			f(i)
 		}
 	}
-	c := k.constant(num(1.4426950408889634))
-	each(func(i int) { VMULPS(c, x[i], n[i]) })
-	each(func(i int) {
-		if k.zmm {
-			VRNDSCALEPS(Imm(8), n[i], n[i])
-		} else {
-			VROUNDPS(Imm(8), n[i], n[i])
-		}
-	})
-	high, low := k.constant(bits(0x3f318000)), k.constant(bits(0xb95e8083)) // ln2: 9 bits, so that n times it is exact, and the rest
-	each(func(i int) { VFNMADD231PS(high, n[i], x[i]) })
-	each(func(i int) { VFNMADD231PS(low, n[i], x[i]) })
-	p = k.regs(len(x))
-	first := k.constant(num(1. / 5040))
+	scale, round := k.constant(num(1.4426950408889634)), k.constant(bits(magic))
+	each(func(i int) { VMOVAPS(round, s[i]) })
+	each(func(i int) { VFMADD231PS(scale, x[i], s[i]) })
+	each(func(i int) { VSUBPS(round, s[i], n[i]) })
+	if len(c) == len(coarse) {
+		ln2 := k.constant(num(0.6931471805599453))
+		each(func(i int) { VFNMADD231PS(ln2, n[i], x[i]) })
+	} else { // ln2 in 9 bits, so that n times it is exact, and the rest
+		high, low := k.constant(bits(0x3f318000)), k.constant(bits(0xb95e8083))
+		each(func(i int) { VFNMADD231PS(high, n[i], x[i]) })
+		each(func(i int) { VFNMADD231PS(low, n[i], x[i]) })
+	}
+	first := k.constant(num(c[0]))
 	each(func(i int) { VMOVAPS(first, p[i]) })
-	for _, t := range []float64{1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2} {
+	for _, t := range c[1:] {
 		c := k.constant(num(t))
 		each(func(i int) { VFMADD213PS(c, x[i], p[i]) })
 	}
 	each(func(i int) { VMULPS(x[i], p[i], p[i]) })
 	each(func(i int) { VFMADD213PS(x[i], x[i], p[i]) }) // (r·q)·r + r
-	bias := k.constant(bits(127))
-	each(func(i int) {
-		VCVTPS2DQ(n[i], n[i])
-		VPADDD(bias, n[i], n[i])
-		VPSLLD(Imm(23), n[i], n[i])
-	})
-	return p, n
+	each(func(i int) { VPSLLD(Imm(23), s[i], s[i]) })
+	return p, s
 }
 
 // exp is e^x for x <= 0; below -87 it is zero, so that no denormal slows what follows. x is overwritten.
-func (k *kernel) exp(x []vec) []vec {
+func (k *kernel) exp(x []vec, c series) []vec {
 	low := k.constant(num(-87))
 	some := make([]mask, len(x))
 	for i, v := range x {
 		some[i] = k.compare(notLess, v, low)
 		VMAXPS(v, low, v)
 	}
-	p, s := k.power(x)
+	p, s := k.power(x, c)
 	for i := range p {
+		if k.zmm {
+			VFMADD213PS_Z(s[i], s[i], some[i].k, p[i])
+			continue
+		}
 		VFMADD213PS(s[i], s[i], p[i])
 		k.keep(some[i], p[i])
 	}
@@ -64,12 +75,12 @@ func (k *kernel) exp(x []vec) []vec {
 }
 
 // expm1 is e^x - 1 for x <= 0. x is overwritten.
-func (k *kernel) expm1(x []vec) []vec {
+func (k *kernel) expm1(x []vec, c series) []vec {
 	low, one := k.constant(num(-87)), k.constant(num(1))
 	for _, v := range x {
 		VMAXPS(v, low, v)
 	}
-	p, s := k.power(x)
+	p, s := k.power(x, c)
 	for i := range p {
 		t := k.reg()
 		VSUBPS(one, s[i], t)
@@ -80,9 +91,14 @@ func (k *kernel) expm1(x []vec) []vec {
 
 // expConstants are what exp uses, for kernels with registers to spare.
 func expConstants() []Mem {
-	m := []Mem{bits(0x3f318000), bits(0xb95e8083), bits(127)}
-	for _, x := range []float64{-87, 1.4426950408889634, 1. / 5040, 1. / 720, 1. / 120, 1. / 24, 1. / 6, 1. / 2} {
+	m := []Mem{bits(magic), bits(0x3f318000), bits(0xb95e8083), num(-87), num(1.4426950408889634)}
+	for _, x := range fine {
 		m = append(m, num(x))
 	}
 	return m
+}
+
+// byType runs body with the series that fits the numbers of a block.
+func (k *kernel) byType(block string, body func(c series)) {
+	k.either(block, func() { body(fine) }, func() { body(coarse) })
 }

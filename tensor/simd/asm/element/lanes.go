@@ -241,7 +241,6 @@ func makeTables() {
 	for i := range 64 {
 		DATA(i*4, U32(i))
 	}
-	one64 = ConstData("elementOne", F64(1))
 	iota16 = GLOBL("elementColumns", 16|8)
 	for i := range 16 {
 		DATA(i*4, U32(uint32(i)*dropC0&0xffffffff))

@@ -7,19 +7,48 @@ import (
 )
 
 // largest is the largest number of a row, in lane 0 (all lanes of the X register).
-// Meanwhile it asks for next.
+// Meanwhile it asks for next, or if there is none for what follows the row.
+//
+// Of bfloat16 two vectors are read at once, the even and the odd columns: half the work.
 func (k *kernel) largest(row, next reg.GPVirtual) vec {
-	floor := k.all(bits(0xff800000)) // -Inf
+	floor, upper := k.all(bits(0xff800000)), k.all(bits(0xffff0000)) // -Inf; the odd columns
 	top := k.regs(2)
 	VMOVAPS(floor, top[0])
 	VMOVAPS(floor, top[1])
-	k.columnsBy(2, func(n int, rest bool) {
-		for i, v := range k.readAsking("X", row, next, n, rest) {
-			if rest {
-				k.choose(k.tail(), v, floor, v)
-			}
-			VMAXPS(v, top[i], top[i])
+	ask := func(size, n int) {
+		if next != nil {
+			k.prefetchAt(next, size, n)
+		} else {
+			k.prefetch(row, size, n)
 		}
+	}
+	single := func(v []vec, rest bool) {
+		for i := range v {
+			if rest {
+				k.choose(k.tail(), v[i], floor, v[i])
+			}
+			VMAXPS(v[i], top[i], top[i])
+		}
+	}
+	k.columnsBy(2, func(n int, rest bool) {
+		if n == 1 {
+			single(k.readWith("X", row, n, rest, func(size int) { ask(size, n) }), rest)
+			return
+		}
+		k.either("X", func() {
+			ask(4, n)
+			for i := range n {
+				VMAXPS(k.cell(row, 4, i), top[i], top[i])
+			}
+		}, func() {
+			ask(2, n)
+			odd, even := k.reg(), k.reg()
+			VMOVUPS(k.cell(row, 2, 0), odd)
+			VPSLLD(Imm(16), odd, even)
+			k.and(upper, odd, odd)
+			VMAXPS(even, top[0], top[0])
+			VMAXPS(odd, top[1], top[1])
+		})
 	})
 	VMAXPS(top[1], top[0], top[0])
 	return k.most(top[0])
@@ -30,7 +59,7 @@ func (k *kernel) find(row reg.GPVirtual, v vec) {
 	found, next, end := label("found"), label("next"), label("end")
 	hit := GP64()
 	test := func(rest bool) {
-		m := k.compare(equal, k.read("X", row, 1, rest)[0], v)
+		m := k.compare(equal, k.readAsking("X", row, nil, 1, rest)[0], v)
 		if rest {
 			// Only columns that exist count: the others read as zero.
 			if k.zmm {
@@ -101,8 +130,9 @@ func (k *kernel) one(block string, row, column reg.GPVirtual) vec {
 }
 
 // softmaxKernel: rows of up to four vectors stay in registers from their maximum to
-// their gradient (AVX-512 only: AVX2 has too few); longer ones are read twice and
-// their exponentials kept in Exp.
+// their gradient (AVX-512 only: AVX2 has too few); of longer ones the exponentials are
+// kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
+// that follow each other: within a row each waits for a sum or maximum over all lanes.
 func softmaxKernel(zmm bool) {
 	k := begin(zmm, "softmax", "Softmax")
 	k.prepareTail()
@@ -118,7 +148,7 @@ func softmaxKernel(zmm bool) {
 			Label(wider)
 		}
 	}
-	k.softmaxRows(func(r *softmaxRow) { r.long() })
+	k.softmaxTurns()
 	Label(done)
 	k.end()
 }
@@ -132,14 +162,64 @@ type softmaxRow struct {
 	label reg.GPVirtual
 }
 
-// softmaxRows runs body on the rows of the list.
-func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
+func (k *kernel) newSoftmaxRow() *softmaxRow {
 	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), next: GP64(), label: GP64()}
 	XORQ(r.at, r.at)
-	far := k.rowsAhead()
-	start := label("rows")
+	return r
+}
+
+// softmaxRows runs body on the rows of the list.
+func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
+	r, far, start := k.newSoftmaxRow(), k.rowsAhead(), label("rows")
 	Label(start)
-	listed, have := k.load("List"), label("have")
+	r.locate()
+	r.ask(far)
+	body(r)
+	INCQ(r.at)
+	CMPQ(r.at, k.field("Rows"))
+	JLT(LabelRef(start))
+}
+
+// softmaxTurns computes rows of any length.
+func (k *kernel) softmaxTurns() {
+	r, far, start := k.newSoftmaxRow(), k.rowsAhead(), label("turn")
+	Label(start)
+	r.turn(func(reg.GPVirtual) {
+		r.ask(far)
+		r.storeTop()
+	})
+	DECQ(r.at)
+	r.turn(r.storeExps)
+	DECQ(r.at)
+	r.turn(r.fromExps)
+	ADDQ(Imm(3), r.at)
+	last := GP64()
+	LEAQ(Mem{Base: r.at, Disp: -2}, last)
+	CMPQ(last, k.field("Rows"))
+	JLT(LabelRef(start))
+}
+
+// turn runs body on the row at, if there is one, with the place of its exponentials.
+func (r *softmaxRow) turn(body func(exps reg.GPVirtual)) {
+	k, skip := r.kernel, label("skip")
+	CMPQ(r.at, k.field("Rows"))
+	JCC(LabelRef(skip)) // -1 and -2 are large too
+	r.locate()
+	exps, wide := k.load("Exp"), GP64()
+	LEAQ(Mem{Base: k.cols, Disp: 15}, wide)
+	ANDQ(I32(-16), wide)
+	even := label("even")
+	TESTQ(U32(1), r.at)
+	JZ(LabelRef(even))
+	LEAQ(Mem{Base: exps, Index: wide, Scale: 4}, exps)
+	Label(even)
+	body(exps)
+	Label(skip)
+}
+
+// locate sets the row's number and its numbers.
+func (r *softmaxRow) locate() {
+	k, listed, have := r.kernel, r.load("List"), label("have")
 	MOVQ(r.at, r.i)
 	TESTQ(listed, listed)
 	JZ(LabelRef(have))
@@ -148,15 +228,14 @@ func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
 	MOVQ(r.i, r.row)
 	IMULQ(k.field("X.Stride"), r.row)
 	ADDQ(k.field("X.Data"), r.row)
-	r.ask(far)
+}
+
+// loadLabel sets label, to -1 where there are none.
+func (r *softmaxRow) loadLabel() {
 	MOVQ(I32(-1), r.label)
-	k.ifPointer("Labels", func(labels reg.GPVirtual) {
+	r.ifPointer("Labels", func(labels reg.GPVirtual) {
 		MOVL(Mem{Base: labels, Index: r.i, Scale: 4}, r.label.As32())
 	})
-	body(r)
-	INCQ(r.at)
-	CMPQ(r.at, k.field("Rows"))
-	JLT(LabelRef(start))
 }
 
 // rowsAhead is how many rows of X are at least as many bytes as reads look ahead.
@@ -226,6 +305,7 @@ func (r *softmaxRow) target(total vec, body func(dst reg.GPVirtual, factor vec))
 // short is a row of n vectors, the last of them perhaps in part.
 func (r *softmaxRow) short(n int) {
 	k := r.kernel
+	r.loadLabel()
 	XORQ(k.j, k.j)
 	last := K() // lanes of the last vector: all where the columns fill it
 	left := GP64()
@@ -273,7 +353,7 @@ func (r *softmaxRow) short(n int) {
 	for c := range n {
 		VSUBPS(all, x[c], x[c])
 	}
-	e := k.exp(x)
+	e := k.exp(x, fine)
 	sum := k.reg()
 	VMOVAPS(e[0], sum)
 	for c := 1; c < n; c++ {
@@ -309,45 +389,72 @@ func (r *softmaxRow) short(n int) {
 // columns64 is the numbers 0 to 63.
 var columns64 Mem
 
-// long is a row of any length.
-func (r *softmaxRow) long() {
-	k, exps := r.kernel, r.load("Exp")
-	top := k.largest(r.row, r.next)
-	all := k.spread(top)
-	sum := k.zero()
+// storeTop keeps the row's maximum in Gap, and asks for next meanwhile.
+func (r *softmaxRow) storeTop() {
+	VMOVSS(r.largest(r.row, r.next), Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+}
+
+// storeExps stores the row's exponentials and their sum.
+func (r *softmaxRow) storeExps(exps reg.GPVirtual) {
+	k := r.kernel
+	all := k.all(Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+	sums := []vec{k.zero(), k.zero()}
 	k.columns(func(n int, rest bool) {
 		v := k.readAsking("X", r.row, nil, n, rest)
 		for c := range v {
 			VSUBPS(all, v[c], v[c])
 		}
-		for c, e := range k.exp(v) {
-			if rest {
-				k.keep(k.tail(), e)
+		k.byType("X", func(s series) {
+			for c, e := range k.exp(v, s) {
+				if rest {
+					k.keep(k.tail(), e)
+				}
+				VMOVUPS(e, k.cell(exps, 4, c))
+				VADDPS(e, sums[c%2], sums[c%2])
 			}
-			VMOVUPS(e, k.cell(exps, 4, c))
-			VADDPS(e, sum, sum)
-		}
+		})
 	})
-	total := k.sum(sum)
-	r.score(top, total, func() { k.find(r.row, all) })
+	VADDPS(sums[1], sums[0], sums[0])
+	VMOVSS(k.sum(sums[0]), Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
+}
+
+// fromExps makes the row's result of its exponentials.
+func (r *softmaxRow) fromExps(exps reg.GPVirtual) {
+	k, top, total := r.kernel, XMM(), XMM()
+	r.loadLabel()
+	VMOVSS(Mem{Base: r.load("Gap"), Index: r.at, Scale: 4}, top)
+	VMOVSS(Mem{Base: r.load("Sum"), Index: r.at, Scale: 4}, total)
+	r.score(top, total, func() { k.find(r.row, k.spread(top)) })
 	r.target(total, func(dst reg.GPVirtual, factor vec) {
-		// The label's exponential less the sum, times Scale/sum, is its softmax less one, times Scale.
-		none := label("unlabelled")
-		TESTQ(r.label, r.label)
-		JS(LabelRef(none))
-		cell, e := Mem{Base: exps, Index: r.label, Scale: 4}, XMM()
-		VMOVSS(cell, e)
-		VSUBSS(total, e, e)
-		VMOVSS(e, cell)
-		Label(none)
-		k.columnsBy(2, func(n int, rest bool) {
+		k.columns(func(n int, rest bool) {
 			v := k.regs(n)
 			for c := range v {
 				VMULPS(k.cell(exps, 4, c), factor, v[c])
 			}
 			k.write("Dst", dst, v, rest)
 		})
+		r.patch(dst, exps, total, factor)
 	})
+}
+
+// patch writes the label's number over: its exponential less the sum, times Scale/sum, is
+// its softmax less one, times Scale. Changing the exponential instead would make the
+// vectors that are read next wait until all that was written before is in cache.
+func (r *softmaxRow) patch(dst, exps reg.GPVirtual, total, factor vec) {
+	k, none, e := r.kernel, label("unlabelled"), XMM()
+	TESTQ(r.label, r.label)
+	JS(LabelRef(none))
+	VMOVSS(Mem{Base: exps, Index: r.label, Scale: 4}, e)
+	VSUBSS(total, e, e)
+	VMULSS(factor.AsX(), e, e)
+	k.either("Dst", func() {
+		VMOVSS(e, Mem{Base: dst, Index: r.label, Scale: 4})
+	}, func() {
+		h := GP32()
+		VMOVD(k.rounded([]vec{k.spread(e)})[0].AsX(), h)
+		MOVW(h.As16(), Mem{Base: dst, Index: r.label, Scale: 2})
+	})
+	Label(none)
 }
 
 func bceKernel(zmm bool) {
@@ -382,44 +489,50 @@ func bceKernel(zmm bool) {
 		k.columnsBy(k.wide/2, func(n int, rest bool) {
 			v, y := k.read("X", x, n, rest), k.read("T", t, n, rest)
 			zero, sign := k.zero(), k.all(bits(0x80000000))
-			negative := k.regs(n)
+			negative, term := k.regs(n), k.regs(n)
 			for i := range v {
-				term := k.reg()
-				VMAXPS(v[i], zero, term)
-				VFNMADD231PS(v[i], y[i], term)
-				for h, l := range linear {
-					VADDPD(half(term, h == 1), l, l)
-				}
+				VMAXPS(v[i], zero, term[i])
+				VFNMADD231PS(v[i], y[i], term[i])
 				if k.zmm {
 					VPORD(sign, v[i], negative[i])
 				} else {
 					VPOR(sign, v[i], negative[i])
 				}
 			}
-			e := k.exp(negative)
-			ones := k.reg()
-			VBROADCASTSD(one64, ones)
-			for i := range e {
-				if rest {
-					k.keep(k.tail(), e[i])
+			for i := 1; i < n; i++ { // a few of them together are widened once
+				VADDPS(term[i], term[0], term[0])
+			}
+			for h, l := range linear {
+				VADDPD(half(term[0], h == 1), l, l)
+			}
+			k.byType("X", func(s series) {
+				e := k.exp(negative, s)
+				one := k.all(num(1))
+				below := k.regs(n) // 1 + e
+				for i := range e {
+					if rest {
+						k.keep(k.tail(), e[i])
+					}
+					VADDPS(one, e[i], below[i])
+				}
+				all := k.reg()
+				VMOVAPS(below[0], all)
+				for i := 1; i < n; i++ {
+					VMULPS(below[i], all, all)
 				}
 				for h, p := range product {
-					w := half(e[i], h == 1)
-					VADDPD(ones, w, w)
-					VMULPD(w, p, p)
+					VMULPD(half(all, h == 1), p, p)
 				}
-			}
-			k.ifPointer("Dst.Data", func(reg.GPVirtual) {
-				one, scale := k.all(num(1)), k.all(k.field("Scale"))
-				for i := range e {
-					up := k.reg()
-					k.choose(k.compare(less, v[i], k.zero()), e[i], one, up)
-					VADDPS(one, e[i], e[i])
-					VDIVPS(e[i], up, up)
-					VSUBPS(y[i], up, up)
-					VMULPS(scale, up, v[i])
-				}
-				k.write("Dst", dst, v, rest)
+				k.ifPointer("Dst.Data", func(reg.GPVirtual) {
+					scale := k.all(k.field("Scale"))
+					for i := range e {
+						k.choose(k.compare(less, v[i], k.zero()), e[i], one, e[i])
+						k.divide(below[i], e[i], one)
+						VSUBPS(y[i], e[i], e[i])
+						VMULPS(scale, e[i], e[i])
+					}
+					k.write("Dst", dst, e, rest)
+				})
 			})
 		})
 	})
@@ -431,8 +544,20 @@ func bceKernel(zmm bool) {
 	k.end()
 }
 
-// one64 is the float64 number 1.
-var one64 Mem
+// divide: x /= by, for by from 1 to 2. On AVX-512 by an estimate of 1/by to 14 bits and one
+// step of Newton's, a quarter of the time.
+func (k *kernel) divide(by, x, one vec) {
+	if !k.zmm {
+		VDIVPS(by, x, x)
+		return
+	}
+	inverse, off := k.reg(), k.reg()
+	VRCP14PS(by, inverse)
+	VMOVAPS(one, off)
+	VFNMADD231PS(by, inverse, off)
+	VFMADD231PS(off, inverse, inverse)
+	VMULPS(inverse, x, x)
+}
 
 // sumDoubles adds the lanes of a vector of float64 to a number in memory.
 func (k *kernel) sumDoubles(sum vec, to Mem) {
