@@ -184,6 +184,8 @@ func (w *WorkerSpec) patience(err error, in cluster.Invitation) time.Duration {
 		return in.Timeout
 	case errors.As(err, &refused) && refused.Taken(), lost, hungUp && (in.Job != "" || w.before):
 		return 2 * in.Silence
+	case hungUp: // or it is no coordinator at all
+		return in.Silence
 	}
 	return -1
 }
