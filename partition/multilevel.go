@@ -12,6 +12,7 @@ import (
 //
 //	cluster   multilevel_cluster.go   size-constrained label propagation
 //	contract  multilevel_contract.go
+//	          multilevel_trim.go      without the lightest edges
 //	cut       multilevel_bisect.go    recursive bisection, several tries
 //	refine    multilevel_jet.go       large graphs: all vertices at once
 //	          multilevel_polish.go    then one by one
@@ -91,6 +92,7 @@ type mlStyle struct {
 	perPart int   // vertices for each part in the coarsest graph
 	fewest  int   // vertices in the coarsest graph
 
+	trim      bool    // light edges
 	loosening float64 // by how much parts of the coarsest graph may exceed the limit
 	searches  int     // rounds of local
 }
@@ -99,7 +101,7 @@ type mlStyle struct {
 // step the graph is a hundredth, and the cut is the better for it. A mesh has no
 // communities, and loses its shape unless it shrinks gently.
 var (
-	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000}
+	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true}
 	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, loosening: 0.01, searches: 3}
 )
 
@@ -144,7 +146,7 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 		most[c] = max(min(m.limit[c]/20, sum*m.style.shrink/int64(g.n)), 1)
 	}
 	label := m.cluster(g, most, m.style.rounds, m.key.Fold(uint64(level)))
-	coarse, l := m.contract(g, label)
+	coarse, l := m.contract(g, label, m.style.trim)
 	if coarse.n > g.n*19/20 {
 		coarse.free(m.mlRun)
 		mlFree(m.mem, label)

@@ -228,7 +228,7 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 			cap[c] = max(min(sum*8/int64(g.n), sum/60), 1)
 		}
 		label := r.cluster(g, cap, 2, key.Fold(uint64(g.n)))
-		if coarse, level := r.contract(g, label); coarse.n < g.n*19/20 {
+		if coarse, level := r.contract(g, label, false); coarse.n < g.n*19/20 {
 			side := r.bisect(coarse, limit, key)
 			coarse.free(r)
 			s := newMLState(g, 2, r.project(level, side), limit)

@@ -10,7 +10,7 @@ type mlLevel struct {
 
 // contract makes one vertex of every cluster. It reuses label for the numbers of
 // the coarse vertices, which follow the lowest fine vertex in each.
-func (r *mlRun) contract(g *mlGraph, label []uint32) (*mlGraph, mlLevel) {
+func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLevel) {
 	n := r.number(label)
 	first, member := r.members(label, n)
 	c := &mlGraph{n: n, con: g.con, vw: mlMake[int64](r.mem, n*g.con)}
@@ -37,6 +37,9 @@ func (r *mlRun) contract(g *mlGraph, label []uint32) (*mlGraph, mlLevel) {
 		}
 	})
 	c.closeGaps(r, cuts, bound)
+	if trim {
+		r.trim(c, bound, first)
+	}
 	mlFree(r.mem, bound)
 	mlFree(r.mem, member)
 	mlFree(r.mem, first)
