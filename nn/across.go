@@ -9,6 +9,8 @@ import "starling/tensor"
 type Across interface {
 	// Layer counts message-passing layers from 0.
 	Layer() int
+	// Width is how wide the rows are that are sent.
+	Width() int
 	// Over says which edges the layer goes over.
 	Over() Form
 	// Sent are matrices of Aggregator.Room rows, of which the own ones are given and the

@@ -75,6 +75,7 @@ func (l *gat) attention(e *Edges, lo, hi int) tensor.Attention {
 }
 
 func (l *gat) Layer() int                 { return l.layer }
+func (l *gat) Width() int                 { return l.w.Value.Cols }
 func (l *gat) Over() Form                 { return Form{Looped: true} }
 func (l *gat) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z, l.left} }
 func (l *gat) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz, l.dleft} }

@@ -97,6 +97,9 @@ func (g *golden) module(b *builder) Module {
 		}
 		return c
 	case "SAGEConv":
+		if o.Aggr == "max" {
+			return newSAGEPool(b, in, out, output{})
+		}
 		if o.Aggr == "gcn" {
 			return newSAGEGCN(b, in, out, output{})
 		}
@@ -118,6 +121,14 @@ func (g *golden) module(b *builder) Module {
 			c.bias = nil
 		}
 		return c
+	case "GATv2Conv":
+		width := out
+		if o.Concat {
+			width = out / o.Heads
+		}
+		return newGATv2(b, in, width, o.Heads, o.Concat, 0, output{})
+	case "FiLMConv":
+		return newFiLM(b, in, out, output{})
 	case "GINConv":
 		return newGIN(b, in, o.Hidden, out, o.TrainEps, output{})
 	case "BatchNorm1d":
@@ -190,7 +201,7 @@ func near(t *testing.T, what string, got, want []float64, tol float64) {
 // that PyG and torch computed (scripts/peers/golden.py).
 func TestLayersAgreeWithPyG(t *testing.T) {
 	for name, d := range devices(t) {
-		for _, file := range []string{"gcn", "sage", "gat", "gin", "norm", "res"} {
+		for _, file := range []string{"gcn", "sage", "sagepool", "gat", "gatv2", "gin", "film", "norm", "res"} {
 			for i, g := range readGolden[golden](t, file) {
 				label := fmt.Sprintf("%s/%s/%d", name, file, i)
 				if g.Graph != nil {

@@ -57,6 +57,11 @@ func configs() []Config {
 		with(func(c *Config) { c.Model, c.Aggregator, c.Hidden = "sage", "gcn", 4 }),
 		with(func(c *Config) { c.Model, c.AttentionDropout = "gat", 0.4 }),
 		with(func(c *Config) { c.Model, c.OutHeads, c.InputDropout = "gat", 3, true }),
+		with(func(c *Config) { c.Model = "sage-pool" }),
+		with(func(c *Config) { c.Model, c.Norm = "sage-pool", "batch" }),
+		with(func(c *Config) { c.Model, c.AttentionDropout = "gatv2", 0.4 }),
+		with(func(c *Config) { c.Model, c.OutHeads, c.InputDropout = "gatv2", 3, true }),
+		with(func(c *Config) { c.Model = "film" }),
 		with(func(c *Config) { c.Model = "gin" }),
 		with(func(c *Config) { c.Model, c.TrainEps = "gin", true }),
 		with(func(c *Config) { c.Model, c.Norm, c.Layers = "resgcn+", "layer", 4 }),
@@ -161,7 +166,11 @@ func TestCPUFollowsReference(t *testing.T) {
 		for _, features := range []string{"dense", "constant", "sparse"} {
 			t.Run(c.label()+"/"+features, func(t *testing.T) {
 				want := losses(t, tensor.NewRef(), c, features, tensor.F64)
-				near(t, "loss", losses(t, cpu, c, features, tensor.F32), want, 1e-4)
+				tol := 1e-4
+				if c.Model == "gatv2" { // has gradients that are zero but for rounding, which Adam makes steps of
+					tol = 2e-3
+				}
+				near(t, "loss", losses(t, cpu, c, features, tensor.F32), want, tol)
 				if features != "sparse" {
 					near(t, "bfloat16 loss", losses(t, cpu, c, features, tensor.BF16), want, 0.1)
 				}

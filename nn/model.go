@@ -19,9 +19,9 @@ type Config struct {
 	Dropout float64 `json:"dropout" yaml:"dropout"`
 	// InputDropout draws dropout on the features too.
 	InputDropout bool `json:"input_dropout" yaml:"input_dropout"`
-	// AttentionDropout is GAT's on its coefficients.
+	// AttentionDropout is GAT's and GATv2's on their coefficients.
 	AttentionDropout float64 `json:"attention_dropout" yaml:"attention_dropout"`
-	// OutHeads is the number of heads GAT's last layer averages.
+	// OutHeads is the number of heads that the last layer of attention averages.
 	OutHeads int `json:"out_heads" yaml:"out_heads"`
 	// Norm is none, batch or layer.
 	Norm string `json:"norm" yaml:"norm"`
@@ -39,7 +39,13 @@ type Config struct {
 }
 
 // Models are the names Config.Model may have.
-var Models = []string{"gcn", "sage", "gat", "gin", "resgcn+", "ressage+", "mlp"}
+var Models = []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
+
+// Attends reports whether the model has attention, in heads.
+func (c *Config) Attends() bool { return Attends(c.Model) }
+
+// Attends reports whether a model has attention, by name.
+func Attends(model string) bool { return model == "gat" || model == "gatv2" }
 
 // Validate names the first setting that makes no sense.
 func (c *Config) Validate() error {
@@ -64,9 +70,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%s normalises before every layer; norm must be batch or layer", c.Model)
 	case c.Model == "sage" && c.Aggregator != "mean" && c.Aggregator != "gcn":
 		return fmt.Errorf("aggregator %q is not one of mean, gcn", c.Aggregator)
-	case c.Model == "gat" && (c.Heads < 1 || c.OutHeads < 1):
-		return fmt.Errorf("gat needs at least one head; heads is %d, out heads %d", c.Heads, c.OutHeads)
-	case c.Model == "gat" && c.Layers > 1 && c.Hidden%c.Heads != 0:
+	case c.Attends() && (c.Heads < 1 || c.OutHeads < 1):
+		return fmt.Errorf("%s needs at least one head; heads is %d, out heads %d", c.Model, c.Heads, c.OutHeads)
+	case c.Attends() && c.Layers > 1 && c.Hidden%c.Heads != 0:
 		return fmt.Errorf("hidden %d does not divide into %d heads; choose a multiple", c.Hidden, c.Heads)
 	}
 	return nil
@@ -140,7 +146,7 @@ func (m *Model) stack(b *builder, prefix string, make makeLayer) {
 }
 
 func (m *Model) activation() tensor.Act {
-	if m.Config.Model == "gat" {
+	if m.Config.Attends() {
 		return tensor.ELU
 	}
 	return tensor.ReLU
@@ -158,6 +164,14 @@ func (m *Model) conv(b *builder, in, out int, last bool, o output) Module {
 		return newGAT(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, o)
 	case c.Model == "gat":
 		return newGAT(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, o)
+	case c.Model == "gatv2" && last:
+		return newGATv2(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, o)
+	case c.Model == "gatv2":
+		return newGATv2(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, o)
+	case c.Model == "sage-pool":
+		return newSAGEPool(b, in, out, o)
+	case c.Model == "film":
+		return newFiLM(b, in, out, o)
 	case c.Model == "gin":
 		return newGIN(b, in, c.Hidden, out, c.TrainEps, o)
 	case strings.HasSuffix(c.Model, "gcn+") || c.Model == "gcn":

@@ -4,6 +4,8 @@ package nn
 // neighbours elsewhere need. Strategies plan with it before the first epoch.
 type Traffic struct {
 	Layer int
+	// Across: rows are transformed before they are sent, whatever their width.
+	Across bool
 	// Forward and Backward are for every training pass; measuring passes go forward only.
 	Forward, Backward Width
 	// Once is the width of constant features that are sent a single time.
@@ -35,7 +37,10 @@ func moduleTraffic(mod Module, sparse, constant, wantDX bool) (Traffic, bool) {
 		return c.sum.traffic(sparse, constant, wantDX), true
 	case *gat:
 		w := Width{Rows: c.w.Value.Cols, Scores: c.heads}
-		return Traffic{Layer: c.layer, Forward: w, Backward: w}, true
+		return Traffic{Layer: c.layer, Across: true, Forward: w, Backward: w}, true
+	case Across:
+		w := Width{Rows: c.Width()}
+		return Traffic{Layer: c.Layer(), Across: true, Forward: w, Backward: w}, true
 	case *residual:
 		return moduleTraffic(c.conv, false, false, true)
 	}

@@ -10,10 +10,10 @@ import (
 
 // Model is the network whose traffic and memory are to be foreseen.
 type Model struct {
-	Name       string // gcn, sage, gat, gin, resgcn+, ressage+, mlp
+	Name       string // gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+, mlp
 	Layers     int
 	Hidden     int
-	Heads      int // gat's
+	Heads      int // of attention
 	In, Out    int // features and classes
 	SparseIn   bool
 	BatchSize  int   // of sampled training, over all workers
@@ -23,7 +23,7 @@ type Model struct {
 
 // Validate names the first setting that makes no sense.
 func (m *Model) Validate() error {
-	known := []string{"gcn", "sage", "gat", "gin", "resgcn+", "ressage+", "mlp"}
+	known := []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+", "ressage+", "mlp"}
 	switch {
 	case !slices.Contains(known, m.Name):
 		return &graph.InputError{Field: "model", Found: fmt.Sprintf("%q", m.Name), Want: fmt.Sprintf("one of %v", known), Fix: "the estimate of traffic is for a model that exists"}
@@ -118,12 +118,16 @@ func (m *Model) widths() (list []layerWidths) {
 // travel is the width of the rows a layer sends, as nn's sumConv decides: forwards
 // the narrower side, the input's where both are equal; backwards the output's
 // unless the input is narrower. Sums over constant dense features are kept, so
-// such a first layer sends nothing. Attention sends transformed rows and a
-// number a head.
+// such a first layer sends nothing. Layers that do more than add send transformed
+// rows, GAT a number a head beside them.
 func (w layerWidths) travel(m Model, layer int) (forward, backward int) {
 	switch {
 	case m.Name == "gat":
 		return w.out + m.Heads, w.out + m.Heads
+	case m.Name == "gatv2" || m.Name == "film":
+		return w.out, w.out
+	case m.Name == "sage-pool":
+		return w.in, w.in
 	case layer == 0 && m.convFirst() && m.SparseIn:
 		return w.out, w.out
 	case layer == 0 && m.convFirst():
@@ -144,8 +148,16 @@ func (m *Model) parameters() (n int64) {
 		switch m.Name {
 		case "sage", "ressage+":
 			n += int64(w.in) * int64(w.out)
+		case "sage-pool":
+			n += int64(w.in) * int64(w.out)
+			add(w.in, w.in)
 		case "gat":
 			n += 2 * int64(w.out)
+		case "gatv2":
+			n += 2 * int64(w.out)
+			add(w.in, w.out)
+		case "film": // three more, of which two are twice as wide
+			n += 5*int64(w.in)*int64(w.out) + int64(w.out)
 		case "gin":
 			last := m.Hidden
 			if l == m.Layers-1 {

@@ -98,6 +98,20 @@ func (*dry) Unpack(tensor.Matrix, tensor.Packed, []byte)                        
 func (*dry) Attend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention) {
 }
 
+func (*dry) FilmMean(_ tensor.Matrix, _ *tensor.Sparse, _, _ tensor.Matrix, _ bool)         {}
+func (*dry) FilmMeanGrad(_, _ tensor.Matrix, _, _ *tensor.Sparse, _, _, _ tensor.Matrix)    {}
+func (*dry) EdgeSum(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.EdgeInput) {}
+func (*dry) EdgeSumGrad(_ tensor.Matrix, _, _ *tensor.Sparse, _, _ tensor.Matrix, _ tensor.EdgeInput) {
+}
+
+func (*dry) DynamicAttend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention, _ tensor.EdgeInput) {
+}
+
+// DynamicAttendGrad takes a number an edge and head for itself.
+func (d *dry) DynamicAttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention, _ tensor.EdgeInput) {
+	d.Free(d.Scratch(d.Type(), int(adj.Entries()), op.Heads))
+}
+
 // AttendGrad takes what the kernel needs for itself: a number an edge and head, and
 // a few numbers a vertex and head.
 func (d *dry) AttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {

@@ -167,7 +167,7 @@ func graphBytes(s *Spec, d *graph.Dataset) int64 {
 	var perGraph int64
 	switch {
 	case s.Model == "mlp":
-	case s.Model == "gat": // with loops, forwards, backwards and the places of edges
+	case nn.Attends(s.Model): // with loops, forwards, backwards and the places of edges
 		perGraph = 2*8*n + 3*4*(e+n)
 	case d.Graph.Weights != nil:
 		perGraph = 8*n + 3*4*e
@@ -266,7 +266,7 @@ func (s *Spec) smaller() (list []variant) {
 		step("--dtype bf16", func(s *Spec) { s.DType = "bf16" })
 	}
 	base := flags
-	for h := s.Hidden / 2; h >= 16 && (s.Model != "gat" || h%s.Heads == 0); h /= 2 {
+	for h := s.Hidden / 2; h >= 16 && (!nn.Attends(s.Model) || h%s.Heads == 0); h /= 2 {
 		flags = base
 		step(fmt.Sprintf("--hidden %d", h), func(s *Spec) { s.Hidden = h })
 	}

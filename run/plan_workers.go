@@ -123,7 +123,7 @@ func partBytes(s *Spec, part *partition.Part) int64 {
 	total := 2*8*rows + 4*e + 8*(2*all+rows) // near and far, degrees
 	switch {
 	case s.Model == "mlp":
-	case s.Model == "gat":
+	case nn.Attends(s.Model):
 		total += 8*(rows+all) + 3*4*(e+rows)
 	default:
 		total += 8*all + 2*4*e

@@ -22,7 +22,7 @@ type Spec struct {
 	Dataset string `json:"dataset" yaml:"dataset" resume:"free"`
 
 	Task             string  `json:"task" yaml:"task" help:"what is learnt: classify (one class a vertex), multilabel (any number), regression (numbers), link or unsupervised; auto: what the labels are"`
-	Model            string  `json:"model" yaml:"model" help:"gcn, sage, gat, gin, resgcn+, ressage+ or mlp"`
+	Model            string  `json:"model" yaml:"model" help:"gcn, sage, sage-pool, gat, gatv2, gin, film, resgcn+, ressage+ or mlp"`
 	Mode             string  `json:"mode" yaml:"mode" help:"full: every epoch is one step over the whole graph; mini: a step for every batch of training vertices"`
 	Strategy         string  `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), or another of docs/strategies, with its setting as in bns:0.1; auto: what fits --workers" resume:"free"`
 	Staleness        string  `json:"staleness" yaml:"staleness" help:"how old rows may be (sancus): epoch:K, adaptive:K or variation:X"`

@@ -193,9 +193,9 @@ func (s *Spec) checkUnused() error {
 		works  bool
 		reason string
 	}{
-		{"--heads", s.Heads != d.Heads, s.Model == "gat", "only --model gat has heads"},
-		{"--out-heads", s.OutHeads != d.OutHeads, s.Model == "gat", "only --model gat has heads"},
-		{"--attention-dropout", s.AttentionDropout != 0, s.Model == "gat", "only --model gat has attention"},
+		{"--heads", s.Heads != d.Heads, nn.Attends(s.Model), "only --model gat and gatv2 have heads"},
+		{"--out-heads", s.OutHeads != d.OutHeads, nn.Attends(s.Model), "only --model gat and gatv2 have heads"},
+		{"--attention-dropout", s.AttentionDropout != 0, nn.Attends(s.Model), "only --model gat and gatv2 have attention"},
 		{"--aggregator", s.Aggregator != d.Aggregator, s.Model == "sage", "only --model sage has a choice of aggregators"},
 		{"--train-eps", s.TrainEps, s.Model == "gin", "only --model gin has an epsilon"},
 		{"--norm", s.Norm == "none", !strings.HasPrefix(s.Model, "res"), s.Model + " normalises before every layer: use batch or layer"},
@@ -249,7 +249,7 @@ func (s *Spec) checkUnused() error {
 	if s.Servers > 0 && s.Workers%s.Servers != 0 {
 		return mistake("--servers", fmt.Sprintf("%d for %d workers", s.Servers, s.Workers), "a number that divides the workers", "")
 	}
-	if s.Model == "gat" && s.Layers > 1 && s.Hidden%s.Heads != 0 {
+	if nn.Attends(s.Model) && s.Layers > 1 && s.Hidden%s.Heads != 0 {
 		return mistake("--hidden", fmt.Sprint(s.Hidden), fmt.Sprintf("a multiple of the %d heads", s.Heads), "hidden is the width of all heads together")
 	}
 	return nil

@@ -82,15 +82,21 @@ func IsExport(dir string) bool {
 	return err == nil && json.Unmarshal(b, &e) == nil && e.Format == "starling-export"
 }
 
+// exports are the models that a library has layers for.
+var exports = map[string][]string{
+	"pyg": {"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film"},
+	"dgl": {"gcn", "sage", "sage-pool", "gat", "gatv2", "gin"},
+}
+
 // translate is the model in a library's terms.
 func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
 	c := &t.Config.Model
-	if !slices.Contains([]string{"gcn", "sage", "gat", "gin"}, c.Model) {
-		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model, Want: "gcn, sage, gat or gin, which " + library + " has layers for",
+	if !slices.Contains(exports[library], c.Model) {
+		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model, Want: "one of " + strings.Join(exports[library], ", ") + ", which " + library + " has layers for",
 			Fix: "the weights are in " + filepath.Join(t.Dir, weightsFile) + ", under the names PyG's classes would have"}
 	}
 	e := &Exported{Format: "starling-export", Version: 1, Library: library, Model: c.Model, Task: t.taskOr(nn.TaskClassify), Norms: []Layer{}, Activation: "relu", In: c.In, Out: c.Out, RowNormalize: t.Config.RowNormalize}
-	if c.Model == "gat" {
+	if c.Attends() {
 		e.Activation = "elu"
 	}
 	for l := range c.Layers {
@@ -112,8 +118,12 @@ func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
 	}
 	gcnMean := c.Model == "sage" && c.Aggregator == "gcn"
 	if library == "dgl" {
-		e.MeanHeads, e.SelfLoops = c.Model == "gat", c.Model == "gcn" || c.Model == "gat"
-		return e, t.renamed(c, toDGL), nil
+		e.MeanHeads, e.SelfLoops = c.Attends(), c.Model == "gcn" || c.Attends()
+		weights := t.renamed(c, toDGL)
+		if c.Model == "gatv2" {
+			weights = withoutBias(weights)
+		}
+		return e, weights, nil
 	}
 	e.SelfLoops = gcnMean // PyG's mean has no vertex of its own
 	return e, t.renamed(c, toPyG), nil
@@ -133,10 +143,15 @@ func pygLayer(c *nn.Config, in, out int, last bool) Layer {
 		return Layer{Class: "GCNConv", Args: args}
 	case "gin":
 		return Layer{Class: "GINConv", Args: map[string]any{"train_eps": c.TrainEps}, MLP: []int{in, c.Hidden, out}}
-	case "gat":
+	case "gat", "gatv2":
 		heads, width := heads(c, out, last)
 		args["heads"], args["out_channels"], args["concat"] = heads, width, !last || heads == 1
-		return Layer{Class: "GATConv", Args: args}
+		return Layer{Class: map[string]string{"gat": "GATConv", "gatv2": "GATv2Conv"}[c.Model], Args: args}
+	case "film":
+		return Layer{Class: "FiLMConv", Args: args}
+	case "sage-pool":
+		args["aggr"], args["project"] = "max", true
+		return Layer{Class: "SAGEConv", Args: args}
 	}
 	if c.Aggregator == "gcn" {
 		args["root_weight"] = false
@@ -152,10 +167,13 @@ func dglLayer(c *nn.Config, in, out int, last bool) Layer {
 		return Layer{Class: "GraphConv", Args: args}
 	case "gin":
 		return Layer{Class: "GINConv", Args: map[string]any{"aggregator_type": "sum", "learn_eps": c.TrainEps}, MLP: []int{in, c.Hidden, out}}
-	case "gat":
+	case "gat", "gatv2":
 		heads, width := heads(c, out, last)
 		args["num_heads"], args["out_feats"], args["allow_zero_in_degree"] = heads, width, true
-		return Layer{Class: "GATConv", Args: args}
+		return Layer{Class: map[string]string{"gat": "GATConv", "gatv2": "GATv2Conv"}[c.Model], Args: args}
+	case "sage-pool":
+		args["aggregator_type"] = "pool"
+		return Layer{Class: "SAGEConv", Args: args}
 	}
 	args["aggregator_type"] = c.Aggregator
 	return Layer{Class: "SAGEConv", Args: args}
@@ -210,10 +228,12 @@ func toPyG(c *nn.Config, _ bool, w nn.Tensor) nn.Tensor {
 
 // dglNames are DGL's for PyG's.
 var dglNames = map[string]map[string]string{
-	"gcn":  {"lin.weight": "weight"},
-	"sage": {"lin_l.weight": "fc_neigh.weight", "lin_l.bias": "fc_self.bias", "lin_r.weight": "fc_self.weight"},
-	"gat":  {"lin.weight": "fc.weight", "att_src": "attn_l", "att_dst": "attn_r"},
-	"gin":  {"nn.0.weight": "apply_func.0.weight", "nn.0.bias": "apply_func.0.bias", "nn.2.weight": "apply_func.2.weight", "nn.2.bias": "apply_func.2.bias"},
+	"gcn":       {"lin.weight": "weight"},
+	"sage":      {"lin_l.weight": "fc_neigh.weight", "lin_l.bias": "fc_self.bias", "lin_r.weight": "fc_self.weight"},
+	"sage-pool": {"lin.weight": "fc_pool.weight", "lin.bias": "fc_pool.bias", "lin_l.weight": "fc_neigh.weight", "lin_l.bias": "fc_self.bias", "lin_r.weight": "fc_self.weight"},
+	"gat":       {"lin.weight": "fc.weight", "att_src": "attn_l", "att_dst": "attn_r"},
+	"gatv2":     {"lin_l.weight": "fc_src.weight", "lin_l.bias": "fc_src.bias", "lin_r.weight": "fc_dst.weight", "lin_r.bias": "fc_dst.bias", "att": "attn"},
+	"gin":       {"nn.0.weight": "apply_func.0.weight", "nn.0.bias": "apply_func.0.bias", "nn.2.weight": "apply_func.2.weight", "nn.2.bias": "apply_func.2.bias"},
 }
 
 func toDGL(c *nn.Config, last bool, w nn.Tensor) nn.Tensor {
@@ -227,6 +247,33 @@ func toDGL(c *nn.Config, last bool, w nn.Tensor) nn.Tensor {
 		w.Name = name
 	}
 	return w
+}
+
+// withoutBias moves the bias of DGL's GATv2, which has none after the sum, into its
+// linear maps: added to what every source says and taken from every destination it
+// leaves scores as they are and, coefficients adding up to one, moves the sum by itself.
+func withoutBias(weights []nn.Tensor) (out []nn.Tensor) {
+	bias := map[string][]float64{}
+	for _, w := range weights {
+		if prefix, name, ok := layerName(w.Name); ok && name == "bias" {
+			bias[prefix] = w.Data
+		}
+	}
+	for _, w := range weights {
+		prefix, name, ok := layerName(w.Name)
+		sign := map[string]float64{"fc_src.bias": 1, "fc_dst.bias": -1}[name]
+		switch {
+		case ok && name == "bias":
+			continue
+		case ok && sign != 0:
+			w.Data = slices.Clone(w.Data)
+			for i := range w.Data { // one bias for all heads, where their mean is taken
+				w.Data[i] += sign * bias[prefix][i%len(bias[prefix])]
+			}
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // transposed is a row-major rows x cols array turned round.

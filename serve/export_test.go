@@ -24,6 +24,12 @@ func TestExportNames(t *testing.T) {
 			"convs.1.attn_l[1 3 4] convs.1.attn_r[1 3 4] convs.1.bias[12] convs.1.fc.weight[12 16]"},
 		{"gat", "pyg", "convs.0.att_dst[1 4 4] convs.0.att_src[1 4 4] convs.0.bias[16] convs.0.lin.weight[16 12] " +
 			"convs.1.att_dst[1 1 4] convs.1.att_src[1 1 4] convs.1.bias[4] convs.1.lin.weight[4 16]"},
+		{"sage-pool", "pyg", "convs.0.lin.bias[12] convs.0.lin.weight[12 12] convs.0.lin_l.bias[16] convs.0.lin_l.weight[16 12] convs.0.lin_r.weight[16 12] " +
+			"convs.1.lin.bias[16] convs.1.lin.weight[16 16] convs.1.lin_l.bias[4] convs.1.lin_l.weight[4 16] convs.1.lin_r.weight[4 16]"},
+		{"sage-pool", "dgl", "convs.0.fc_neigh.weight[16 12] convs.0.fc_pool.bias[12] convs.0.fc_pool.weight[12 12] convs.0.fc_self.bias[16] convs.0.fc_self.weight[16 12] " +
+			"convs.1.fc_neigh.weight[4 16] convs.1.fc_pool.bias[16] convs.1.fc_pool.weight[16 16] convs.1.fc_self.bias[4] convs.1.fc_self.weight[4 16]"},
+		{"gatv2", "dgl", "convs.0.attn[1 2 8] convs.0.fc_dst.bias[16] convs.0.fc_dst.weight[16 12] convs.0.fc_src.bias[16] convs.0.fc_src.weight[16 12] " +
+			"convs.1.attn[1 3 4] convs.1.fc_dst.bias[12] convs.1.fc_dst.weight[12 16] convs.1.fc_src.bias[12] convs.1.fc_src.weight[12 16]"},
 	} {
 		dir := filepath.Join(t.TempDir(), "export")
 		if _, err := trained(t, models[c.model], d).Export(c.library, dir); err != nil {
@@ -42,7 +48,7 @@ func TestExportNames(t *testing.T) {
 			t.Errorf("%s for %s:\n%s\nwant\n%s", c.model, c.library, got, c.want)
 		}
 	}
-	for _, c := range []struct{ model, library string }{{"mlp", "pyg"}, {"resgcn+", "dgl"}, {"gcn", "tf"}} {
+	for _, c := range []struct{ model, library string }{{"mlp", "pyg"}, {"resgcn+", "dgl"}, {"film", "dgl"}, {"gcn", "tf"}} {
 		dir := filepath.Join(t.TempDir(), "export")
 		if _, err := trained(t, models[c.model], d).Export(c.library, dir); !errors.Is(err, graph.ErrInput) || IsExport(dir) {
 			t.Errorf("%s for %s: %v", c.model, c.library, err)

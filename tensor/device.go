@@ -14,6 +14,7 @@ type Device interface {
 	Memory
 	Dense
 	Graphs
+	Edgewise
 	Elements
 	Norms
 	Losses

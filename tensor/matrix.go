@@ -142,6 +142,10 @@ func (m Matrix) bytes() []byte {
 // Index is a list of vertex or row numbers on a device.
 type Index struct{ v []uint32 }
 
+// IndexIn is an index as long as m has numbers, in its memory: room for an index that
+// an operation makes.
+func IndexIn(m Matrix) Index { return Index{cast[uint32](m.bytes(), m.Rows*m.Cols)} }
+
 // Len is the number of entries.
 func (x Index) Len() int { return len(x.v) }
 

@@ -1,6 +1,9 @@
 package train
 
 import (
+	"fmt"
+	"slices"
+
 	"starling/rng"
 	"starling/tensor"
 )
@@ -28,10 +31,17 @@ type bns struct {
 }
 
 func newBNS(s *site) (planned, error) {
+	if name := s.opt.Model.Model; s.opt.Strategy.Keep < 1 && slices.Contains(whole, name) {
+		return nil, fmt.Errorf("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:1 or halo, or one of the models gcn, sage, gat, gin", name)
+	}
 	m := &bns{exact: &exact{site: s}, p: s.opt.Strategy.Keep, key: rng.New(s.opt.Seed).Fold(keyBNS), absent: map[int]tensor.Matrix{}}
 	m.now.epoch, m.plan.epoch = -1, -1
 	return newExchanging(s, m, newBorder(s.dev, haloLists(s.part))), nil
 }
+
+// whole are models whose layers have no way to leave a row out: no score to lower, and
+// no sum in which others could stand for it.
+var whole = []string{"gatv2", "sage-pool", "film"}
 
 // keyBNS tells the draws of border vertices from all others of a run.
 const keyBNS = 0x626e73

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -241,6 +242,23 @@ func TestBNSResumes(t *testing.T) {
 		want := trainParts(t, parts, single, o)[0]
 		if got := inTwoRuns(t, parts, o, 3); !slices.Equal(got.Loss, want.Loss) {
 			t.Errorf("%s: losses %v after a stop, %v without", model, got.Loss, want.Loss)
+		}
+	}
+}
+
+// TestBNSRefusesWhatNeedsAllRows: layers that have no place for a missing row say so.
+func TestBNSRefusesWhatNeedsAllRows(t *testing.T) {
+	parts := cut(t, communities(t, 60, false), "chunk", 2)
+	for _, model := range []string{"gatv2", "sage-pool", "film"} {
+		o := options(model)
+		o.Strategy = DefaultChoice("bns")
+		s := &site{ctx: context.Background(), dev: tensor.NewRef(), part: parts[0], end: wire.NewGroup(2, wire.DefaultOptions())[0], opt: o, paper: true}
+		if _, err := newStrategy(s); err == nil || !strings.Contains(err.Error(), model) {
+			t.Errorf("%s: %v", model, err)
+		}
+		s.opt.Strategy.Keep = 1
+		if _, err := newStrategy(s); err != nil {
+			t.Errorf("%s, all rows kept: %v", model, err)
 		}
 	}
 }

@@ -84,10 +84,23 @@ func options(model string) Options {
 	if model == "resgcn+" || model == "ressage+" {
 		o.Model.Norm, o.Model.Layers = "layer", 28
 	}
-	if model == "gat" {
+	if nn.Attends(model) {
 		o.Model.AttentionDropout = 0.3
 	}
 	return o
+}
+
+// inSingle is how near single precision comes to double in a few epochs. GATv2 has
+// gradients that are zero but for rounding, and Adam makes steps of them; which of two
+// maxima is larger may be decided by rounding too.
+func inSingle(model string) float64 {
+	switch model {
+	case "gatv2":
+		return 1e-2
+	case "sage-pool":
+		return 1e-3
+	}
+	return 1e-4
 }
 
 func mustTrain(t testing.TB, dev tensor.Device, d *graph.Dataset, o Options) *Result {
@@ -127,7 +140,7 @@ func TestEveryModelLearns(t *testing.T) {
 			}
 			ref := mustTrain(t, tensor.NewRef(), communities(t, 400, sparse), o)
 			for e, want := range ref.Loss {
-				if math.Abs(r.Loss[e]-want) > 1e-4*want {
+				if math.Abs(r.Loss[e]-want) > inSingle(model)*want {
 					t.Errorf("%s (sparse %v): loss %.7f in epoch %d, float64 says %.7f", model, sparse, r.Loss[e], e, want)
 					break
 				}
@@ -255,7 +268,7 @@ func TestConstantFeaturesChangeNothing(t *testing.T) {
 func TestEpochAllocatesNextToNothing(t *testing.T) {
 	const n = 20000
 	d := communities(t, n, false)
-	for _, model := range []string{"gcn", "sage", "gat", "gin"} {
+	for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film"} {
 		o := options(model)
 		o.Epochs, o.EvalEvery = 12, 0
 		var before, after runtime.MemStats

@@ -70,7 +70,7 @@ func TestG3StopsTogether(t *testing.T) { allStop(t, g3Choice("both")) }
 
 // TestG3SameBits: whatever rows come first, equal runs have equal bits.
 func TestG3SameBits(t *testing.T) {
-	for _, model := range []string{"sage", "gat", "ressage+"} {
+	for _, model := range []string{"sage", "sage-pool", "gat", "gatv2", "film", "ressage+"} {
 		d := communities(t, 300, false)
 		o := g3Options(model, "both")
 		o.Epochs, o.EvalEvery, o.Model.Layers = 5, 0, 3

@@ -266,7 +266,7 @@ func oddities(t *testing.T, n int, weighted bool) *graph.Dataset {
 
 // TestGranndisOddGraphs: loops, weights and directions are as in one worker's run.
 func TestGranndisOddGraphs(t *testing.T) {
-	for _, model := range []string{"gcn", "sage", "gat", "gin", "ressage+"} {
+	for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "ressage+"} {
 		d := oddities(t, 70, model[0] == 'g')
 		o := modelOptions(model)
 		o.Epochs = 3

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"starling/nn"
 	"starling/partition"
 	"starling/rng"
 	"starling/tensor"
@@ -64,13 +65,13 @@ func draw(key rng.Key) drawn {
 	pick := func(n int) int { at++; return int(key.IntN(at, n)) }
 	of := func(list ...string) string { return list[pick(len(list))] }
 	methods := slices.DeleteFunc(partition.Names(), func(m string) bool { return m == "metis" }) // not on every machine
-	d := drawn{model: of("gcn", "sage", "gat", "gin", "ressage+"), norm: of("none", "batch", "layer"), method: of(methods...),
+	d := drawn{model: of("gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "ressage+"), norm: of("none", "batch", "layer"), method: of(methods...),
 		transport: of("inprocess", "tcp", "shm"), strategy: of(exactChoices...), layers: 1 + pick(3), workers: []int{1, 2, 3, 4, 8}[pick(5)],
 		servers: 1, vertices: 60 + pick(100), sparse: pick(2) == 0, cacheFirst: pick(2) == 0}
 	if d.workers%2 == 0 && pick(2) == 0 {
 		d.servers = 2
 	}
-	d.weighted = d.model != "gat" && pick(3) == 0 // attention makes weights of its own
+	d.weighted = !nn.Attends(d.model) && pick(3) == 0 // attention makes weights of its own
 	if d.model == "ressage+" {
 		d.layers = 28
 		if d.norm == "none" {

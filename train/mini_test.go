@@ -116,7 +116,7 @@ func samplerOptions(name string, layers int) MiniOptions {
 func TestEverySamplerLearns(t *testing.T) {
 	d := communities(t, 400, false)
 	for _, sampler := range Samplers {
-		for _, model := range []string{"gcn", "sage", "gat", "gin", "resgcn+"} {
+		for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film", "resgcn+"} {
 			o := options(model)
 			o.Epochs, o.EvalEvery = 30, 1
 			if model == "resgcn+" {
@@ -199,7 +199,7 @@ func TestMiniInductive(t *testing.T) {
 // TestMiniFreesEverything: an epoch more takes no more memory.
 func TestMiniFreesEverything(t *testing.T) {
 	d := communities(t, 300, false)
-	for _, model := range []string{"gcn", "sage", "gat", "gin"} {
+	for _, model := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "film"} {
 		peaks := []int64{}
 		for _, epochs := range []int{3, 6} {
 			o := options(model)

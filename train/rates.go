@@ -71,7 +71,7 @@ func (l *lookup) costs(model *nn.Model, row, edge []float64, inside, between flo
 	for i, t := range model.Traffic(sparse, l.opt.CacheFirst, true) {
 		out := l.opt.Model.Hidden
 		at := layerCost{row: row[i], edge: edge[i], traffic: l.rowTraffic(t)}
-		at.transformFirst = t.Forward.Scores > 0 || t.Forward.Rows > 0 && t.Forward.Rows != in
+		at.transformFirst = t.Across || t.Forward.Rows > 0 && t.Forward.Rows != in
 		at.kept = 3 * int64(out) * size // a layer's output, its norm's, and messages or sums
 		c.layers = append(c.layers, at)
 		in = out

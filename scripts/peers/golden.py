@@ -202,6 +202,31 @@ def gin(rng):
             yield layer_case("GINConv", options, conv, rng, 5, g)
 
 
+def sagepool(rng):
+    from torch_geometric.nn import SAGEConv
+    for width, out in ((6, 4), (3, 7)):
+        for g in graphs().items():
+            yield layer_case("SAGEConv", {"aggr": "max", "project": True},
+                             SAGEConv(width, out, aggr="max", project=True), rng, width, g)
+
+
+def gatv2(rng):
+    from torch_geometric.nn import GATv2Conv
+    for g in graphs().items():
+        for heads, concat in ((1, True), (2, True), (3, False)):
+            options = {"heads": heads, "concat": concat, "negative_slope": 0.2}
+            yield layer_case("GATv2Conv", options, GATv2Conv(5, 3, heads=heads, concat=concat), rng, 5, g)
+    yield layer_case("GATv2Conv", {"heads": 2, "concat": True, "negative_slope": 0.2},
+                     GATv2Conv(5, 9, heads=2), rng, 5, ("mixed", graphs()["mixed"]))
+
+
+def film(rng):
+    from torch_geometric.nn import FiLMConv
+    for width, out in ((6, 4), (3, 9)):
+        for g in graphs().items():
+            yield layer_case("FiLMConv", {}, FiLMConv(width, out), rng, width, g)
+
+
 def norm(rng):
     from torch.nn import BatchNorm1d, LayerNorm
     for rows in (2, 17):
@@ -361,7 +386,7 @@ def schedule(_):
         yield {"schedule": kind.__name__, "options": options, "base_lr": 0.1, "lr": rates}
 
 
-WRITERS = [gcn, sage, gat, gin, norm, res, mlp, loss, model, optim, schedule]
+WRITERS = [gcn, sage, gat, gin, norm, res, mlp, loss, model, optim, schedule, sagepool, gatv2, film]
 
 
 # ---- holding the files against DGL -----------------------------------------------------------
@@ -373,7 +398,7 @@ def tensor(a):
 def dgl_layer(case):
     """The DGL layer for a recorded case with the recorded weights, or None where DGL has no twin."""
     import dgl
-    from dgl.nn import GATConv, GINConv, GraphConv, SAGEConv
+    from dgl.nn import GATConv, GATv2Conv, GINConv, GraphConv, SAGEConv
     p = {k: tensor(v) for k, v in case["params"].items()}
     n, g = case["graph"]["n"], case["graph"]
     graph = dgl.graph((g["src"], g["dst"]), num_nodes=n)
@@ -391,6 +416,18 @@ def dgl_layer(case):
         return looped, conv, state
     if kind == "SAGEConv" and opt["aggr"] == "gcn":
         return graph, SAGEConv(width, case["y"]["shape"][1], "gcn"), p
+    if kind == "SAGEConv" and opt["aggr"] == "max":
+        if not g["src"]:
+            return None  # of a graph without edges DGL's maximum is not zero
+        return graph, SAGEConv(width, case["y"]["shape"][1], "pool"), {
+            "fc_pool.weight": p["lin.weight"], "fc_pool.bias": p["lin.bias"], "fc_neigh.weight": p["lin_l.weight"],
+            "fc_self.weight": p["lin_r.weight"], "fc_self.bias": p["lin_l.bias"]}
+    if kind == "GATv2Conv" and opt["concat"]:
+        # DGL has no bias after the sum: one added to every source and taken from every destination is the same.
+        conv = GATv2Conv(width, p["att"].shape[2], opt["heads"], negative_slope=0.2)
+        return looped, conv, {
+            "fc_src.weight": p["lin_l.weight"], "fc_src.bias": p["lin_l.bias"] + p["bias"],
+            "fc_dst.weight": p["lin_r.weight"], "fc_dst.bias": p["lin_r.bias"] - p["bias"], "attn": p["att"]}
     if kind == "SAGEConv" and opt["root_weight"]:
         return graph, SAGEConv(width, case["y"]["shape"][1], "mean"), {
             "fc_neigh.weight": p["lin_l.weight"], "fc_self.weight": p["lin_r.weight"], "fc_self.bias": p["lin_l.bias"]}
@@ -405,7 +442,7 @@ def dgl_layer(case):
 
 def check_dgl():
     worst, checked = 0.0, 0
-    for what in ("gcn", "sage", "gat"):
+    for what in ("gcn", "sage", "gat", "sagepool", "gatv2"):
         for case in json.loads((OUT / f"golden_{what}.json").read_text())["cases"]:
             twin = dgl_layer(case)
             if twin is None:

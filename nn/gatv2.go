@@ -1,0 +1,171 @@
+package nn
+
+import "starling/tensor"
+
+// gatv2 is the dynamic attention of Brody, Alon and Yahav ("How Attentive are Graph
+// Attention Networks?", ICLR 2022, eq. 7), as PyG's GATv2Conv, for H heads of width C:
+//
+//	l = x·L + l0;   r = x·R + r0;   e_ij = a · leaky(l_j + r_i);   α = softmax over j of e_ij
+//	y_i = concat (or mean) over heads of Σj drop(α_ij)·l_j  + b
+//
+// over N(i) and i itself. Unlike GAT's, the ranking of a vertex's neighbours depends on
+// the vertex. x [n, in], L and R [in, H·C], a [H, C], y [n, H·C], or [n, C] for the
+// mean. α is kept for the way back: a number an edge and head.
+type gatv2 struct {
+	output
+	heads, out       int
+	slope            float64
+	attDrop          float64
+	left, leftBias   *Param
+	right, rightBias *Param
+	a                *Param
+	mean             tensor.Matrix // H·C x C, averages the heads; none to concatenate
+
+	p           *Pass
+	x           Input
+	sent        int
+	z, r, alpha tensor.Matrix
+	att, y      tensor.Matrix
+	dy, g       tensor.Matrix // the gradient of y, and before the heads' mean
+	dz, dr, dx  tensor.Matrix
+}
+
+// newGATv2 has heads of width c each.
+func newGATv2(b *builder, in, c, heads int, concat bool, attDrop float64, o output) *gatv2 {
+	l := &gatv2{output: o, heads: heads, slope: 0.2, attDrop: attDrop}
+	wide := heads * c
+	l.a = b.add("att", []int{1, heads, c}, false, 1, wide, glorot(heads, c))
+	l.out = wide
+	if !concat {
+		l.out = c
+		l.mean = averaging(b.dev, heads, c)
+	}
+	l.bias = b.vector("bias", l.out, zeros)
+	l.left, l.leftBias = b.weight("lin_l.weight", in, wide, glorot(in, wide)), b.vector("lin_l.bias", wide, zeros)
+	l.right, l.rightBias = b.weight("lin_r.weight", in, wide, glorot(in, wide)), b.vector("lin_r.bias", wide, zeros)
+	return l
+}
+
+func (l *gatv2) Forward(p *Pass, x Input) tensor.Matrix {
+	_, src := p.Agg.Rows(l.layer)
+	return forward(l, p, x, src)
+}
+
+func (l *gatv2) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	return backward(l, p, dy, wantDX, l.sent)
+}
+
+func (l *gatv2) Layer() int                 { return l.layer }
+func (l *gatv2) Width() int                 { return l.left.Value.Cols }
+func (l *gatv2) Over() Form                 { return Form{Looped: true} }
+func (l *gatv2) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z} }
+func (l *gatv2) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz} }
+
+// attention is for rows lo to hi.
+func (l *gatv2) attention(e *Edges, lo, hi int) tensor.Attention {
+	return tensor.Attention{Heads: l.heads, Slope: l.slope,
+		Dropout: l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi), SrcIDs: e.ids(l.p)}
+}
+
+func (l *gatv2) Do(e *Edges, lo, hi int) {
+	if l.p.Train && l.alpha.IsZero() {
+		l.alpha = l.p.Dev.Scratch(l.p.Dev.Type(), int(e.In.Entries()), l.heads)
+	}
+	l.p.Dev.DynamicAttend(l.att.Slice(lo, hi), l.alpha, e.In.Slice(lo, hi), l.z, l.r.Slice(lo, hi), l.a.Value, l.attention(e, lo, hi), tensor.EdgeInput{})
+}
+
+func (l *gatv2) Undo(e *Edges) {
+	l.p.Dev.DynamicAttendGrad(l.dz, l.dr, l.a.Grad, e.In, e.Out, l.z, l.r, l.a.Value, l.alpha, l.att, l.g, l.attention(e, 0, l.r.Rows), tensor.EdgeInput{})
+}
+
+func (l *gatv2) begin(p *Pass, x Input) tensor.Matrix {
+	dst, src := p.Agg.Rows(l.layer)
+	l.p, l.x, l.sent = p, x, src
+	wide := l.left.Value.Cols
+	l.z = p.Dev.Scratch(p.rowType(), p.Agg.Room(l.layer), wide)
+	l.r = p.Dev.Scratch(p.rowType(), dst, wide)
+	l.att = p.Dev.Scratch(p.rowType(), dst, wide)
+	l.y = p.Dev.Scratch(p.rowType(), dst, l.out)
+	return l.y
+}
+
+func (l *gatv2) send(p *Pass, lo, hi int) {
+	l.x.times(p.Dev, l.z.Slice(lo, hi), l.left.Value, lo, hi, false, tensor.After{Bias: l.leftBias.Value})
+	if own := min(hi, l.r.Rows); lo < own {
+		l.x.times(p.Dev, l.r.Slice(lo, own), l.right.Value, lo, own, false, tensor.After{Bias: l.rightBias.Value})
+	}
+}
+
+func (l *gatv2) gather(p *Pass) { p.Agg.Across(l) }
+
+func (l *gatv2) finish(p *Pass, lo, hi int) {
+	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), l.after(p, lo, hi)
+	if l.mean.IsZero() {
+		p.Dev.Activate(y, att, after)
+	} else {
+		p.Dev.MatMul(y, att, l.mean, tensor.MatMul{After: after})
+	}
+}
+
+func (l *gatv2) end(p *Pass) {
+	if !p.Train {
+		l.release(p)
+	}
+}
+
+// release frees what the forward pass kept for the backward pass.
+func (l *gatv2) release(p *Pass) { freeAll(p, &l.z, &l.r, &l.alpha, &l.att) }
+
+func (l *gatv2) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	l.dy, l.g, l.dx = dy, dy, tensor.Matrix{}
+	if !l.mean.IsZero() {
+		l.g = p.Dev.Scratch(p.rowType(), dy.Rows, l.att.Cols)
+	}
+	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
+	l.dr = p.Dev.Scratch(p.rowType(), l.r.Rows, l.r.Cols)
+	if wantDX {
+		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.left.Value.Rows)
+	}
+	return l.dx
+}
+
+func (l *gatv2) finishGrad(p *Pass, lo, hi int) {
+	l.grad(p, l.dy, l.y, lo, hi)
+	if !l.mean.IsZero() {
+		p.Dev.MatMul(l.g.Slice(lo, hi), l.dy.Slice(lo, hi), l.mean, tensor.MatMul{TransB: true})
+	}
+}
+
+func (l *gatv2) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, l.dy, lo, hi) }
+
+func (l *gatv2) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+
+func (l *gatv2) rootGrad(*Pass, int, int) {}
+
+func (l *gatv2) sendGrad(p *Pass, lo, hi int) {
+	if l.dx.IsZero() {
+		return
+	}
+	p.Dev.MatMul(l.dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.left.Value, tensor.MatMul{TransB: true})
+	if own := min(hi, l.r.Rows); lo < own {
+		p.Dev.MatMul(l.dx.Slice(lo, own), l.dr.Slice(lo, own), l.right.Value, tensor.MatMul{TransB: true, Add: true})
+	}
+}
+
+func (l *gatv2) sendLearn(p *Pass, lo, hi int) {
+	l.x.gradWeight(p.Dev, l.left.Grad, l.dz.Slice(0, l.sent), lo, hi)
+	p.Dev.ColumnSum(l.leftBias.Grad, l.dz.Slice(lo, hi), true)
+	if own := min(hi, l.r.Rows); lo < own {
+		l.x.gradWeight(p.Dev, l.right.Grad, l.dr, lo, own)
+		p.Dev.ColumnSum(l.rightBias.Grad, l.dr.Slice(lo, own), true)
+	}
+}
+
+func (l *gatv2) endGrad(p *Pass) {
+	if !l.mean.IsZero() {
+		p.Dev.Free(l.g)
+	}
+	freeAll(p, &l.dz, &l.dr)
+	l.release(p)
+	l.dx, l.dy, l.g, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+}
