@@ -27,8 +27,10 @@ func newTallTall(level simd.Level, rows, m, n int) tallTall {
 	g.mr, g.nr = simd.TileShape(level)
 	// Half a core's second-level cache for the panels of a slice.
 	g.depth = min(192, max(32, (1<<18)/(m+n)/32*32))
-	g.left = simd.Packing{Width: g.mr, Pitch: (g.mr + g.nr/2 - 1) / (g.nr / 2) * (g.nr / 2), Depth: g.depth}
-	g.right = simd.Packing{Width: g.nr, Pitch: g.nr, Depth: g.depth}
+	// One row more than a slice has, so that panels are not a multiple of a page apart: a
+	// row is packed into all of them, and they would share a few cache sets (3% at 500 x 128).
+	g.left = simd.Packing{Width: g.mr, Pitch: (g.mr + g.nr/2 - 1) / (g.nr / 2) * (g.nr / 2), Depth: g.depth + 1}
+	g.right = simd.Packing{Width: g.nr, Pitch: g.nr, Depth: g.depth + 1}
 	// Sums of all groups in at most 64 MiB; a group of at least four slices.
 	most := min(32, max(2, (64<<20)/(4*m*n)))
 	slices := (rows + g.depth - 1) / g.depth
@@ -110,9 +112,9 @@ func (g tallTall) slice(t *simd.Tile, sum, a, b Matrix, roomA, roomB []float32, 
 	next := nextSlice(a, b, simd.Panels(g.m, g.mr)*simd.Panels(g.n, g.nr)*a.Rows)
 	for j := 0; j < g.n; j += g.nr {
 		t.Cols = min(g.nr, g.n-j)
-		t.B = unsafe.Add(bbase, 4*j*g.depth)
+		t.B = unsafe.Add(bbase, 4*j*g.right.Depth)
 		for i := 0; i < g.m; i += g.mr {
-			t.A = unsafe.Add(abase, 4*(i/g.mr)*g.depth*g.left.Pitch)
+			t.A = unsafe.Add(abase, 4*(i/g.mr)*g.left.Depth*g.left.Pitch)
 			t.C = unsafe.Add(cbase, 4*(i*sum.stride+j))
 			t.Ahead, t.AheadStep = next.take(t.K)
 			t.Run(g.level, min(g.mr, g.m-i))
