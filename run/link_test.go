@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"starling/dataset"
@@ -140,5 +141,57 @@ func TestPairsRefuse(t *testing.T) {
 	s.Decoder = "mlp"
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
 		t.Error(err)
+	}
+}
+
+// TestPredictPairs: a pair scores the same either way round, embeddings are as wide as
+// they were asked to be, and what such a model cannot do is refused.
+func TestPredictPairs(t *testing.T) {
+	dir, tmp := block(t, nil), t.TempDir()
+	for _, task := range []string{"link full", "unsupervised full"} {
+		s := pairSpecs(dir)[task]
+		s.Out, s.Embedding = filepath.Join(tmp, "run"), 10
+		trained(t, s, nil)
+		p, err := Predict(PredictOptions{Run: s.Out, Dataset: dir, What: "embeddings", Out: filepath.Join(tmp, "e.npy")})
+		if err != nil || p.Width != 10 || p.Vertices != 300 {
+			t.Fatal(p, err)
+		}
+		pairs := filepath.Join(tmp, "pairs.txt")
+		if err := os.WriteFile(pairs, []byte("0 1\n1 0\n7,299\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		o := PredictOptions{Run: s.Out, Dataset: dir, What: "scores", Pairs: pairs, Out: filepath.Join(tmp, "s.csv")}
+		if p, err = Predict(o); err != nil || p.Pairs != 3 {
+			t.Fatal(p, err)
+		}
+		b, err := os.ReadFile(o.Out)
+		lines := strings.Split(string(b), "\n")
+		if err != nil || len(lines) != 5 || lines[1][4:] != lines[2][4:] || !strings.HasPrefix(lines[3], "7,299,0.") {
+			t.Errorf("%q, %v", b, err)
+		}
+		for flag, change := range map[string]func(*PredictOptions){
+			"--pairs":        func(o *PredictOptions) { o.Pairs = "" },
+			"no such file":   func(o *PredictOptions) { o.Pairs = filepath.Join(tmp, "none") },
+			"--out":          func(o *PredictOptions) { o.Out = filepath.Join(tmp, "s.parquet") },
+			"--what scores":  func(o *PredictOptions) { o.What = "embeddings" },
+			"has embeddings": func(o *PredictOptions) { o.What, o.Pairs = "labels", "" },
+		} {
+			o := o
+			change(&o)
+			if flag == "--what scores" || flag == "has embeddings" {
+				o.Out = filepath.Join(tmp, "x.npy")
+			}
+			if _, err := Predict(o); !isMistake(err, flag) {
+				t.Errorf("%s: %v", flag, err)
+			}
+		}
+		serving := DefaultServe()
+		serving.Run, serving.Dataset, serving.Listen = s.Out, dir, "127.0.0.1:0"
+		if err := Serve(context.Background(), serving, nil); !isMistake(err, "--what scores") {
+			t.Error(err)
+		}
+		if _, err := Export(s.Out, "pyg", filepath.Join(tmp, "export")); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -19,6 +19,7 @@ type PredictOptions struct {
 	Run, Dataset string
 	What         string // one of serve.Whats
 	Out          string // an .npy or .parquet file; empty: WHAT.npy here
+	Pairs        string // a file of them, for scores
 	Threads      int
 }
 
@@ -30,6 +31,7 @@ type Predicted struct {
 	What     string `json:"what"`
 	Out      string `json:"out"`
 	Vertices int    `json:"vertices"`
+	Pairs    int    `json:"pairs,omitempty"`
 	Width    int    `json:"width"`
 	// IDs is the file that names the vertex of each row, where it is not its number.
 	IDs string `json:"ids,omitempty"`
@@ -42,13 +44,16 @@ type Predicted struct {
 }
 
 // PredictWhats are what can be predicted.
-var PredictWhats = serve.Whats
+var PredictWhats = append(slices.Clone(serve.Whats), serve.Scores)
 
 // Predict computes predictions for all vertices of a dataset and writes them.
 func Predict(o PredictOptions) (*Predicted, error) {
 	start := time.Now()
 	if err := o.settle(); err != nil {
 		return nil, err
+	}
+	if o.What == serve.Scores {
+		return predictScores(o)
 	}
 	trained, err := serve.Open(o.Run)
 	if err != nil {
@@ -78,8 +83,14 @@ func Predict(o PredictOptions) (*Predicted, error) {
 }
 
 func (o *PredictOptions) settle() error {
-	if !slices.Contains(serve.Whats, o.What) {
-		return mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(serve.Whats, ", "), Suggest(o.What, serve.Whats))
+	if !slices.Contains(PredictWhats, o.What) {
+		return mistake("--what", fmt.Sprintf("%q", o.What), "one of "+strings.Join(PredictWhats, ", "), Suggest(o.What, PredictWhats))
+	}
+	if o.What == serve.Scores {
+		return o.settleScores()
+	}
+	if o.Pairs != "" {
+		return mistake("--pairs", o.Pairs, "nothing without --what scores", "")
 	}
 	if o.Out == "" {
 		o.Out = o.What + ".npy"
@@ -121,7 +132,11 @@ func (p *Predicted) JSON(path string, stdout io.Writer) error { return writeJSON
 // String is the summary for people.
 func (p *Predicted) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s of %s vertices", p.Out, p.What, event.Count(int64(p.Vertices)))
+	count, of := p.Vertices, "vertices"
+	if p.Pairs > 0 {
+		count, of = p.Pairs, "pairs"
+	}
+	fmt.Fprintf(&b, "%s: %s of %s %s", p.Out, p.What, event.Count(int64(count)), of)
 	if p.Width > 1 {
 		fmt.Fprintf(&b, ", %d numbers each", p.Width)
 	}

@@ -35,6 +35,9 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 	if err := t.suits(d); err != nil {
 		return nil, err
 	}
+	if t.ofPairs() {
+		return nil, &graph.InputError{File: t.Dir, Field: "task", Found: t.task(d), Want: "a task of vertices, to be served", Fix: "starling predict --what scores or embeddings answers for pairs"}
+	}
 	a := &Answers{trained: t, data: d, features: t.features(d), task: t.task(d), names: namesOf(d), dev: dev}
 	out, err := t.forward(dev, d, a.features, func(m *nn.Model, i int) bool { return m.Gathers(i) || i == m.Stages()-1 })
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 const (
 	Labels        = "labels"        // the likeliest class; of several labels a 0 or 1 a class; of regression the numbers
 	Probabilities = "probabilities" // of each class: softmax, or of several labels a sigmoid each
-	Embeddings    = "embeddings"    // the input of the last layer
+	Embeddings    = "embeddings"    // the input of the last layer; of pairs, its output
 )
 
 // Whats are all of them.
@@ -42,7 +42,7 @@ func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Pr
 		return nil, err
 	}
 	last := func(m *nn.Model, stage int) bool { return what == Embeddings && stage == m.Stages()-1 }
-	if what == Embeddings && t.Config.Model.Layers < 2 && t.stages() < 2 {
+	if what == Embeddings && !t.ofPairs() && t.Config.Model.Layers < 2 && t.stages() < 2 {
 		return nil, &graph.InputError{File: t.Dir, Found: "a model of one layer", Want: "two or more, for embeddings", Fix: "the input of its only layer is the features themselves"}
 	}
 	out, err := t.forward(dev, d, t.features(d), last)
@@ -53,7 +53,10 @@ func (t *Trained) Predict(dev tensor.Device, d *graph.Dataset, what string) (*Pr
 	task := t.task(d)
 	switch what {
 	case Embeddings:
-		e := out.inputs[len(out.inputs)-1]
+		e := out.logits
+		if !t.ofPairs() {
+			e = out.inputs[len(out.inputs)-1]
+		}
 		p.Width, p.Values = e.width, e.data
 	case Probabilities:
 		probabilities(out.logits, task)

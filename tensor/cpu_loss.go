@@ -36,7 +36,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 			s.Run(c.level)
 		}
 		if !dlogits.IsZero() {
-			c.zeroOthers(dlogits, mine, lo, hi)
+			zeroOthers(dlogits, mine, lo, hi)
 		}
 		buf := room.row(thread)
 		losses[k], hits[k] = logSum(buf[:len(mine)])+sum64(buf[size:size+len(mine)]), s.Correct
@@ -108,13 +108,16 @@ func within(list []uint32, lo, hi int) []uint32 {
 }
 
 // zeroOthers zeroes the rows in [lo,hi) that are not in list.
-func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
-	past := m.Bytes() >= streamBytes
+func zeroOthers(m Matrix, list []uint32, lo, hi int) {
 	for _, r := range list {
-		c.clearRows(m.Slice(lo, int(r)), past)
+		if lo < int(r) {
+			clearRows(m, lo, int(r))
+		}
 		lo = int(r) + 1
 	}
-	c.clearRows(m.Slice(lo, hi), past)
+	if lo < hi {
+		clearRows(m, lo, hi)
+	}
 }
 
 // logSum is the sum of the logarithms of x, each at least 1: the logarithm of
@@ -159,7 +162,7 @@ func (c *CPU) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) fl
 			mine = mine[n:]
 		}
 		if !dlogits.IsZero() {
-			c.zeroOthers(dlogits, within(list, lo, hi), lo, hi)
+			zeroOthers(dlogits, within(list, lo, hi), lo, hi)
 		}
 	})
 	loss := 0.0

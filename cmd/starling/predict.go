@@ -26,10 +26,18 @@ file has these names in its column id.
 
 Labels are the likeliest class; of a multilabel model a 0 or 1 for every class, of a
 regression the numbers. Probabilities are of every class, and need not add up to one
-where a vertex may have several. Embeddings are the input of the model's last layer.`,
+where a vertex may have several. Embeddings are the input of the model's last layer.
+
+Of a model of pairs (--task link, unsupervised) embeddings are the model's output, and
+--what scores tells how likely each pair of the file --pairs is an edge, from 0 to 1:
+two vertices a line, by their names before import, with a comma or space between
+them. An .npy file has a number a pair, a .csv file both names too.`,
 		Example: `  starling train cora --out run
   starling predict run cora --out labels.npy --json -
-  starling predict run cora --what embeddings --out embeddings.parquet`,
+  starling predict run cora --what embeddings --out embeddings.parquet
+
+  starling train cora --task link --out links
+  starling predict links cora --what scores --pairs pairs.txt --out scores.csv`,
 		Args: arguments(2, 2, "the folder of a run and a dataset folder"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
@@ -48,6 +56,7 @@ where a vertex may have several. Embeddings are the input of the model's last la
 	}
 	c.Flags().StringVar(&o.Out, "out", "", "file to write, .npy or .parquet (default WHAT.npy in this folder)")
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
+	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
 	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use; 0: all")
 	c.Flags().StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
 	c.Flags().BoolVar(&quiet, "quiet", false, "say nothing")

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"starling/graph"
+	"starling/nn"
+	"starling/tensor"
+)
+
+// Scores is what a model of pairs predicts, beside Embeddings.
+const Scores = "scores"
+
+// PairScores are the pairs that were asked about, by the vertices' names before
+// import, and how likely each is an edge.
+type PairScores struct {
+	Left, Right []string
+	// Values are between 0 and 1: the decoder's score through the sigmoid of the loss. A
+	// pair at ½ is as likely an edge as one of the negatives of training.
+	Values []float32
+}
+
+// ofPairs reports whether the model's rows are embeddings that a decoder scores
+// pairs by.
+func (t *Trained) ofPairs() bool { return t.Config.Model.Decoder != "" }
+
+// Scores reads pairs from a file and scores them, over the whole graph of a dataset.
+func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*PairScores, error) {
+	if err := t.suits(d); err != nil {
+		return nil, err
+	}
+	if !t.ofPairs() {
+		return nil, &graph.InputError{File: t.Dir, Field: "task", Found: t.task(d), Want: "a model of pairs, for scores", Fix: "train one with --task link"}
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &graph.InputError{File: path, Found: "no such file", Want: "a file of pairs, one a line"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p := &PairScores{}
+	left, right, err := p.read(f, namesOf(d).find)
+	if err != nil {
+		return nil, inFile(path, err)
+	}
+	out, err := t.forward(dev, d, t.features(d), func(*nn.Model, int) bool { return false })
+	if err != nil {
+		return nil, err
+	}
+	model, err := t.Model(dev)
+	if err != nil {
+		return nil, err
+	}
+	z := dev.FromHost(d.Graph.Nodes(), out.logits.width, out.logits.data)
+	p.Values = make([]float32, len(left))
+	const piece = 1 << 14
+	for lo := 0; lo < len(left); lo += piece {
+		hi := min(lo+piece, len(left))
+		s := model.Decoder.Score(&nn.Pass{Dev: dev}, z, dev.Indices(left[lo:hi]), dev.Indices(right[lo:hi]))
+		dev.Download32(p.Values[lo:hi], s)
+		dev.Free(s)
+	}
+	for i, s := range p.Values {
+		p.Values[i] = float32(1 / (1 + math.Exp(-float64(s))))
+	}
+	return p, nil
+}
+
+// longestLine bounds a line of a file of pairs.
+const longestLine = 1 << 16
+
+// read takes pairs of names: two a line, with a comma or space between them. Empty
+// lines and those that begin with # are left out.
+func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (left, right []uint32, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, longestLine)
+	for number := 1; lines.Scan(); number++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		names := strings.Fields(text)
+		if strings.Contains(text, ",") {
+			names = strings.Split(text, ",")
+		}
+		bad := func(found, want, fix string) error {
+			return &graph.InputError{Field: fmt.Sprintf("line %d", number), Found: found, Want: want, Fix: fix}
+		}
+		if len(names) != 2 {
+			return nil, nil, bad(fmt.Sprintf("%.80q", text), "two vertices, with a comma or space between them", "")
+		}
+		var ends [2]uint32
+		for i := range names {
+			names[i] = strings.TrimSpace(names[i])
+			v, ok := find(vertexName(names[i]))
+			if !ok {
+				return nil, nil, bad(fmt.Sprintf("%.80q", names[i]), "a vertex of the dataset", "vertices have the names they had before import")
+			}
+			ends[i] = v
+		}
+		left, right = append(left, ends[0]), append(right, ends[1])
+		p.Left, p.Right = append(p.Left, names[0]), append(p.Right, names[1])
+	}
+	if lines.Err() != nil {
+		return nil, nil, &graph.InputError{Found: lines.Err().Error(), Want: "two vertices a line"}
+	}
+	if len(left) == 0 {
+		return nil, nil, &graph.InputError{Found: "no pairs", Want: "two vertices a line"}
+	}
+	return left, right, nil
+}
+
+// Write writes the scores to a file that appears whole or not at all: .npy, a number
+// for every pair in order, or .csv with both names before it.
+func (p *PairScores) Write(path string) error {
+	if filepath.Ext(path) == ".csv" {
+		return graph.WriteFileAtomic(path, func(w io.Writer) error {
+			b := bufio.NewWriter(w)
+			fmt.Fprintln(b, "source,target,score")
+			for i, s := range p.Values {
+				fmt.Fprintf(b, "%s,%s,%g\n", p.Left[i], p.Right[i], s)
+			}
+			return b.Flush()
+		})
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	const name = "array.npy"
+	if err := graph.PutArray(graph.NewFolderWriter(tmp), name, p.Values); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(tmp, name), path)
+}

@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// numbered finds vertices 0 to 9 by number.
+func numbered(n vertexName) (uint32, bool) {
+	v, err := strconv.ParseUint(string(n), 10, 32)
+	return uint32(v), err == nil && v < 10
+}
+
+func TestReadPairs(t *testing.T) {
+	var p PairScores
+	left, right, err := p.read(strings.NewReader("# u v\n1 2\n\n 3,4 \n5\t5\r\n"), numbered)
+	if err != nil || len(left) != 3 || left[1] != 3 || right[1] != 4 || right[2] != 5 || p.Left[1] != "3" || p.Right[1] != "4" {
+		t.Fatal(left, right, p, err)
+	}
+	for text, want := range map[string]string{
+		"":                                   "no pairs",
+		"1 2\n3\n":                           "line 2",
+		"1 2 3":                              "line 1",
+		"1,2,3":                              "line 1",
+		"1 x":                                `"x"`,
+		"1 10":                               `"10"`,
+		"1 2\n" + strings.Repeat("1", 1<<17): "too long",
+	} {
+		if _, _, err := new(PairScores).read(strings.NewReader(text), numbered); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+func FuzzReadPairs(f *testing.F) {
+	f.Add("1 2\n3,4\n")
+	f.Add("# nothing\n")
+	f.Add(",,\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		var p PairScores
+		left, right, err := p.read(strings.NewReader(text), numbered)
+		if err == nil && (len(left) == 0 || len(left) != len(right) || len(p.Left) != len(left)) {
+			t.Fatalf("%q: %v %v %v", text, left, right, p)
+		}
+	})
+}
