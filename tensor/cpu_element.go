@@ -123,22 +123,25 @@ func (c *CPU) byRows(ms []Matrix, body func(lo, hi int)) {
 func (c *CPU) Zero(m Matrix) {
 	ms := []Matrix{m}
 	rest := fold(repeats(flatRow, m.Cols), ms)
-	c.byRows(ms, func(lo, hi int) { clearRows(ms[0], lo, hi) })
+	past := m.Bytes() >= streamBytes
+	c.byRows(ms, func(lo, hi int) { c.clearRows(ms[0].Slice(lo, hi), past) })
 	for _, r := range rest {
-		clearRows(r, 0, r.Rows)
+		c.clearRows(r, past)
 	}
 }
 
-func clearRows(m Matrix, lo, hi int) {
-	m = m.Slice(lo, hi)
-	if m.contiguous() {
-		clear(m.f32)
-		clear(m.b16)
-		clear(m.f64)
-		return
-	}
-	for i := range m.Rows {
-		clearRows(m, i, i+1)
+// clearRows zeroes rows, past the caches if they are of a matrix that these do not hold.
+func (c *CPU) clearRows(m Matrix, past bool) {
+	switch {
+	case m.Rows*m.Cols == 0:
+	case !m.contiguous():
+		for i := range m.Rows {
+			c.clearRows(m.Slice(i, i+1), past)
+		}
+	case past:
+		simd.ClearPast(c.level, m.bytes())
+	default:
+		clear(m.bytes())
 	}
 }
 

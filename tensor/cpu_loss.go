@@ -36,7 +36,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 			s.Run(c.level)
 		}
 		if !dlogits.IsZero() {
-			zeroOthers(dlogits, mine, lo, hi)
+			c.zeroOthers(dlogits, mine, lo, hi)
 		}
 		buf := room.row(thread)
 		losses[k], hits[k] = logSum(buf[:len(mine)])+sum64(buf[size:size+len(mine)]), s.Correct
@@ -108,16 +108,13 @@ func within(list []uint32, lo, hi int) []uint32 {
 }
 
 // zeroOthers zeroes the rows in [lo,hi) that are not in list.
-func zeroOthers(m Matrix, list []uint32, lo, hi int) {
+func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
+	past := m.Bytes() >= streamBytes
 	for _, r := range list {
-		if lo < int(r) {
-			clearRows(m, lo, int(r))
-		}
+		c.clearRows(m.Slice(lo, int(r)), past)
 		lo = int(r) + 1
 	}
-	if lo < hi {
-		clearRows(m, lo, hi)
-	}
+	c.clearRows(m.Slice(lo, hi), past)
 }
 
 // logSum is the sum of the logarithms of x, each at least 1: the logarithm of
@@ -162,7 +159,7 @@ func (c *CPU) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) fl
 			mine = mine[n:]
 		}
 		if !dlogits.IsZero() {
-			zeroOthers(dlogits, within(list, lo, hi), lo, hi)
+			c.zeroOthers(dlogits, within(list, lo, hi), lo, hi)
 		}
 	})
 	loss := 0.0

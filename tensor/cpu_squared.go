@@ -16,7 +16,7 @@ func (c *CPU) SquaredError(dlogits, logits, targets Matrix, rows Index, scale fl
 		mine := within(list, lo, hi)
 		losses[k] = squaredRows(dlogits, logits, targets, mine, scale)
 		if !dlogits.IsZero() {
-			zeroOthers(dlogits, mine, lo, hi)
+			c.zeroOthers(dlogits, mine, lo, hi)
 		}
 	})
 	loss := 0.0

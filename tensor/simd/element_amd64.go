@@ -74,6 +74,11 @@ func sgdAVX512(a *SGD)
 //go:noescape
 func sgdAVX2(a *SGD)
 
+//go:noescape
+func clearLinesAVX512(p *byte, lines int)
+
+func clearLines(p *byte, lines int) { clearLinesAVX512(p, lines) }
+
 func runMap(l Level, a *Map) {
 	switch {
 	case l >= AVX512:

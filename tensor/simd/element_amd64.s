@@ -12201,3 +12201,19 @@ skip1102:
 row1101:
 	VZEROUPPER
 	RET
+
+// func clearLinesAVX512(p *byte, lines int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·clearLinesAVX512(SB), $0-16
+	MOVQ   p+0(FP), AX
+	MOVQ   lines+8(FP), CX
+	VPXORD Z0, Z0, Z0
+
+line:
+	VMOVNTDQ Z0, (AX)
+	ADDQ     $0x40, AX
+	DECQ     CX
+	JNZ      line
+	SFENCE
+	VZEROUPPER
+	RET

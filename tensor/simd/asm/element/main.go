@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
@@ -28,9 +29,25 @@ func main() {
 		adamKernel(zmm)
 		sgdKernel(zmm)
 	}
+	clearLines()
 	Generate()
 }
 
 func sortedKeys(m map[string]reg.GPVirtual) []string {
 	return slices.Sorted(maps.Keys(m))
+}
+
+// clearLines zeroes whole lines past the caches.
+func clearLines() {
+	TEXT("clearLinesAVX512", 0, "func(p *byte, lines int)")
+	p, lines, zero := Load(Param("p"), GP64()), Load(Param("lines"), GP64()), ZMM()
+	VPXORD(zero, zero, zero)
+	Label("line")
+	VMOVNTDQ(zero, Mem{Base: p})
+	ADDQ(Imm(64), p)
+	DECQ(lines)
+	JNZ(LabelRef("line"))
+	SFENCE()
+	VZEROUPPER()
+	RET()
 }
