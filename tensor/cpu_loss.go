@@ -111,10 +111,14 @@ func within(list []uint32, lo, hi int) []uint32 {
 func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
 	past := m.Bytes() >= streamBytes
 	for _, r := range list {
-		c.clearRows(m.Slice(lo, int(r)), past)
+		if lo < int(r) {
+			c.clearRows(m.Slice(lo, int(r)), past)
+		}
 		lo = int(r) + 1
 	}
-	c.clearRows(m.Slice(lo, hi), past)
+	if lo < hi {
+		c.clearRows(m.Slice(lo, hi), past)
+	}
 }
 
 // logSum is the sum of the logarithms of x, each at least 1: the logarithm of
