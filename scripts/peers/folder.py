@@ -2,7 +2,8 @@
 
 A folder holds meta.json and .npy arrays: indptr (int64) and indices (uint32), where the in-edges
 of v come from indices[indptr[v]:indptr[v+1]]; features (float32, or bfloat16 as uint16) or
-features_indptr, features_indices and features_values for sparse rows; labels (int32, -1 = none);
+features_indptr, features_indices and features_values for sparse rows; labels (int32, -1 = none; or uint8
+marks or float32 numbers, a row a vertex);
 train, val and test (uint32, ascending vertex ids).
 """
 
@@ -24,7 +25,9 @@ class Folder:
             sys.exit(f"{self.path}: has weights.npy; the peer scripts compare unweighted graphs only")
         self.meta = json.loads((self.path / "meta.json").read_text())
         self.indptr = self._load("indptr")
-        self.labels = self._load("labels").astype(np.int64)
+        self.labels = self._load("labels")
+        if self.labels.dtype == np.int32:  # what torch takes for classes
+            self.labels = self.labels.astype(np.int64)
         self.nodes, self.edges = len(self.indptr) - 1, int(self.indptr[-1])
         self.classes, self.width = self.meta["classes"], self.meta["features"]["dim"]
         self.splits = {name: self._load(name).astype(np.int64) for name in ("train", "val", "test")}

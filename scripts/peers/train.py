@@ -4,8 +4,9 @@
     build/peers/pyg/bin/python scripts/peers/train.py --data DIR --model gcn --layers 2 --hidden 16 \\
         --input-dropout .5 --weight-decay 5e-4 --decay-first-only --row-normalise --epochs 200 --seeds 10
 
-Prints one JSON object: mean and standard deviation of the test accuracy at the epoch with the best
-validation accuracy (the first of equals), and at the last epoch. For comparing accuracies, not times.
+Prints one JSON object: mean and standard deviation of the metric on the test vertices at the epoch with
+the best on the validation vertices (the first of equals), and at the last epoch. The metric is that of the
+labels: accuracy, micro-averaged F1, or R². For comparing those, not times.
 """
 
 import json
@@ -14,6 +15,7 @@ import sys
 import warnings
 
 import spec
+import tasks
 
 
 def main():
@@ -28,31 +30,32 @@ def main():
     warnings.filterwarnings("ignore")
     framework, data = spec.load(args)
     import torch
-    x, labels, splits = spec.tensors(data, args)
+    x, _, splits = spec.tensors(data, args)
+    task = tasks.of(data)
+    labels = task.labels(data.labels)
     runs = []
     for seed in range(args.seeds):
         torch.manual_seed(seed)
-        runs.append(train(framework.Model(data, args), args, x, labels, splits))
+        runs.append(train(framework.Model(data, args), args, task, x, labels, splits))
         if not args.json:
             print(f"seed {seed}: {runs[-1]}", file=sys.stderr)
-    print(json.dumps(summary(framework, data, args, runs)))
+    print(json.dumps(summary(framework, data, args, task, runs)))
 
 
-def train(net, args, x, labels, splits):
+def train(net, args, task, x, labels, splits):
     import torch
-    import torch.nn.functional as F
     rows, adam = splits["train"], optimiser(net, args)
-    best = {"val": -1.0}
+    best = {"val": float("-inf")}
     for epoch in range(args.epochs):
         net.train()
         adam.zero_grad()
-        loss = F.cross_entropy(net(x)[rows], labels[rows])
+        loss = task.loss(net(x)[rows], labels[rows])
         loss.backward()
         adam.step()
         net.eval()
         with torch.no_grad():
             logits = net(x)
-        val, test = (spec.accuracy(logits, labels, splits[k]) for k in ("val", "test"))
+        val, test = (task.measure(logits[splits[k]], labels[splits[k]]) for k in ("val", "test"))
         if val > best["val"]:
             best = {"val": val, "test": test, "epoch": epoch}
         elif args.patience and epoch - best["epoch"] >= args.patience:
@@ -70,8 +73,8 @@ def optimiser(net, args):
     ], lr=args.lr)
 
 
-def summary(framework, data, args, runs):
-    result = {"framework": args.framework, "versions": framework.versions(), "data": data.path.name,
+def summary(framework, data, args, task, runs):
+    result = {"framework": args.framework, "versions": framework.versions(), "data": data.path.name, "metric": task.metric,
               "settings": {k: v for k, v in vars(args).items() if k not in ("data", "json", "framework")}}
     for key in ("test_at_best", "test_final"):
         values = [r[key] for r in runs]
