@@ -74,7 +74,11 @@ func (t *Trained) predicts(d *graph.Dataset, what string) error {
 	if what == Embeddings || task == nn.TaskClassify || task == nn.TaskMultiLabel || what == Labels && task == nn.TaskRegression {
 		return nil
 	}
-	return &graph.InputError{File: t.Dir, Field: "task", Found: task, Want: "classes, for " + what, Fix: "a model of this task has " + map[bool]string{true: "labels (the numbers) and ", false: ""}[task == nn.TaskRegression] + "embeddings"}
+	fix := "ask for embeddings"
+	if task == nn.TaskRegression {
+		fix = "its labels are the numbers it predicts"
+	}
+	return &graph.InputError{File: t.Dir, Field: "task", Found: task, Want: "a task with classes, for " + what, Fix: fix}
 }
 
 // stages is how many the model has.

@@ -18,6 +18,9 @@ func trainCommand() *cobra.Command {
 		Short: "Train a model on a dataset folder",
 		Long: `Train a model on a dataset folder, made by starling import or starling generate.
 
+What is learnt follows from the labels: a class a vertex, several (by micro-averaged
+F1), or numbers (by R²). --task link and unsupervised need no labels: docs/tasks.md.
+
 Every setting can also stand in a file given with --config, under the flag's name
 with underscores (--weight-decay is weight_decay); flags win over the file.
 --dry-run prints such a file, completed with defaults, and what the run will need.
