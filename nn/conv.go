@@ -1,6 +1,11 @@
 package nn
 
-import "starling/tensor"
+import (
+	"maps"
+	"slices"
+
+	"starling/tensor"
+)
 
 // stepped is a module in steps, most of which work on ranges of rows, each row
 // once, in any order. Whole modules are the same steps on all rows; Ranges runs
@@ -142,11 +147,16 @@ func (l *later) of(p *Pass, lo int, params ...*Param) []tensor.Matrix {
 	return out
 }
 
-// learn adds what was kept.
-func (l *later) learn(p *Pass, lo int, params ...*Param) {
-	for i, m := range (*l)[lo] {
-		p.Dev.Combine(params[i].Grad, 1, params[i].Grad, 1, m)
-		p.Dev.Free(m)
+// learn adds what was kept of rows lo to hi, ranges in ascending order.
+func (l *later) learn(p *Pass, lo, hi int, params ...*Param) {
+	for _, at := range slices.Sorted(maps.Keys(*l)) {
+		if at < lo || at >= hi {
+			continue
+		}
+		for i, m := range (*l)[at] {
+			p.Dev.Combine(params[i].Grad, 1, params[i].Grad, 1, m)
+			p.Dev.Free(m)
+		}
+		delete(*l, at)
 	}
-	delete(*l, lo)
 }

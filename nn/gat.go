@@ -175,7 +175,7 @@ func (l *gat) sendGrad(p *Pass, lo, hi int) {
 }
 
 func (l *gat) sendLearn(p *Pass, lo, hi int) {
-	l.scores.learn(p, lo, l.src, l.dst)
+	l.scores.learn(p, lo, hi, l.src, l.dst)
 	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi)
 }
 

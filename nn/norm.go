@@ -198,6 +198,6 @@ func (n *layerNorm) finishGrad(p *Pass, lo, hi int) {
 	p.Dev.LayerNormGrad(n.dx.Slice(lo, hi), grads[0], grads[1], n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.stat.Slice(lo, hi), n.gamma.Value)
 }
 
-func (n *layerNorm) finishLearn(p *Pass, lo, hi int) { n.grads.learn(p, lo, n.gamma, n.beta) }
+func (n *layerNorm) finishLearn(p *Pass, lo, hi int) { n.grads.learn(p, lo, hi, n.gamma, n.beta) }
 
 func (n *layerNorm) endGrad(p *Pass) { p.Dev.Free(n.stat) }

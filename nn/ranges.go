@@ -199,6 +199,15 @@ func (r *Ranges) SumGrads(joint int) Sums {
 	return s
 }
 
+// HasEarly reports whether a vertex's own part in the layer of a joint needs none of
+// the joint. Then Early computes it, between Forward of the two phases.
+func (r *Ranges) HasEarly(joint int) bool {
+	c, ok := r.steps[r.joints[joint]].(*sumConv)
+	return ok && c.rootEarly(r.p)
+}
+
+func (r *Ranges) Early(joint, lo, hi int) { r.steps[r.joints[joint]].(*sumConv).root(r.p, lo, hi) }
+
 // Across is what a Crossed joint computes, and AcrossGrad the same on the way back.
 func (r *Ranges) Across(joint int) Across {
 	r.begin(r.joints[joint])
@@ -252,7 +261,7 @@ func (r *Ranges) Backward(phase, lo, hi int) {
 func (r *Ranges) Root(joint, lo, hi int) { r.steps[r.joints[joint]].rootGrad(r.p, lo, hi) }
 
 // Learn adds to the gradients of parameters what rows lo to hi of a phase say, after
-// Backward of these. Ranges come in ascending order.
+// Backward of these, which may have been several ranges. They come in ascending order.
 func (r *Ranges) Learn(phase, lo, hi int) {
 	from, to := r.bounds(phase)
 	if to < len(r.steps) {

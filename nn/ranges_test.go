@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"starling/rng"
@@ -77,6 +78,9 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 		switch r.Joint(phase) {
 		case Summed:
 			s := r.Sums(phase)
+			if r.HasEarly(phase) {
+				eachRange(func(lo, hi int) { r.Early(phase, lo, hi) })
+			}
 			eachRange(func(lo, hi int) { agg.SumRows(s.Reduce, s.Dst, s.Src, lo, hi, false) })
 		case Crossed:
 			op := r.Across(phase)
@@ -97,20 +101,18 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 				eachRange(func(lo, hi int) { agg.SumGradRows(s.Reduce, s.Src, s.Dst, lo, hi) })
 			}
 		}
-		var los, his []int
+		var los []int
 		eachRange(func(lo, hi int) {
 			r.Backward(phase, lo, hi)
-			los, his = append(los, lo), append(his, hi)
+			los = append(los, lo)
 		})
-		for range los { // in ascending order
-			at := 0
-			for i := range los {
-				if los[i] < los[at] {
-					at = i
-				}
+		slices.Sort(los)
+		for i := 0; i < len(los); i += 2 { // two at a time
+			end := n
+			if i+2 < len(los) {
+				end = los[i+2]
 			}
-			r.Learn(phase, los[at], his[at])
-			los[at] = math.MaxInt
+			r.Learn(phase, los[i], end)
 		}
 		r.EndBackward(phase)
 	}

@@ -139,7 +139,7 @@ func (l *sagePool) sendGrad(p *Pass, lo, hi int) {
 }
 
 func (l *sagePool) sendLearn(p *Pass, lo, hi int) {
-	l.biases.learn(p, lo, l.poolBias)
+	l.biases.learn(p, lo, hi, l.poolBias)
 	l.x.gradWeight(p.Dev, l.pool.Grad, l.dmsg.Slice(0, l.sent), lo, hi)
 }
 

@@ -138,10 +138,24 @@ func (c *sumConv) gather(p *Pass) {
 	}
 }
 
+// rootEarly reports whether the root's product comes before the sums, in the time in
+// which others' rows travel.
+func (c *sumConv) rootEarly(p *Pass) bool {
+	return p.InRanges && c.r != nil && c.sumsFirst() && !c.constant
+}
+
+func (c *sumConv) root(p *Pass, lo, hi int) {
+	c.x.times(p.Dev, c.y.Slice(lo, hi), c.r.Value, lo, hi, false, tensor.After{})
+}
+
 // finish ends in the product that can carry the activation: the root's if there
 // is one, else W's, else a pass of its own.
 func (c *sumConv) finish(p *Pass, lo, hi int) {
 	y, after := c.y.Slice(lo, hi), c.after(p, lo, hi)
+	if c.rootEarly(p) {
+		rows(c.sum).times(p.Dev, y, c.w.Value, lo, hi, true, after)
+		return
+	}
 	if c.sumsFirst() {
 		first := after
 		if c.r != nil {

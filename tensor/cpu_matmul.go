@@ -142,7 +142,7 @@ func (c *CPU) packSmall(b Matrix, trans bool, g product) Matrix {
 	c.forRows(g.panelCount, each, func(lo, hi, _, _ int) {
 		for p := lo; p < hi; p++ {
 			if trans {
-				simd.PackPanelTransposed(panels.row(p), small.f32, g.k, g.n, small.stride, p*g.nr, g.nr)
+				simd.PackPanelTransposed(g.level, panels.row(p), small.f32, g.k, g.n, small.stride, p*g.nr, g.nr)
 			} else {
 				simd.PackPanel(panels.row(p), small.f32, g.k, g.n, small.stride, p*g.nr, g.nr)
 			}

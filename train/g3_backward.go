@@ -143,16 +143,22 @@ func (g *g3) acrossGrad(p *nn.Pass, joint int) {
 	g.sendAll(joint)
 }
 
+// learnBins is how many bins' part in the gradients of weights is computed at a time:
+// the sums are as large as the weights, whatever the rows.
+const learnBins = 4
+
 // learn adds up the gradients of a phase's weights, bins in ascending order.
-func (g *g3) learn(s *schedule, p *nn.Pass, phase int, rows []int) []int {
+func (g *g3) learn(s *schedule, p *nn.Pass, phase int, rows []int) (all []int) {
 	var before []int
-	return g.eachBin(func(b, lo, hi int) int {
+	for b := 0; b < g.bins.count(); b += learnBins {
+		end := min(b+learnBins, g.bins.count())
 		id := s.add(urgency(urgentLearn, g.run.Phases()-phase, b), func() {
-			end := p.Span(fmt.Sprintf("weights of phase %d, bin %d", phase, b))
-			g.run.Learn(phase, lo, hi)
-			end()
-		}, []int{rows[b]}, before)
+			done := p.Span(fmt.Sprintf("weights of phase %d, bins %d to %d", phase, b, end-1))
+			g.run.Learn(phase, g.bins.at[b], g.bins.at[end])
+			done()
+		}, rows[b:end], before)
 		before = []int{id}
-		return id
-	})
+		all = append(all, id)
+	}
+	return all
 }

@@ -20,13 +20,15 @@ const (
 	mostBins = 16
 	// leastBin is the bytes of a bin below which a message costs more than its bytes do.
 	leastBin = 64 << 10
+	// leastRows: products of fewer rows spend their time on bringing in the weights.
+	leastRows = 112
 )
 
 // binRows is how many rows make a bin where a row takes so many bytes in the widest
 // layer. A bin takes at most half of the budget, so that one can be computed while
 // another comes or goes.
 func binRows(rows, bytes int, budget int64) int {
-	n := max((rows+mostBins-1)/mostBins, leastBin/bytes)
+	n := max((rows+mostBins-1)/mostBins, leastBin/bytes, leastRows)
 	if budget > 0 {
 		n = int(min(int64(n), budget/2/int64(bytes)))
 	}

@@ -10,6 +10,8 @@ import (
 // of the joint after it, and ↓ the chunks that come for it, bin b of phase s+1 is
 //
 //	r_s → n_s,b      n_s,b, ↓_s,b → r_s+1,b → sent
+//
+// What of r_s+1,b needs no neighbours fills the time until these have come.
 func (g *g3) forward(p *nn.Pass) *schedule {
 	s, last := &schedule{}, g.run.Phases()-1
 	var before *passage
@@ -85,10 +87,14 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 func (g *g3) forwardWaits(j *passage, b int) [][]int {
 	switch j.kind {
 	case nn.Summed:
-		if j.order.waves != nil {
-			return [][]int{{j.sums[b]}}
+		waits := [][]int{{j.sums[b]}}
+		if j.roots != nil {
+			waits = append(waits, []int{j.roots[b]})
 		}
-		return [][]int{{j.sums[b]}, pick(j.coming, j.order.farsOf[b])}
+		if j.order.waves == nil {
+			waits = append(waits, pick(j.coming, j.order.farsOf[b]))
+		}
+		return waits
 	case nn.Crossed:
 		return [][]int{pick(j.rows, g.bins.near[b]), pick(j.coming, j.order.farsOf[b]), g.unlessEager(j.coming)}
 	}
@@ -119,6 +125,15 @@ func (g *g3) forwardJoint(s *schedule, p *nn.Pass, j *passage) {
 				end()
 			}, pick(j.rows, g.bins.near[b]), g.unlessEager(j.coming))
 		})
+		if g.run.HasEarly(j.joint) {
+			j.roots = g.eachBin(func(b, lo, hi int) int {
+				return s.add(urgency(urgentRoot, j.joint, b), func() {
+					end := p.Span(fmt.Sprintf("roots %d, bin %d", j.joint, b))
+					g.run.Early(j.joint, lo, hi)
+					end()
+				}, []int{j.rows[b]}, g.unlessEager(j.coming))
+			})
+		}
 		if j.order.waves != nil {
 			j.sums = g.addWaves(s, p, j, j.sums)
 		}

@@ -148,17 +148,32 @@ func PackPanel(dst, src []float32, rows, cols, stride, lo, width int) {
 
 // PackPanelTransposed is PackPanel for the transpose of src: row r of the panel is
 // column r of src, its columns are rows [lo, lo+width) of src, which has n rows.
-func PackPanelTransposed(dst, src []float32, rows, n, stride, lo, width int) {
-	for j := range width {
-		if lo+j >= n {
+func PackPanelTransposed(level Level, dst, src []float32, rows, n, stride, lo, width int) {
+	for j := 0; j < width && rows > 0; j += 16 {
+		turn := dst[j:]
+		have := max(0, min(16, width-j, n-lo-j))
+		if have < min(16, width-j) {
 			for r := range rows {
-				dst[r*width+j] = 0
+				clear(turn[r*width+have : r*width+min(16, width-j)])
 			}
-			continue
 		}
-		s := src[(lo+j)*stride : (lo+j)*stride+rows]
-		for r, x := range s {
-			dst[r*width+j] = x
+		if have > 0 {
+			turnRows(level, turn, src[(lo+j)*stride:], have, rows, width, stride)
+		}
+	}
+}
+
+// turnRows writes rows of src, each of cols numbers, as columns of dst.
+func turnRows(level Level, dst, src []float32, rows, cols, dstStride, srcStride int) {
+	done := 0
+	if rows == 16 && level >= AVX512 && cols >= 16 {
+		done = cols &^ 15
+		_, _ = dst[(done-1)*dstStride+15], src[15*srcStride+done-1]
+		transpose(&dst[0], &src[0], dstStride, srcStride, done/16)
+	}
+	for r := range rows {
+		for c, x := range src[r*srcStride+done : r*srcStride+cols] {
+			dst[(done+c)*dstStride+r] = x
 		}
 	}
 }

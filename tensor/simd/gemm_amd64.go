@@ -3,6 +3,7 @@ package simd
 import "unsafe"
 
 //go:generate sh -c "cd asm && go run ./gemm -out ../gemm_amd64.s -stubs ../gemm_stubs_amd64.go -pkg simd"
+//go:generate sh -c "cd asm && go run ./transpose -out ../transpose_amd64.s -stubs ../transpose_stubs_amd64.go -pkg simd"
 
 // tiles512 and tiles256 are the tiles by rows less one, by whether A is packed, and
 // by whether the columns take one vector or two.
@@ -42,6 +43,10 @@ func (t *Tile) vector(level Level, rows int) {
 	} else {
 		tiles256[rows-1][packed][(t.Cols-1)>>3](raw)
 	}
+}
+
+func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
+	transpose512(dst, src, 4*dstStride, 4*srcStride, blocks)
 }
 
 func copyLeft(dst, src *float32, rows, cols, stride int) {
