@@ -3,7 +3,7 @@ package collective
 const (
 	// pieceBytes is how a segment is cut, so that a piece can be added while the
 	// next one travels.
-	pieceBytes = 128 << 10
+	pieceBytes = 256 << 10
 	// maxMessages bounds what one rank sends to another in one call.
 	maxMessages = 1 << stepBits
 )

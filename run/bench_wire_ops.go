@@ -8,10 +8,12 @@ import (
 	"math"
 	"slices"
 	"time"
+	"unsafe"
 
 	"starling/cluster"
 	"starling/coflow"
 	"starling/collective"
+	"starling/tensor"
 	"starling/wire"
 )
 
@@ -71,7 +73,9 @@ func (w *WorkerSpec) benchWire(ctx context.Context, m *cluster.Member) ([]WireBe
 		case <-over:
 		}
 	}()
-	return newWireBench(ctx, end, &t).all()
+	memory := tensor.NewCPU(1)
+	defer memory.Close()
+	return newWireBench(ctx, end, &t, memory).all()
 }
 
 // wireBench times operations on one rank.
@@ -88,16 +92,17 @@ type wireBench struct {
 // inFlight is how many messages of a stream are on their way at a time.
 const inFlight = 4
 
-func newWireBench(ctx context.Context, end wire.Endpoint, t *wireTask) *wireBench {
+func newWireBench(ctx context.Context, end wire.Endpoint, t *wireTask, memory *tensor.CPU) *wireBench {
 	most := slices.Max(t.Sizes)
-	b := &wireBench{ctx: ctx, task: t, comm: collective.New(end), end: end, numbers: ones(most / 4)}
-	b.from, b.to = collective.Bytes(ones(most/4)), collective.Bytes(ones(inFlight*most/4))
-	return b
+	return &wireBench{ctx: ctx, task: t, comm: collective.New(end), end: end,
+		from: collective.Bytes(ones(memory, most/4)), to: collective.Bytes(ones(memory, inFlight*most/4)), numbers: ones(memory, most/4)}
 }
 
-// ones are not zeros, which processors write over zeros without writing.
-func ones(n int) []float32 {
-	x := make([]float32, n)
+// ones are numbers in memory as training has it. They are not zeros, which processors
+// write over zeros without writing.
+func ones(memory *tensor.CPU, n int) []float32 {
+	raw := memory.Bytes(memory.Scratch(tensor.F32, 1, n))
+	x := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(raw))), n)
 	for i := range x {
 		x[i] = 1
 	}

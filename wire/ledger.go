@@ -68,6 +68,7 @@ func (l *Ledger) Channels() (sent, received map[Channel]int64) {
 	sent, received = map[Channel]int64{}, map[Channel]int64{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settle()
 	for e, n := range l.mu.counts {
 		to := received
 		if e.Sent {
@@ -94,10 +95,18 @@ type Ledger struct {
 	mu struct {
 		sync.Mutex
 		counts   Counts
+		now      [2]running // received and sent, not in counts yet
 		newest   int32
 		folded   int32 // the newest epoch when old ones were last added together
 		overhead int64
 	}
+}
+
+// running is the count of the latest entry: messages of one kind come many in a row,
+// and adding to it takes less time than finding it.
+type running struct {
+	Entry
+	Count
 }
 
 // epochsKept is how many epochs at least are told apart; older ones are added together.
@@ -117,16 +126,40 @@ func (l *Ledger) add(sent bool, kind Kind, link Link, key Key, bytes int) {
 	if e.Epoch < l.mu.folded-epochsKept {
 		e.Epoch = -1
 	}
-	l.mu.counts[e] = l.mu.counts[e].plus(Count{1, int64(bytes)})
+	now := &l.mu.now[index(sent)]
+	if now.Entry != e {
+		l.settle()
+		now.Entry = e
+	}
+	now.Count = now.plus(Count{1, int64(bytes)})
 	l.mu.newest = max(l.mu.newest, e.Epoch)
 	if l.mu.newest-l.mu.folded >= epochsKept {
 		l.fold()
 	}
 }
 
+func index(sent bool) int {
+	if sent {
+		return 1
+	}
+	return 0
+}
+
+// settle adds what is running to the counts.
+// REQUIRES: mu held.
+func (l *Ledger) settle() {
+	for i := range l.mu.now {
+		if now := &l.mu.now[i]; now.Count != (Count{}) {
+			l.mu.counts[now.Entry] = l.mu.counts[now.Entry].plus(now.Count)
+			now.Count = Count{}
+		}
+	}
+}
+
 // fold adds together the epochs that are too old to be told apart.
 // REQUIRES: mu held.
 func (l *Ledger) fold() {
+	l.settle()
 	l.mu.folded = l.mu.newest
 	for e, c := range l.mu.counts {
 		if e.Epoch >= 0 && e.Epoch < l.mu.folded-epochsKept {
@@ -147,6 +180,7 @@ func (l *Ledger) addOverhead(bytes int) {
 func (l *Ledger) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settle()
 	return maps.Clone(l.mu.counts)
 }
 
@@ -161,6 +195,7 @@ func (l *Ledger) Overhead() int64 {
 func (l *Ledger) Sum(accept func(Entry) bool) Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settle()
 	return l.mu.counts.Sum(accept)
 }
 

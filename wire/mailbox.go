@@ -14,8 +14,7 @@ import (
 // reading from that peer until somebody asks.
 type mailbox struct {
 	limit int64
-	// count is told every message that is whole.
-	count func(h *header)
+	node  *node // counts every message that is whole
 	// room is called when a transport that was told errNoRoom should try again.
 	room func()
 	asks atomic.Uint64 // how many times ask was called
@@ -55,16 +54,17 @@ type letter struct {
 // errNoRoom tells a transport that a message nobody has asked for must wait.
 var errNoRoom = errors.New("no room for a message nobody has asked for")
 
-func newMailbox(limit int64, count func(*header)) *mailbox {
-	b := &mailbox{limit: limit, count: count, room: func() {}}
+func newMailbox(n *node) *mailbox {
+	b := &mailbox{limit: n.opt.EarlyLimit, node: n, room: func() {}}
 	b.mu.slots, b.mu.early, b.mu.gone = map[slot]*letter{}, map[int]int64{}, map[int]error{}
 	b.mu.change.L = &b.mu.Mutex
 	return b
 }
 
-// ask posts a receive. An error is one that ends the endpoint; p is then left to
-// whoever ends it.
-func (b *mailbox) ask(from int, key Key, kind Kind, into []byte, p *Pending) error {
+// ask posts a receive, which is a letter that has not begun to arrive. An error is
+// one that ends the endpoint; the wait is then left to whoever ends it.
+func (b *mailbox) ask(from int, key Key, a *letter) error {
+	p := a.pending
 	b.mu.Lock()
 	s := slot{from, key}
 	l := b.mu.slots[s]
@@ -76,14 +76,14 @@ func (b *mailbox) ask(from int, key Key, kind Kind, into []byte, p *Pending) err
 	case l == nil && b.mu.gone[from] != nil:
 		p.finish(b.mu.gone[from])
 	case l == nil:
-		b.mu.slots[s] = &letter{into: into, kind: kind, pending: p}
+		b.mu.slots[s] = a
 		b.roomMade()
 	case l.pending != nil:
 		p.finish(fmt.Errorf("wire: two receives for one message from rank %d: %v", from, key))
 	default:
 		// Chunks that arrive from now on still go to the early buffer, because a
 		// transport may be writing there; the copy is made when all are in.
-		l.into, l.kind, l.pending = into, kind, p
+		l.into, l.kind, l.pending = a.into, a.kind, p
 		if err = l.fits(); err == nil {
 			done = b.takeIfWhole(s, l)
 		}
@@ -102,23 +102,23 @@ func (b *mailbox) wanted(h *header) bool {
 }
 
 // place returns where the chunk of h belongs, to be written before release is
-// called. Where there is no room for it yet: with wait it waits; without, it says
+// called with the letter. Where there is no room for it yet: with wait it waits; without, it says
 // errNoRoom, and keeps m, if given, until somebody asks.
-func (b *mailbox) place(h *header, wait bool, m *message) ([]byte, error) {
+func (b *mailbox) place(h *header, wait bool, m *message) (*letter, []byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := slot{h.from, h.key}
 	l := b.mu.slots[s]
 	for ; ; l = b.mu.slots[s] {
 		if b.mu.failed != nil {
-			return nil, b.mu.failed
+			return nil, nil, b.mu.failed
 		}
 		if l != nil || b.mu.early[h.from]+h.length <= b.limit {
 			break
 		}
 		if !wait {
 			b.keep(s, h, m)
-			return nil, errNoRoom
+			return nil, nil, errNoRoom
 		}
 		b.mu.full = true
 		b.mu.change.Wait()
@@ -129,14 +129,15 @@ func (b *mailbox) place(h *header, wait bool, m *message) ([]byte, error) {
 		b.mu.slots[s] = l
 	}
 	if err := l.begin(h); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l.placed += int64(h.chunk)
 	l.writing++
+	into := l.into
 	if l.early != nil {
-		return l.early[h.offset : h.offset+int64(h.chunk)], nil
+		into = l.early
 	}
-	return l.into[h.offset : h.offset+int64(h.chunk)], nil
+	return l, into[h.offset : h.offset+int64(h.chunk)], nil
 }
 
 // keep remembers that there was no room.
@@ -180,10 +181,9 @@ func (l *letter) fits() error {
 
 // release says that the chunk of h is in its place, or, with an error, that it
 // will not come.
-func (b *mailbox) release(h *header, err error) {
+func (b *mailbox) release(l *letter, h *header, err error) {
 	b.mu.Lock()
 	s := slot{h.from, h.key}
-	l := b.mu.slots[s]
 	l.writing--
 	var done *letter
 	switch {
@@ -195,7 +195,7 @@ func (b *mailbox) release(h *header, err error) {
 	case err == nil:
 		l.arrived += int64(h.chunk)
 		if l.whole() {
-			b.count(h)
+			b.node.received(h)
 		}
 		done = b.takeIfWhole(s, l)
 	}
@@ -232,7 +232,7 @@ func (b *mailbox) finish(l *letter) {
 	}
 	if l.waiting != nil {
 		copy(l.into, l.waiting.payload)
-		b.count(&l.head)
+		b.node.received(&l.head)
 	}
 	l.end(nil)
 }
@@ -280,7 +280,7 @@ func (b *mailbox) takeIn(from int) {
 		l.early = bytes.Clone(l.waiting.payload)
 		l.arrived = l.head.length
 		b.mu.early[from] += l.head.length
-		b.count(&l.head)
+		b.node.received(&l.head)
 		l.waiting.pending.finish(nil)
 		l.waiting = nil
 	})

@@ -48,8 +48,10 @@ type mpiOp struct {
 	sync  bool      // of a frame sent: it ends only when received
 	chunk chunk     // of a piece sent
 	in    *incoming // of a piece received
-	head  header    // likewise
 	pin   runtime.Pinner
+
+	letter *letter // of a piece received, likewise
+	head   header
 }
 
 type mpiOpKind uint8

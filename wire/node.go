@@ -80,7 +80,7 @@ type node struct {
 func newNode(rank int, far []Link, opt Options) *node {
 	n := &node{rank: rank, far: far, opt: opt, carriers: make([]carrier, len(far)), ledger: NewLedger(),
 		numbers: make([]atomic.Uint32, len(far)), done: make(chan struct{})}
-	n.box = newMailbox(opt.EarlyLimit, n.received)
+	n.box = newMailbox(n)
 	return n
 }
 
@@ -110,36 +110,52 @@ func (n *node) addr(peer int) string {
 
 func (n *node) spin(p *Pending) bool { return n.poll != nil && n.poll(p) }
 
-// pending is a new wait; it has failed already where there is no such peer.
-func (n *node) pending(what string, peer int, key Key, kind Kind) *Pending {
-	p := &Pending{done: make(chan struct{}), node: n, what: what, peer: peer, key: key, kind: kind}
+// sending and asking are what a message needs on its two ends, taken from the heap
+// in one piece.
+type sending struct {
+	Pending
+	message
+}
+
+type asking struct {
+	Pending
+	letter
+}
+
+// begin makes p a new wait, unless there is no such peer: then it has failed.
+func (n *node) begin(p *Pending, what string, peer int, key Key, kind Kind) bool {
+	p.node, p.what, p.peer, p.key, p.kind = n, what, peer, key, kind
 	if peer < 0 || peer >= len(n.far) {
 		p.finish(fmt.Errorf("wire: there is no rank %d among %d", peer, len(n.far)))
+		return false
 	}
-	return p
+	return true
 }
 
 func (n *node) Send(to int, key Key, kind Kind, payload []byte) *Pending {
-	p := n.pending("to send to", to, key, kind)
-	if p.isDone() {
+	s := &sending{}
+	p := &s.Pending
+	if !n.begin(p, "to send to", to, key, kind) {
 		return p
 	}
 	if err := n.Err(); err != nil {
 		p.finish(err)
 		return p
 	}
-	m := &message{header: header{kind: kind, from: n.rank, to: to, key: key, number: n.numbers[to].Add(1), length: int64(len(payload))}, payload: payload, pending: p}
+	s.message = message{header: header{kind: kind, from: n.rank, to: to, key: key, number: n.numbers[to].Add(1), length: int64(len(payload))}, payload: payload, pending: p}
 	n.ledger.add(true, kind, n.far[to], key, len(payload))
-	n.carriers[to].carry(m)
+	n.carriers[to].carry(&s.message)
 	return p
 }
 
 func (n *node) Recv(from int, key Key, kind Kind, into []byte) *Pending {
-	p := n.pending("to receive from", from, key, kind)
-	if p.isDone() {
+	a := &asking{}
+	p := &a.Pending
+	if !n.begin(p, "to receive from", from, key, kind) {
 		return p
 	}
-	if err := n.box.ask(from, key, kind, into, p); err != nil {
+	a.letter.into, a.letter.kind, a.letter.pending = into, kind, p
+	if err := n.box.ask(from, key, &a.letter); err != nil {
 		n.Fail(err)
 	}
 	if n.asked != nil {

@@ -8,10 +8,12 @@ import (
 
 // Pending is a message on its way.
 type Pending struct {
-	done  chan struct{}
-	ended atomic.Bool
-	err   error
-	at    time.Time
+	ending atomic.Bool
+	// done is nil until somebody asks for the channel: most waits end in looking, and
+	// a channel for each message would cost as much as sending a small one.
+	done atomic.Pointer[signal]
+	err  error
+	at   time.Time
 
 	// For the error of who waits for what.
 	node *node
@@ -21,8 +23,22 @@ type Pending struct {
 	kind Kind
 }
 
+type signal struct{ c chan struct{} }
+
+// ended is the signal of everything that is done.
+var ended = func() *signal {
+	s := &signal{make(chan struct{})}
+	close(s.c)
+	return s
+}()
+
 // Done is closed when the message has left (its buffer is free) or has arrived, or failed.
-func (p *Pending) Done() <-chan struct{} { return p.done }
+func (p *Pending) Done() <-chan struct{} {
+	if p.done.Load() == nil {
+		p.done.CompareAndSwap(nil, &signal{make(chan struct{})})
+	}
+	return p.done.Load().c
+}
 
 // Err is the failure of a Pending that is done.
 func (p *Pending) Err() error { return p.err }
@@ -31,14 +47,7 @@ func (p *Pending) Err() error { return p.err }
 func (p *Pending) At() time.Time { return p.at }
 
 // isDone is Done without waiting.
-func (p *Pending) isDone() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Pending) isDone() bool { return p.done.Load() == ended }
 
 // Wait returns when the message has left or arrived. No wait is for ever: where
 // ctx has no deadline the endpoint's timeout holds. The buffer of a wait that
@@ -57,7 +66,7 @@ func (p *Pending) Wait(ctx context.Context) error {
 		late = timer.C
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 		return p.err
 	case <-late:
 	case <-ctx.Done():
@@ -75,8 +84,11 @@ func (p *Pending) timeout(start time.Time) error {
 
 // finish ends the wait. Only the first call counts.
 func (p *Pending) finish(err error) {
-	if p.ended.CompareAndSwap(false, true) {
-		p.err, p.at = err, time.Now()
-		close(p.done)
+	if !p.ending.CompareAndSwap(false, true) {
+		return
+	}
+	p.err, p.at = err, time.Now()
+	if s := p.done.Swap(ended); s != nil {
+		close(s.c)
 	}
 }

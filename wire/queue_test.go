@@ -12,7 +12,6 @@ import (
 // from the beginning, for every chunk.
 func TestQueueOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	n := newNode(0, make([]Link, 2), DefaultOptions())
 	for range 200 {
 		q := newSendQueue()
 		var twin []*message
@@ -20,7 +19,7 @@ func TestQueueOrder(t *testing.T) {
 			if r.IntN(2) == 0 {
 				id := coflow.ID{Type: coflow.Type(r.IntN(4)), Layer: int16(r.IntN(3)), Epoch: uint32(r.IntN(2)), Backward: r.IntN(2) == 0}
 				size := r.IntN(4) * 100
-				m := &message{header: header{key: Key{id, uint32(step)}, length: int64(size)}, payload: make([]byte, size), pending: n.pending("", 1, Key{}, 0)}
+				m := &message{header: header{key: Key{id, uint32(step)}, length: int64(size)}, payload: make([]byte, size), pending: &Pending{}}
 				q.put(m)
 				twin = append(twin, m)
 			} else if len(twin) > 0 {
@@ -54,11 +53,10 @@ func TestQueueOrder(t *testing.T) {
 
 // A message that is being written when the queue ends is not done before that stops.
 func TestQueueEnds(t *testing.T) {
-	n := newNode(0, make([]Link, 2), DefaultOptions())
 	q := newSendQueue()
 	var ms []*message
 	for range 3 {
-		m := &message{header: header{length: 10}, payload: make([]byte, 10), pending: n.pending("", 1, Key{}, 0)}
+		m := &message{header: header{length: 10}, payload: make([]byte, 10), pending: &Pending{}}
 		ms = append(ms, m)
 		q.put(m)
 	}

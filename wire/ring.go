@@ -27,6 +27,7 @@ type ring struct {
 	asleep, starved *atomic.Uint32
 	withdrawn       *atomic.Uint32
 	mine            uint64 // head of the writer, tail of the reader: not taken from the other
+	seen            uint64 // the tail, when the writer last looked
 }
 
 const (
@@ -63,7 +64,14 @@ func viewRing(mem []byte) *ring {
 }
 
 // room is the longest chunk that can be pushed now, or less than 0.
-func (r *ring) room() int { return len(r.data) - int(r.mine-r.tail.Load()) - recordHead }
+func (r *ring) room() int {
+	r.seen = r.tail.Load()
+	return r.knownRoom()
+}
+
+// knownRoom is the room there was when the writer last looked. There is at least as
+// much now, and to look would take the line of memory that the reader is writing.
+func (r *ring) knownRoom() int { return len(r.data) - int(r.mine-r.seen) - recordHead }
 
 // push writes a record. There must be room.
 func (r *ring) push(h *header, chunk []byte) {

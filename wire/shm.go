@@ -25,11 +25,14 @@ type hub struct {
 	node  *node
 	peers []*memPeer
 	bell  bell
+	born  time.Time
 	spins atomic.Int64 // how long a waiter looks, in nanoseconds
 	// crowded: there are more workers here than processors.
 	crowded bool
 
 	looking  atomic.Bool
+	listener atomic.Bool // it is the listener who looks
+	relief   atomic.Bool // a waiter wants to look in its place
 	looks    atomic.Int64
 	watching atomic.Bool // the listener will see to it that somebody looks
 	awake    atomic.Bool // the rings say that somebody looks
@@ -69,7 +72,7 @@ func newHub(n *node) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{node: n, bell: b}
+	h := &hub{node: n, bell: b, born: time.Now()}
 	h.timer = time.AfterFunc(time.Hour, h.takeEarly)
 	h.timer.Stop()
 	return h, nil
@@ -93,14 +96,16 @@ const (
 	tryEvery  = 32
 	// listenerSpins is the most for the listener, for whom nobody waits.
 	listenerSpins = int64(20 * time.Microsecond)
+	// mostTries is how often a waiter tries to look in the listener's place.
+	mostTries = 256
 	// watchTime is how long nobody looks before the listener does.
-	watchTime = 200 * time.Microsecond
+	watchTime = time.Millisecond
 )
 
 func (h *hub) start() {
 	h.spins.Store(mostSpins)
 	h.crowded = len(h.peers)+1 > runtime.NumCPU()
-	h.node.poll = func(p *Pending) bool { return h.look(p.isDone, mostSpins) }
+	h.node.poll = func(p *Pending) bool { return h.look(p, mostSpins) }
 	h.node.box.room = func() {
 		for _, p := range h.peers {
 			p.stalled.Store(false)
@@ -141,7 +146,7 @@ func (h *hub) close() {
 // listen does the work when nobody else does.
 func (h *hub) listen() {
 	for !h.closed.Load() {
-		h.look(h.closed.Load, listenerSpins)
+		h.look(nil, listenerSpins)
 		h.bell.wait()
 		if h.watching.Load() {
 			h.watch()
@@ -155,36 +160,75 @@ func (h *hub) watch() {
 	for !h.closed.Load() {
 		seen := h.looks.Load()
 		if h.bell.waitFor(watchTime) {
-			h.look(h.closed.Load, listenerSpins)
+			h.look(nil, listenerSpins)
 		} else if h.looks.Load() == seen && !h.looking.Load() {
 			return
 		}
 	}
 }
 
-// look moves what there is to move, until done or until nothing has come for some
-// time. One looks at a time: two would only take each other's processors.
-func (h *hub) look(done func() bool, most int64) (found bool) {
-	if !h.looking.CompareAndSwap(false, true) {
-		return done()
+// look moves what there is to move, until p is done (without p: until the hub is
+// closed) or until nothing has come for some time. One looks at a time: two would
+// only take each other's processors.
+func (h *hub) look(p *Pending, most int64) bool {
+	if !h.looking.CompareAndSwap(false, true) && !h.relieve(p) {
+		return h.over(p)
 	}
-	defer func() { h.leave(found) }()
+	if p == nil {
+		h.relief.Store(false)
+		h.listener.Store(true)
+	}
+	found := h.lookFor(p, most)
+	h.listener.Store(false)
+	h.leave(found)
+	return found
+}
+
+// relieve takes over from the listener: who waits sees what has come sooner than
+// the listener can wake him. It says whether it has.
+func (h *hub) relieve(p *Pending) bool {
+	for i := 1; p != nil && h.listener.Load() && i <= mostTries; i++ {
+		h.relief.Store(true)
+		if h.looking.CompareAndSwap(false, true) {
+			return true
+		}
+		if i%16 == 0 {
+			yield()
+		}
+	}
+	return p != nil && h.looking.CompareAndSwap(false, true)
+}
+
+// over says whether there is no more reason to look.
+func (h *hub) over(p *Pending) bool {
+	if p == nil {
+		return h.closed.Load() || h.relief.Load()
+	}
+	return p.isDone()
+}
+
+// lookFor is look.
+// REQUIRES: looking is true, by whoever calls this.
+func (h *hub) lookFor(p *Pending, most int64) bool {
 	if !h.awake.Load() {
 		h.say(true)
 	}
-	begin, spins := time.Now(), min(h.spins.Load(), most)
+	var begin int64 // when it last found something, once it has looked in vain
+	spins := min(h.spins.Load(), most)
 	if h.looks.Add(1)%tryEvery == 0 {
 		spins = most
 	}
-	for i := 1; !done(); i++ {
+	for i := 1; !h.over(p); i++ {
 		switch {
 		case h.work():
-			h.spins.Store(min(max(h.spins.Load(), 4*int64(time.Since(begin))), mostSpins))
-			begin = time.Now()
+			h.foundAfter(begin)
+			begin = 0
+		case begin == 0:
+			begin = h.clock()
 		case i%16 == 0 || h.crowded:
-			if int64(time.Since(begin)) > spins {
+			if h.clock()-begin > spins {
 				h.spins.Store(h.spins.Load() * 3 / 4)
-				return done()
+				return h.over(p)
 			}
 			if i > 64 || h.crowded {
 				yield() // the peer may be waiting for this very processor
@@ -197,13 +241,26 @@ func (h *hub) look(done func() bool, most int64) (found bool) {
 	return true
 }
 
+// foundAfter learns from something that was found, and looked for since begin.
+func (h *hub) foundAfter(begin int64) {
+	if begin == 0 {
+		return
+	}
+	if spins := min(4*(h.clock()-begin), mostSpins); spins > h.spins.Load() {
+		h.spins.Store(spins)
+	}
+}
+
+// clock is nanoseconds since the hub was made.
+func (h *hub) clock() int64 { return int64(time.Since(h.born)) }
+
 // leave ends looking. Who has found what he looked for leaves a watch behind.
 // Otherwise the rings say that nobody looks, and he looks once more: something may
 // have come before that was said. If so there may be more, for whoever listens.
 func (h *hub) leave(found bool) {
 	if found {
 		h.looking.Store(false)
-		if h.watching.CompareAndSwap(false, true) {
+		if !h.watching.Load() && h.watching.CompareAndSwap(false, true) {
 			h.bell.ring()
 		}
 		return

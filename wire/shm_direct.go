@@ -34,10 +34,13 @@ type offer struct {
 	old    bool   // it has waited
 }
 
-// offer is the record that says where a message lies.
-func (h *header) offer(payload []byte) (*header, []byte) {
+// offer pushes a record that says where a message lies.
+// REQUIRES: pumping held.
+func (p *memPeer) offer(h *header, payload []byte) {
+	var at [offerSize]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(uintptr(unsafe.Pointer(unsafe.SliceData(payload)))))
 	h.frame, h.chunk = frameOffer, offerSize
-	return h, binary.LittleEndian.AppendUint64(nil, uint64(uintptr(unsafe.Pointer(unsafe.SliceData(payload)))))
+	p.push(h, at[:])
 }
 
 // returned is the peer's answer: it has read the message of that number.
@@ -122,7 +125,7 @@ func (p *memPeer) pullFrom(i int) int {
 	o := &p.offers[i]
 	h := o.header
 	h.frame, h.chunk = frameMessage, int(min(readStep, o.length-o.offset))
-	into, err := p.node.box.place(&h, false, nil)
+	l, into, err := p.node.box.place(&h, false, nil)
 	if err == errNoRoom {
 		return 0
 	}
@@ -131,7 +134,7 @@ func (p *memPeer) pullFrom(i int) int {
 		if p.in.withdrawn.Load() != 0 {
 			err = errVanished
 		}
-		p.node.box.release(&h, err)
+		p.node.box.release(l, &h, err)
 		if err != nil && err != errVanished { // of which the connection tells more
 			err = p.node.lost(p.peer, err)
 		}
@@ -163,7 +166,7 @@ func (p *memPeer) answer(number uint32) {
 // REQUIRES: pumping held.
 func (p *memPeer) settle() (moved int, full bool) {
 	for p.owing.Load() > 0 {
-		if p.out.room() < 0 {
+		if p.out.knownRoom() < 0 && p.out.room() < 0 {
 			p.out.starved.Store(1)
 			if p.out.room() < 0 {
 				return moved, true

@@ -38,7 +38,7 @@ func (p *memPeer) fill(limit int) (moved int, full bool) {
 func (p *memPeer) send(c *chunk) int {
 	h := c.header()
 	if p.offered(c.m) {
-		p.push(h.offer(c.bytes))
+		p.offer(&h, c.bytes)
 		return 2 * recordHead
 	}
 	p.push(&h, c.bytes)
@@ -69,11 +69,15 @@ func (p *memPeer) cut() (c chunk, ok, full bool) {
 	}
 	// Chunks smaller than this cost more than waiting for room.
 	m := q.heap[0]
-	want, most := int(min(m.length-m.next, chunkSize/4)), chunkSize
+	rest := m.length - m.next
+	want, most := int(min(rest, chunkSize/4)), int(min(rest, chunkSize))
 	if p.offered(m) {
-		want, most = offerSize, int(m.length)
+		want, most = offerSize, offerSize
 	}
-	room := p.out.room()
+	room := p.out.knownRoom()
+	if room < most {
+		room = p.out.room()
+	}
 	if room < want {
 		p.out.starved.Store(1)
 		if room = p.out.room(); room < want {
@@ -83,7 +87,7 @@ func (p *memPeer) cut() (c chunk, ok, full bool) {
 	if !p.offered(m) {
 		return q.take(min(room, most)), true, false
 	}
-	c = q.take(most)
+	c = q.take(int(m.length))
 	p.lent[m.number] = c
 	return c, true, false
 }
@@ -97,8 +101,9 @@ func (p *memPeer) take() bool {
 	if p.stalled.Load() && p.kept.Load() == 0 || !p.reading.TryLock() {
 		return false
 	}
-	defer p.reading.Unlock()
-	return p.takeAll()
+	moved := p.takeAll()
+	p.reading.Unlock()
+	return moved
 }
 
 // takeAll is take, but not without end.
@@ -156,17 +161,20 @@ func (p *memPeer) takeOne() int {
 	if err != nil || !ok {
 		return 0
 	}
-	p.stalled.Store(true) // before place looks, so that room made after is seen
-	into, err := p.node.box.place(&h, false, nil)
+	l, into, err := p.node.box.place(&h, false, nil)
 	if err == errNoRoom {
-		return 0
+		p.stalled.Store(true) // before place looks again, so that room made after is seen
+		l, into, err = p.node.box.place(&h, false, nil)
+		if err == errNoRoom {
+			return 0
+		}
+		p.stalled.Store(false)
 	}
-	p.stalled.Store(false)
 	if err != nil {
 		p.node.Fail(err) // and the record is dropped
 	} else {
 		p.in.copyTo(into)
-		p.node.box.release(&h, nil)
+		p.node.box.release(l, &h, nil)
 	}
 	p.free(&h)
 	return recordHead + h.chunk

@@ -276,7 +276,7 @@ func (c *tcpConn) readFrames() error {
 
 // readMessage reads a chunk to its place.
 func (c *tcpConn) readMessage(h *header) error {
-	into, err := c.node.box.place(h, true, nil)
+	l, into, err := c.node.box.place(h, true, nil)
 	if err != nil {
 		c.node.Fail(err)
 		return c.in.skip(h.chunk) // to see what else the peer has to say
@@ -285,7 +285,7 @@ func (c *tcpConn) readMessage(h *header) error {
 	if err == nil {
 		err = h.check(into)
 	}
-	c.node.box.release(h, err)
+	c.node.box.release(l, h, err)
 	return err
 }
 

@@ -88,7 +88,7 @@ func WaitAny(ctx context.Context, list []*Pending) error {
 		if p.isDone() {
 			return nil
 		}
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.done)})
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.Done())})
 	}
 	if len(list) == 0 {
 		return nil
