@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"starling/coflow"
 	"starling/wire"
 )
 
@@ -429,7 +428,7 @@ func (s *simulation) train(p *process, m *Member) (uint64, error) {
 // epoch adds up the parts of all workers.
 func (s *simulation) epoch(end wire.Endpoint, st state1) (uint64, error) {
 	own := part(st.Value, end.Rank(), st.Epoch)
-	key := wire.Key{Coflow: coflow.ID{Type: coflow.Params, Epoch: uint32(st.Epoch), Layer: -1}}
+	key := wire.Key{Step: uint32(st.Epoch)}
 	sum := own
 	var sent []*wire.Pending
 	for peer := range end.Size() {

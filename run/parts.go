@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"starling/cluster"
@@ -131,13 +132,13 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 	}
 	meta := d.Meta
 	d.Close()
-	tmp, err := os.MkdirTemp("", "starling-parts-*")
+	tmp, remove, err := partsFolder()
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(tmp)
+			remove()
 		}
 	}()
 	opt := DefaultPartition()
@@ -159,8 +160,27 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 		return nil, err
 	}
 	p.meta.CRC32C = meta.CRC32C
-	p.remove = func() { os.RemoveAll(tmp) }
+	p.remove = remove
 	return p, nil
+}
+
+// partsFolder is a temporary one that goes with this process: if it is killed, the next
+// that needs one removes it.
+func partsFolder() (dir string, remove func(), err error) {
+	const name = "starling-parts-*"
+	cluster.Sweep(filepath.Join(os.TempDir(), name))
+	if dir, err = os.MkdirTemp("", name); err != nil {
+		return "", nil, err
+	}
+	release, err := cluster.Hold(dir)
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, sync.OnceFunc(func() {
+		os.RemoveAll(dir)
+		release()
+	}), nil
 }
 
 // workersMistake names the flags of starling train where partitioning names its own.

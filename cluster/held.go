@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// heldFile is locked by the process that a folder belongs to. The system lets go of the
+// lock when the process ends, however it ends, so a folder whose lock is free was left
+// behind.
+const heldFile = "held"
+
+// Hold marks a temporary folder as this process's, until release.
+func Hold(dir string) (release func(), err error) {
+	// It is locked before it has its name, so that nobody finds it free meanwhile.
+	tmp, err := os.CreateTemp(dir, "."+heldFile+"-*")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = lock(tmp); err == nil {
+		err = os.Rename(tmp.Name(), filepath.Join(dir, heldFile))
+	}
+	if err != nil {
+		tmp.Close()
+		return nil, err
+	}
+	return func() { tmp.Close() }, nil
+}
+
+// Sweep removes folders of this user that processes have left behind which held them
+// and were killed. Those that were never held are left alone: it cannot be known whose
+// they are.
+func Sweep(pattern string) (removed []string) {
+	dirs, _ := filepath.Glob(pattern)
+	for _, dir := range dirs {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || !ours(info) {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(dir, heldFile), os.O_RDWR|noFollow, 0)
+		if err != nil {
+			continue
+		}
+		if free, err := lock(f); free && err == nil && os.RemoveAll(dir) == nil {
+			removed = append(removed, dir)
+		}
+		f.Close()
+	}
+	return removed
+}

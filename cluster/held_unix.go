@@ -1,0 +1,21 @@
+//go:build unix && !solaris && !illumos && !aix
+
+package cluster
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+const noFollow = syscall.O_NOFOLLOW
+
+// lock takes a file's lock, which ends when the file is closed; free is false when
+// another has it.
+func lock(f *os.File) (free bool, err error) {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

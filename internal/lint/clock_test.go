@@ -1,0 +1,36 @@
+package lint
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// wallClock is what makes a time lose the clock that only ever goes on, so that setting
+// a host's clock would make somebody wait, or give up.
+var wallClock = regexp.MustCompile(`\.Round\(0\)|\.UnixNano\(\)|\.UnixMilli\(\)|\.Unix\(\)|\.ModTime\(\)|time\.Unix\(([^1]|1[^,])`)
+
+// TestClocks: deadlines, waits and ages are never reckoned in the time of day. What is
+// left is the time on certificates, which is meant so, and a deadline long past.
+func TestClocks(t *testing.T) {
+	root := sources(t, func(string) {})
+	for _, room := range []string{"wire", "cluster", "collective", "run", "train", "event"} {
+		files, err := filepath.Glob(filepath.Join(root, room, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatal(room, err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if !strings.HasSuffix(f, "_test.go") && wallClock.MatchString(line) {
+					t.Errorf("%s:%d: %s: use the monotonic clock (time.Now, Sub, Since)", f, i+1, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+}
