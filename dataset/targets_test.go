@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"archive/zip"
 	"errors"
 	"math"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 
 	"starling/graph"
 )
@@ -119,4 +122,46 @@ func TestImportTargets(t *testing.T) {
 	if _, err := Import("metis", "x", ImportOptions{Task: "regression"}, filepath.Join(t.TempDir(), "out")); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "task") {
 		t.Error(err)
 	}
+}
+
+// TestTargetsOfArrays: npz with a column or rows of numbers, parquet with a number, a
+// missing one, or lists.
+func TestTargetsOfArrays(t *testing.T) {
+	nan := float32(math.NaN())
+	same := func(a, b float32) bool { return a == b || a != a && b != b }
+	check := func(name string, d *graph.Dataset, wide int, want ...float32) {
+		t.Helper()
+		if d.Meta.Task != graph.Regression || d.Meta.Classes != wide || !slices.EqualFunc(d.Labels.Values, want, same) {
+			t.Errorf("%s: %s of %d, %+v", name, d.Meta.Task, d.Meta.Classes, d.Labels)
+		}
+	}
+	npz := func(labels []byte) string {
+		m := tinyNPZ()
+		m["labels"] = labels
+		return zipped(t, zip.Store, m)
+	}
+	all := SplitOptions{Train: 1}
+	check("npz", imported(t, "npz", npz(npyOf("(3,)", []float64{0.5, -1, 2})), ImportOptions{Split: all}), 1, 0.5, -1, 2)
+	check("npz rows", imported(t, "npz", npz(npyOf("(3, 2)", []float32{0.5, 1, 2, nan, 3, 4})), ImportOptions{Split: all}), 2, 0.5, 1, nan, nan, 3, 4)
+	check("npz told", imported(t, "npz", npz(npyOf("(3,)", []int64{7, 8, 9})), ImportOptions{Split: all, Task: "regression"}), 1, 7, 8, 9)
+	refused(t, "npz", npz(npyOf("(2,)", []float64{0.5, 1})), ImportOptions{Split: all}, "labels")
+	refused(t, "npz", npz(npyOf("(3,)", []float64{0.5, 1, math.Inf(1)})), ImportOptions{Split: all}, "labels")
+	refused(t, "npz", npz(npyOf("(3,)", []float64{0.5, 1, 2})), ImportOptions{Split: all, Task: "classify"}, "labels")
+
+	dir := t.TempDir()
+	parquet.WriteFile(filepath.Join(dir, "edges.parquet"), []edgeRow{{0, 1}, {1, 2}})
+	nodes := filepath.Join(dir, "nodes.parquet")
+	type one struct {
+		ID    int64    `parquet:"id"`
+		Label *float64 `parquet:"label,optional"`
+	}
+	type several struct {
+		ID    int64     `parquet:"id"`
+		Label []float32 `parquet:"label,list"`
+	}
+	y := []float64{1.5, -1}
+	parquet.WriteFile(nodes, []one{{2, &y[0]}, {0, &y[1]}, {1, nil}})
+	check("parquet", imported(t, "parquet", dir, ImportOptions{Split: all}), 1, -1, nan, 1.5)
+	parquet.WriteFile(nodes, []several{{2, []float32{1, 2.5}}, {0, []float32{3, 4}}, {1, []float32{0, 1}}})
+	check("parquet lists", imported(t, "parquet", dir, ImportOptions{Split: all}), 2, 3, 4, 0, 1, 1, 2.5)
 }
