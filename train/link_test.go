@@ -347,8 +347,10 @@ func TestUnsupervisedEmbeddings(t *testing.T) {
 			t.Errorf("losses %v", r.Loss)
 		}
 		learnt := &graph.Dataset{Graph: d.Graph, Labels: d.Labels, Splits: d.Splits, Features: embeddings(t, dev, d, o, r)}
-		if got := probe(t, learnt); got < raw+0.1 {
-			t.Errorf("mini %v: a probe of embeddings is right in %.3f, of raw features in %.3f", mini != nil, got, raw)
+		got := probe(t, learnt)
+		t.Logf("mini %v: a probe of embeddings is right in %.3f, of raw features in %.3f", mini != nil, got, raw)
+		if got < raw+0.1 {
+			t.Error("embeddings do not beat raw features by ten points")
 		}
 	}
 }

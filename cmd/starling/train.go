@@ -38,6 +38,10 @@ runs in every task, and each is a worker: docs/launchers.md.`,
   starling train graph --model sage --norm batch --checkpoint-dir ck --json result.json
   starling train graph --model sage --norm batch --checkpoint-dir ck --json result.json --resume
 
+  # which vertices are linked, and embeddings without labels: docs/tasks.md
+  starling train graph --task link --model sage --decoder mlp --mode mini --out links
+  starling train graph --task unsupervised --model sage --mode mini --dropout 0 --out embed
+
   # on four hosts of a Slurm cluster, a worker each
   srun -N 4 starling train parts --json result.json
 
