@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,45 +89,6 @@ func TestNoEndlessRestarts(t *testing.T) {
 	}()
 	if status := s.end(); status != 1 || !strings.Contains(s.stderr.String(), "there will be no other") {
 		t.Errorf("status %d: %s", status, tail(s.stderr.String()))
-	}
-	nothingLeft(t)
-}
-
-// Faults at random moments, as many as STARLING_FAULTS says: no hang, no wrong result.
-func TestRandomFaults(t *testing.T) {
-	n, _ := strconv.Atoi(os.Getenv("STARLING_FAULTS"))
-	if n == 0 {
-		n = 3
-	}
-	dir := small(t)
-	seed := uint64(time.Now().UnixNano())
-	draw := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d", seed)
-	strategies := []string{"halo", "bns:0.5", "g3", "cagnet", "sancus:epoch:2", "sancus:variation:0.5", "skipg:1", "pipegcn", "granndis:1", "neutronstar"}
-	names := []string{"killed", "stopped"}
-	wants := map[string][]float64{}
-	for i := range n {
-		strategy, fault, workers := strategies[draw.IntN(len(strategies))], names[draw.IntN(len(names))], 2+draw.IntN(3)
-		common := []string{"--workers", fmt.Sprint(workers), "--epochs", "300", "--eval-every", "0", "--strategy", strategy}
-		key := fmt.Sprint(strategy, workers)
-		if wants[key] == nil {
-			wants[key] = losses(t, undisturbed(t, dir, common...))
-		}
-		s := start(t, dir, trainArgs(append(common, "--heartbeat", "3", "--checkpoint-every", "7", "--json", "r.json")...)...)
-		time.Sleep(time.Duration(draw.IntN(400)) * time.Millisecond) // also while they meet
-		what := fmt.Sprintf("fault %d: %s of %d on %s", i, fault, workers, strategy)
-		if pids := workersOf(t); len(pids) > 0 {
-			faults[fault](pids[draw.IntN(len(pids))])
-		}
-		if status := s.end(); status != 0 {
-			t.Fatalf("%s: status %d: %s%s", what, status, tail(s.stdout.String()), s.stderr.String())
-		}
-		got := losses(t, result(t, readFile(t, dir, "r.json")))
-		for e, want := range wants[key] {
-			if got[e] != want {
-				t.Fatalf("%s: loss %v in epoch %d, undisturbed %v", what, got[e], e, want)
-			}
-		}
 	}
 	nothingLeft(t)
 }

@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fate is one thing that happened, and how it went on.
+type fate struct {
+	run   *ordeal
+	kind  string
+	rank  int // -1: the coordinator
+	alone bool
+	lost  bool          // somebody was lost, and named rightly
+	named time.Duration // from the fault until it was
+	back  time.Duration // from then until training went on
+	total time.Duration // from the fault until training went on; 0: it never stopped
+}
+
+func (d fate) String() string {
+	who := fmt.Sprint("rank ", d.rank)
+	if d.rank < 0 {
+		who = "the coordinator"
+	}
+	text := fmt.Sprintf("%s, %s, %d workers: %s %s", d.run.name, d.run.where, d.run.workers, who, d.kind)
+	if d.total == 0 {
+		return text
+	}
+	if !d.lost && d.rank >= 0 {
+		text += "; ANOTHER was named"
+	}
+	return text + fmt.Sprintf("; noticed after %.2f s, training went on %.2f s later", d.named.Seconds(), d.back.Seconds())
+}
+
+// suffer has something happen to the run at a random moment, and waits until all is
+// well again; sometimes it does not, so that the next fault meets a recovery. It is
+// false when the run has ended before.
+func (r *ordeal) suffer(kind string) bool {
+	r.t.Helper()
+	if !r.trains() {
+		return false
+	}
+	time.Sleep(time.Duration(r.draw.IntN(500)) * time.Millisecond)
+	if !r.main.running() {
+		return false
+	}
+	d := fate{run: r, kind: kind, rank: r.draw.IntN(r.workers), alone: true}
+	last := len(r.done) - 1
+	if last >= 0 && r.done[last].run == r && !r.done[last].alone {
+		d.alone = false
+	}
+	patient := r.draw.IntN(4) > 0
+	began := time.Now()
+	switch kind {
+	case "coordinator":
+		d.rank = -1
+		r.restart()
+		patient = true
+		if !r.await(r.main, "epoch ", began) {
+			return false
+		}
+		m, _ := r.main.since(began, " workers, strategy ")
+		d.total = m.at.Sub(began)
+		d.back = d.total
+	case "restored", "paused":
+		if !r.interrupt(&d) {
+			return false
+		}
+		patient = true
+		if _, lost := r.main.since(began, "lost rank"); lost {
+			r.recovered(&d, began)
+		}
+	default:
+		if !r.harm(&d) {
+			return false
+		}
+		if patient {
+			r.recovered(&d, began)
+		}
+	}
+	d.alone = d.alone && patient
+	r.done = append(r.done, d)
+	return !r.t.Failed()
+}
+
+// trains waits for the first epoch; now and then it does not, so that faults meet
+// workers that meet.
+func (r *ordeal) trains() bool {
+	if r.draw.IntN(6) == 0 {
+		return true
+	}
+	return r.await(r.main, "epoch ", time.Time{})
+}
+
+// await waits for a line. It is false when the run ends before.
+func (r *ordeal) await(p *process, text string, after time.Time) bool {
+	r.t.Helper()
+	late := time.After(noticedWithin)
+	for {
+		if _, ok := p.since(after, text); ok {
+			return true
+		}
+		select {
+		case <-p.news:
+		case <-p.ended:
+			_, ok := p.since(after, text)
+			return ok
+		case <-late:
+			r.hangs(fmt.Sprintf("%s after %q nothing is said of %q", noticedWithin, r.last(), text))
+			return false
+		}
+	}
+}
+
+func (r *ordeal) last() string {
+	for _, d := range slices.Backward(r.done) {
+		if d.run == r {
+			return d.String()
+		}
+	}
+	return "the start"
+}
+
+// recovered waits for the word that training goes on, and takes the times.
+func (r *ordeal) recovered(d *fate, began time.Time) {
+	r.t.Helper()
+	late := time.After(noticedWithin)
+	for !r.goesOn(began) {
+		_, lost := r.main.since(began, "lost rank")
+		if _, trains := r.main.since(began.Add(3*faultHeartbeat*time.Second), "epoch "); trains && !lost {
+			return // nobody was: it happened while they met
+		}
+		select {
+		case <-r.main.news:
+		case <-r.main.ended:
+			if !r.goesOn(began) {
+				return
+			}
+		case <-late:
+			r.hangs(fmt.Sprintf("%v after rank %d was %s training does not go on", noticedWithin, d.rank, d.kind))
+			return
+		}
+	}
+	lost, _ := r.main.since(began, "lost rank")
+	on, _ := r.main.since(lost.at, "training goes on")
+	if on.at.IsZero() { // of a loss before; the next one is on its way
+		r.await(r.main, "training goes on", lost.at)
+		on, _ = r.main.since(lost.at, "training goes on")
+	}
+	d.named, d.back, d.total = lost.at.Sub(began), on.at.Sub(lost.at), on.at.Sub(began)
+	d.lost = strings.Contains(lost.line, fmt.Sprintf("lost rank %d ", d.rank))
+}
+
+// goesOn tells whether training went on after a loss.
+func (r *ordeal) goesOn(began time.Time) bool {
+	_, ok := r.main.since(began, "training goes on")
+	return ok
+}
+
+// harm does what a worker does not survive where it is, and starts another in its place
+// if it was started by hand.
+func (r *ordeal) harm(d *fate) bool {
+	r.t.Helper()
+	signal := syscall.SIGKILL
+	switch d.kind {
+	case "stopped":
+		signal = syscall.SIGSTOP
+	case "cut":
+		return r.cutOff(d)
+	}
+	began := time.Now()
+	pid := r.pid(d.rank)
+	if pid == 0 || syscall.Kill(pid, signal) != nil {
+		return false
+	}
+	if !r.byHand() {
+		return true
+	}
+	if d.kind == "stopped" {
+		r.noticed(began)
+	}
+	r.replace(d.rank, r.hands[d.rank].host)
+	return true
+}
+
+// noticed waits until somebody would have noticed. Of one that was not in the meeting yet
+// nobody says that it is lost.
+func (r *ordeal) noticed(began time.Time) {
+	late := time.After(3 * faultHeartbeat * time.Second)
+	for {
+		if _, ok := r.main.since(began, "lost rank"); ok {
+			return
+		}
+		select {
+		case <-r.main.news:
+		case <-r.main.ended:
+			return
+		case <-late:
+			return
+		}
+	}
+}
+
+// replace starts another worker of a rank.
+func (r *ordeal) replace(rank, host int) {
+	r.gone = append(r.gone, r.hands[rank])
+	r.hands[rank] = r.hand(rank, host)
+}
+
+// cutOff unplugs a host for good; its worker comes again on another.
+func (r *ordeal) cutOff(d *fate) bool {
+	r.t.Helper()
+	r.heal()
+	began := time.Now()
+	if d.rank = r.onHost(); d.rank < 0 {
+		return false // all have moved to the first
+	}
+	r.unplug(r.hands[d.rank].host)
+	r.noticed(began)
+	for rank, p := range r.hands {
+		if p.host == r.cut {
+			r.replace(rank, 0)
+		}
+	}
+	return true
+}
+
+// onHost is a rank that is not on the first host, where the coordinator is; -1: none.
+func (r *ordeal) onHost() int {
+	for rank := range r.workers {
+		if r.hands[rank].host > 0 {
+			return rank
+		}
+	}
+	return -1
+}
+
+func (r *ordeal) unplug(host int) {
+	r.t.Helper()
+	if out, err := r.net("cut", fmt.Sprint(host)).CombinedOutput(); err != nil {
+		r.t.Fatalf("%v: %s", err, out)
+	}
+	r.cut = host
+}
+
+// heal plugs in what is cut off.
+func (r *ordeal) heal() {
+	if r.cut >= 0 && r.where == "hosts" {
+		r.net("restore", fmt.Sprint(r.cut)).Run()
+	}
+	r.cut = -1
+}
+
+// interrupt stops a worker, or cuts off a host, and undoes it after a while: before or
+// after it was noticed.
+func (r *ordeal) interrupt(d *fate) bool {
+	r.t.Helper()
+	while := time.Duration(r.draw.IntN(2*faultHeartbeat*1000)) * time.Millisecond
+	d.kind = fmt.Sprintf("%s after %.1f s", d.kind, while.Seconds())
+	if r.where == "hosts" && strings.HasPrefix(d.kind, "restored") {
+		r.heal()
+		r.unplug(r.hands[d.rank].host)
+		r.rest(while)
+		r.heal()
+		return true
+	}
+	pid := r.pid(d.rank)
+	if pid == 0 || syscall.Kill(pid, syscall.SIGSTOP) != nil {
+		return false
+	}
+	r.rest(while)
+	syscall.Kill(pid, syscall.SIGCONT)
+	return true
+}
+
+// rest passes time, unless the run ends.
+func (r *ordeal) rest(while time.Duration) {
+	select {
+	case <-r.main.ended:
+	case <-time.After(while):
+	}
+}
+
+// restart kills the coordinator, and starts it again.
+func (r *ordeal) restart() {
+	r.main.Process.Kill()
+	<-r.main.ended
+	r.gone = append(r.gone, r.main)
+	time.Sleep(time.Duration(r.draw.IntN(300)) * time.Millisecond)
+	r.coordinate()
+}
+
+// pid is the process of a rank; 0: there is none now.
+func (r *ordeal) pid(rank int) int {
+	if r.byHand() {
+		if !r.hands[rank].running() {
+			return 0
+		}
+		return r.hands[rank].Process.Pid
+	}
+	for _, pid := range r.started() {
+		args, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		words := strings.Split(string(args), "\x00")
+		if i := slices.Index(words, "--rank"); i >= 0 && words[i+1] == fmt.Sprint(rank) {
+			return pid
+		}
+	}
+	return 0
+}
+
+// started are the workers' processes that the run has started.
+func (r *ordeal) started() (pids []int) {
+	for _, pid := range workersOf(r.t) {
+		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if after := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])); len(after) > 1 && after[1] == fmt.Sprint(r.main.Process.Pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// table is what the docs show: by kind of fault, how many, and how long until the loss
+// was named and until training went on.
+func table(done []fate) string {
+	var b strings.Builder
+	b.WriteString("| fault | times | training stopped | named after, median (most) | went on after that, median (most) |\n| --- | --- | --- | --- | --- |\n")
+	kinds := map[string][]fate{}
+	for _, d := range done {
+		kind, _, _ := strings.Cut(d.kind, " after")
+		kinds[kind] = append(kinds[kind], d)
+		kinds["all"] = append(kinds["all"], d)
+	}
+	for _, kind := range []string{"killed", "stopped", "paused", "cut", "restored", "coordinator", "all"} {
+		var named, back []time.Duration
+		for _, d := range kinds[kind] {
+			if d.alone && d.total > 0 {
+				named, back = append(named, d.named), append(back, d.back)
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %s | %s |\n", kind, len(kinds[kind]), len(back), spread(named), spread(back))
+	}
+	by := map[string]int{}
+	for _, d := range done {
+		by[d.run.name]++
+		by[d.run.where]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&b, "%4d  %s\n", by[name], name)
+	}
+	return b.String()
+}
+
+// spread is the median and the most.
+func spread(list []time.Duration) string {
+	if len(list) == 0 {
+		return "—"
+	}
+	slices.Sort(list)
+	return fmt.Sprintf("%.2f s (%.2f s)", list[len(list)/2].Seconds(), list[len(list)-1].Seconds())
+}

@@ -1,0 +1,428 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// How long things may take before a test calls it a hang. A machine with other work is
+// slow; a hang is for ever.
+const (
+	faultHeartbeat = 3 // seconds
+	noticedWithin  = 60 * time.Second
+	endsWithin     = 3 * time.Minute
+)
+
+// ordeals are small runs of every full-graph strategy, and a deep model.
+var ordeals = []string{
+	"--strategy halo --model sage --norm batch",
+	"--strategy bns:0.5",
+	"--strategy pipegcn",
+	"--strategy cagnet",
+	"--strategy sancus:epoch:2",
+	"--strategy skipg:2",
+	"--strategy granndis:1 --servers 2",
+	"--strategy granndis:eas1,3 --servers 2",
+	"--strategy neutronstar",
+	"--strategy g3",
+	"--strategy pipegcn --smooth 0.5 --model sage",
+	"--strategy sancus:variation:0.5",
+	"--strategy halo --wire-dtype int8",
+	"--strategy halo --model ressage+ --layers 28 --hidden 8 --epochs 150",
+}
+
+// settings are where the workers of a run are, and what may happen to them there.
+var settings = []struct {
+	name   string
+	faults []string
+}{
+	{"started, tcp", []string{"killed", "stopped", "paused", "coordinator"}},
+	{"started, shm", []string{"killed", "stopped", "paused", "coordinator"}},
+	{"by hand, tcp", []string{"killed", "stopped", "paused", "coordinator"}},
+	{"by hand, shm", []string{"killed", "stopped", "paused", "coordinator"}},
+	{"hosts", []string{"cut", "restored", "restored", "killed", "coordinator"}},
+	{"hosts", []string{"cut", "restored", "restored", "paused", "coordinator"}},
+}
+
+// Faults at random moments, as many as STARLING_FAULTS says: no hang, no wrong result.
+// scripts/faults does 200. STARLING_FAULTS_SEED repeats what was drawn. Most of the time
+// somebody waits to be noticed, so several runs share the machine.
+func TestRandomFaults(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("STARLING_FAULTS"))
+	seed, err := strconv.ParseUint(os.Getenv("STARLING_FAULTS_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano())
+	}
+	if n == 0 {
+		n = 3
+	}
+	t.Logf("STARLING_FAULTS_SEED=%d", seed)
+	lanes := min(6, (n+9)/10)
+	all := &results{dir: small(t), wants: map[string]wanted{}}
+	all.prepare(t)
+	t.Run("lanes", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				newFates(t, all, seed, lane).suffer((n + lane) / lanes)
+			})
+		}
+	})
+	nothingLeft(t)
+	t.Log("\n" + table(all.done))
+}
+
+// results are what runs are compared with, and what has happened to them.
+type results struct {
+	dir   string
+	mu    sync.Mutex
+	wants map[string]wanted
+	done  []fate
+}
+
+// wanted is the result of a run that nothing happened to.
+type wanted struct {
+	losses  []float64
+	weights string
+}
+
+func (a *results) prepare(t *testing.T) {
+	for n := 2; n <= 4; n++ {
+		works(t, a.dir, "partition", "graph", "--parts", fmt.Sprint(n), "--out", fmt.Sprint("parts", n), "--quiet")
+	}
+	works(t, a.dir, "partition", "graph", "--servers", "2", "--workers", "2", "--out", "servers4", "--quiet")
+}
+
+// fates are runs one after another, in a folder and on hosts of their own.
+type fates struct {
+	t     *testing.T
+	all   *results
+	dir   string
+	draw  *rand.Rand
+	name  string // of the hosts; empty: there are none
+	order []int
+	done  []fate
+}
+
+func newFates(t *testing.T, all *results, seed uint64, lane int) *fates {
+	draw := rand.New(rand.NewPCG(seed, uint64(lane)))
+	f := &fates{t: t, all: all, dir: t.TempDir(), draw: draw, order: draw.Perm(len(ordeals))}
+	if err := os.WriteFile(filepath.Join(f.dir, "token"), []byte("correct horse battery staple"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if os.Getuid() != 0 {
+		t.Log("no host is cut off: network namespaces need root")
+		return f
+	}
+	f.name = fmt.Sprintf("stt%dlane%d", os.Getpid(), lane)
+	if out, err := f.net("up", "--hosts", "4", "--fast", "1gbit").CombinedOutput(); err != nil {
+		t.Logf("no host is cut off: %s", out)
+		f.name = ""
+		return f
+	}
+	t.Cleanup(func() { f.net("down").Run() })
+	return f
+}
+
+// net is the script on the hosts of these runs.
+func (f *fates) net(action string, args ...string) *exec.Cmd {
+	return netcluster(action, append([]string{"--name", f.name}, args...)...)
+}
+
+// suffer has so many things happen.
+func (f *fates) suffer(n int) {
+	for i := 0; len(f.done) < n && !f.t.Failed(); i++ {
+		began := len(f.done)
+		f.run(i, min(1+f.draw.IntN(4), n-began))
+		f.all.mu.Lock()
+		f.all.done = append(f.all.done, f.done[began:]...)
+		f.all.mu.Unlock()
+		for _, d := range f.done[began:] {
+			f.t.Log(d)
+		}
+	}
+}
+
+// run is one run and what happens to it.
+func (f *fates) run(i, most int) {
+	f.t.Helper()
+	args := ordeals[f.order[i%len(ordeals)]]
+	where := settings[f.draw.IntN(len(settings))]
+	for where.name == "hosts" && f.name == "" {
+		where = settings[f.draw.IntN(len(settings))]
+	}
+	workers := 2 + f.draw.IntN(3)
+	parts := fmt.Sprint("parts", workers)
+	if strings.Contains(args, "--servers") {
+		workers, parts = 4, "servers4"
+	}
+	common := append([]string{"train", filepath.Join(f.all.dir, parts), "--layers", "2", "--hidden", "32", "--epochs", "1200", "--eval-every", "0"}, strings.Fields(args)...)
+	want := f.want(common)
+	r := &ordeal{fates: f, name: args, where: where.name, workers: workers, common: common, hands: map[int]*process{}, cut: -1}
+	r.begin()
+	defer r.clear()
+	for range most {
+		if !r.suffer(where.faults[f.draw.IntN(len(where.faults))]) {
+			break
+		}
+	}
+	r.finish(want)
+}
+
+// want is what a run gives that nothing happens to; runs are compared with it often.
+func (f *fates) want(common []string) wanted {
+	f.t.Helper()
+	key := strings.Join(common, " ")
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	if _, ok := f.all.wants[key]; !ok {
+		works(f.t, f.dir, append(common, "--quiet", "--json", "want.json", "--out", "want")...)
+		f.all.wants[key] = f.got("want")
+	}
+	return f.all.wants[key]
+}
+
+// got is what a run left.
+func (f *fates) got(name string) wanted {
+	f.t.Helper()
+	return wanted{losses(f.t, result(f.t, readFile(f.t, f.dir, name+".json"))), readFile(f.t, f.dir, name+"/model.safetensors")}
+}
+
+// ordeal is one run under way.
+type ordeal struct {
+	*fates
+	name, where string
+	workers     int
+	common      []string
+	at          string // where workers by hand join
+	main        *process
+	hands       map[int]*process // workers by hand, by rank
+	gone        []*process       // those that others have replaced
+	cut         int              // the host that is cut off now; -1: none
+}
+
+// process is a command whose lines are kept with their times.
+type process struct {
+	*exec.Cmd
+	rank  int // -1: the coordinator
+	host  int
+	ended chan struct{}
+	news  chan struct{}
+	mu    sync.Mutex
+	text  bytes.Buffer
+	marks []mark
+}
+
+// mark is when a line was written that tells of a loss or its end.
+type mark struct {
+	at   time.Time
+	line string
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range strings.Lines(string(b)) {
+		p.marks = append(p.marks, mark{time.Now(), strings.TrimSpace(line)})
+	}
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+	return p.text.Write(b)
+}
+
+func (p *process) string() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// since finds the first line after a time that has a text in it.
+func (p *process) since(at time.Time, text string) (mark, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.marks {
+		if m.at.After(at) && strings.Contains(m.line, text) {
+			return m, true
+		}
+	}
+	return mark{}, false
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// command is starling on a host, or here.
+func (r *ordeal) command(rank, host int, args ...string) *process {
+	p := &process{rank: rank, host: host, ended: make(chan struct{}), news: make(chan struct{}, 1), Cmd: exec.Command(binary, args...)}
+	if r.where == "hosts" {
+		p.Cmd = r.net("exec", append([]string{fmt.Sprint(host), binary}, args...)...)
+	}
+	p.Dir, p.Stdout, p.Stderr, p.WaitDelay = r.dir, p, p, time.Second
+	if err := p.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	go func() {
+		p.Wait()
+		close(p.ended)
+	}()
+	return p
+}
+
+func (r *ordeal) byHand() bool { return !strings.HasPrefix(r.where, "started") }
+
+// begin starts the run, and the workers that it does not start itself.
+func (r *ordeal) begin() {
+	os.RemoveAll(filepath.Join(r.dir, "ck"))
+	os.RemoveAll(filepath.Join(r.dir, "got"))
+	if r.byHand() {
+		r.at = "10.77.0.1:" + freePort(r.t)
+		if r.where != "hosts" {
+			r.at = "127.0.0.1:" + freePort(r.t)
+		}
+	}
+	r.coordinate()
+	for rank := 0; rank < r.workers && r.byHand(); rank++ {
+		r.hands[rank] = r.hand(rank, rank)
+	}
+}
+
+// coordinate starts the process that workers join.
+func (r *ordeal) coordinate() {
+	args := append(r.common, "--heartbeat", fmt.Sprint(faultHeartbeat), "--checkpoint-every", "10", "--checkpoint-dir", "ck", "--resume-if-any", "--json", "got.json", "--out", "got")
+	if _, transport, ok := strings.Cut(r.where, ", "); ok {
+		args = append(args, "--transport", transport)
+	}
+	if r.byHand() {
+		args = append(args, "--no-launch", "--listen", r.at, "--token-file", "token")
+	}
+	r.main = r.command(-1, 0, args...)
+}
+
+// hand starts the worker of a rank by hand, on a host.
+func (r *ordeal) hand(rank, host int) *process {
+	return r.command(rank, host, "worker", "--join", r.at, "--rank", fmt.Sprint(rank), "--token-file", "token", "--heartbeat", fmt.Sprint(faultHeartbeat))
+}
+
+// clear leaves nothing behind.
+func (r *ordeal) clear() {
+	r.heal()
+	all := append([]*process{r.main}, r.gone...)
+	for _, p := range r.hands {
+		all = append(all, p)
+	}
+	for _, p := range all {
+		p.Process.Kill() // if it still runs
+		<-p.ended
+	}
+}
+
+// finish waits for the end and compares.
+func (r *ordeal) finish(want wanted) {
+	r.t.Helper()
+	select {
+	case <-r.main.ended:
+	case <-time.After(endsWithin):
+		r.hangs("it does not end")
+		return
+	}
+	if code := r.main.ProcessState.ExitCode(); code != 0 {
+		r.t.Errorf("%s, %s, %d workers: status %d%s", r.name, r.where, r.workers, code, r.story())
+		return
+	}
+	got := r.got("got")
+	for e := range want.losses {
+		if e >= len(got.losses) || got.losses[e] != want.losses[e] {
+			r.t.Errorf("%s, %s, %d workers: the loss of epoch %d is not that of an undisturbed run%s", r.name, r.where, r.workers, e+1, r.story())
+			return
+		}
+	}
+	if got.weights != want.weights {
+		r.t.Errorf("%s, %s, %d workers: the weights are not those of an undisturbed run%s", r.name, r.where, r.workers, r.story())
+	}
+	for rank := range r.hands {
+		if !r.leftWell(rank) {
+			r.hangs(fmt.Sprintf("no worker of rank %d has ended well", rank))
+			return
+		}
+	}
+}
+
+// leftWell tells whether a worker of a rank has ended with status 0. Where one that was
+// replaced has come back, either may have had the place.
+func (r *ordeal) leftWell(rank int) bool {
+	late := time.After(noticedWithin)
+	for {
+		for _, p := range append([]*process{r.hands[rank]}, r.gone...) {
+			if p.rank == rank && !p.running() && p.ProcessState.ExitCode() == 0 {
+				return true
+			}
+		}
+		select {
+		case <-late:
+			return false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// hangs fails with the stacks of everything that runs.
+func (r *ordeal) hangs(why string) {
+	r.t.Helper()
+	pids := append(r.started(), r.main.Process.Pid)
+	for _, p := range r.hands {
+		pids = append(pids, p.Process.Pid)
+	}
+	for _, pid := range pids {
+		syscall.Kill(pid, syscall.SIGCONT)
+		syscall.Kill(pid, syscall.SIGQUIT)
+	}
+	time.Sleep(2 * time.Second)
+	r.t.Errorf("%s, %s, %d workers: %s%s", r.name, r.where, r.workers, why, r.story())
+}
+
+// story is what the processes of a run said.
+func (r *ordeal) story() string {
+	var b strings.Builder
+	tell := func(name string, p *process) {
+		fmt.Fprintf(&b, "\n--- %s (pid %d)\n%s", name, p.Process.Pid, long(p.string()))
+	}
+	tell("the run", r.main)
+	for rank, p := range r.hands {
+		tell(fmt.Sprint("rank ", rank), p)
+	}
+	for _, p := range r.gone {
+		tell("replaced", p)
+	}
+	for _, d := range r.done {
+		if d.run == r {
+			fmt.Fprintf(&b, "\n%v", d)
+		}
+	}
+	return b.String()
+}
+
+// long is a text without its middle, if it is very long.
+func long(text string) string {
+	if len(text) < 12000 {
+		return text
+	}
+	return text[:6000] + "\n…\n" + text[len(text)-6000:]
+}
