@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"sync"
-	"unsafe"
 
 	"starling/coflow"
 	"starling/wire"
@@ -90,8 +89,7 @@ func (l *pool) room(bytes int) []byte {
 		l.mu.rooms[class] = free[:k]
 		return free[k][:bytes]
 	}
-	raw := make([]float64, (1<<class+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(&raw[0])), 1<<class)[:bytes]
+	return newRoom(1 << class)[:bytes]
 }
 
 // give takes back a call that has ended well, and its scratch memory.
