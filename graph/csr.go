@@ -16,11 +16,14 @@ const MaxNodes = math.MaxUint32
 const grain = 1 << 14
 
 // CSR is a graph by in-edges: the vertices that send to v are
-// Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight an edge.
+// Indices[Indptr[v]:Indptr[v+1]]. Weights is nil or has one weight an edge,
+// EdgeFeatures nil or EdgeDim numbers an edge.
 type CSR struct {
-	Indptr  []int64
-	Indices []uint32
-	Weights []float32
+	Indptr       []int64
+	Indices      []uint32
+	Weights      []float32
+	EdgeFeatures []float32
+	EdgeDim      int
 }
 
 // Nodes is the number of vertices.
@@ -45,7 +48,10 @@ func (g *CSR) Validate() error {
 	if err := checkIndices("indices", g.Indices, g.Nodes()); err != nil {
 		return err
 	}
-	return checkFinite("weights", g.Weights, 1)
+	if err := checkFinite("weights", g.Weights, 1); err != nil {
+		return err
+	}
+	return checkFinite("edge_features", g.EdgeFeatures, g.EdgeDim)
 }
 
 // checkIndptr checks everything that costs a pass over vertices, not edges.
@@ -60,6 +66,10 @@ func (g *CSR) checkIndptr() error {
 	if g.Weights != nil && len(g.Weights) != len(g.Indices) {
 		return &InputError{Field: "weights", Found: fmt.Sprintf("%d values", len(g.Weights)),
 			Want: fmt.Sprintf("one an edge (%d)", len(g.Indices)), Fix: "write the file again from its source"}
+	}
+	if len(g.EdgeFeatures) != g.EdgeDim*len(g.Indices) {
+		return &InputError{Field: "edge_features", Found: fmt.Sprintf("%d values", len(g.EdgeFeatures)),
+			Want: fmt.Sprintf("%d an edge (%d edges)", g.EdgeDim, len(g.Indices)), Fix: "write the file again from its source"}
 	}
 	return nil
 }

@@ -251,7 +251,34 @@ func (d *Dataset) loadGraph() (err error) {
 		return err
 	}
 	if d.has("weights.npy") {
-		g.Weights, err = array[float32](d, "weights.npy", d.Meta.Edges)
+		if g.Weights, err = array[float32](d, "weights.npy", d.Meta.Edges); err != nil {
+			return err
+		}
+	}
+	if d.hasFile("edge_features.npy") && d.Meta.Edges > 0 {
+		return d.loadEdgeFeatures()
+	}
+	return nil
+}
+
+// hasFile reports whether there is such a file, listed or not: one may be added later.
+func (d *Dataset) hasFile(name string) bool {
+	_, err := os.Stat(filepath.Join(d.Dir, name))
+	return err == nil || d.has(name)
+}
+
+func (d *Dataset) loadEdgeFeatures() (err error) {
+	g, dim := d.Graph, int64(-1)
+	if d.Meta.EdgeDim > 0 {
+		dim = int64(d.Meta.EdgeDim)
+	}
+	if g.EdgeFeatures, err = array[float32](d, "edge_features.npy", d.Meta.Edges, dim); err != nil {
+		return err
+	}
+	g.EdgeDim = len(g.EdgeFeatures) / int(d.Meta.Edges)
+	d.Meta.EdgeDim = g.EdgeDim
+	if _, listed := d.Meta.Arrays["edge_features.npy"]; !listed { // and so without a checksum
+		err = inFile(filepath.Join(d.Dir, "edge_features.npy"), checkFinite("edge_features", g.EdgeFeatures, max(g.EdgeDim, 1)))
 	}
 	return err
 }

@@ -36,6 +36,7 @@ type Meta struct {
 	Edges     int64                `json:"edges"`
 	Symmetric bool                 `json:"symmetric"`          // every edge has its reverse
 	Features  *FeatureMeta         `json:"features,omitempty"` // nil: structure only
+	EdgeDim   int                  `json:"edge_dim,omitempty"` // numbers an edge in edge_features.npy
 	Task      string               `json:"task,omitempty"`     // SingleLabel, MultiLabel, Regression, or empty without labels
 	Classes   int                  `json:"classes,omitempty"`  // of regression the numbers a vertex
 	Source    string               `json:"source,omitempty"`   // where it came from: importer or generator with its options
@@ -112,6 +113,8 @@ func (m *Meta) validate() error {
 		return badMeta("nodes", fmt.Sprint(m.Nodes), "1 to 2^32-1")
 	case m.Edges < 0 || m.Edges > MaxEdges:
 		return badMeta("edges", fmt.Sprint(m.Edges), "0 to 2^32-1")
+	case m.EdgeDim < 0 || m.EdgeDim > 1<<16:
+		return badMeta("edge_dim", fmt.Sprint(m.EdgeDim), "0 to 65536")
 	case m.Features != nil && (m.Features.Dim < 1 || m.Features.Dim > 1<<31-1):
 		return badMeta("features.dim", fmt.Sprint(m.Features.Dim), "1 to 2^31-1")
 	case m.Features != nil && m.Features.Kind != Dense && m.Features.Kind != BFloat16 && m.Features.Kind != Sparse:

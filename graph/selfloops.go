@@ -2,7 +2,8 @@ package graph
 
 // WithSelfLoops returns the graph with exactly one self-loop a vertex, which is
 // what PyG's GCNConv and GATConv do before they aggregate. In a weighted graph a
-// vertex keeps the weight of the (last) loop it had; a new loop weighs 1.
+// vertex keeps the weight of the (last) loop it had; a new loop weighs 1. The features
+// of a loop are the mean of those of the vertex's other in-edges, zeros without any.
 // Rows that were in ascending order stay so.
 func (g *CSR) WithSelfLoops() *CSR {
 	return g.rebuild(func(v uint32, u uint32) bool { return u != v }, true)
@@ -41,6 +42,9 @@ func (g *CSR) rebuild(keep func(v, u uint32) bool, loops bool) *CSR {
 	if g.Weights != nil {
 		out.Weights = newArray[float32](out.Indptr[n])
 	}
+	if g.EdgeFeatures != nil {
+		out.EdgeDim, out.EdgeFeatures = g.EdgeDim, newArray[float32](out.Indptr[n]*int64(g.EdgeDim))
+	}
 	Parallel(n, grain, func(lo, hi int64) {
 		for v := lo; v < hi; v++ {
 			g.copyRow(out, uint32(v), keep, loops)
@@ -51,10 +55,15 @@ func (g *CSR) rebuild(keep func(v, u uint32) bool, loops bool) *CSR {
 
 func (g *CSR) copyRow(out *CSR, v uint32, keep func(v, u uint32) bool, loops bool) {
 	to := out.Indptr[v]
-	put := func(u uint32, w float32) {
+	put := func(u uint32, w float32, from int64) {
 		out.Indices[to] = u
 		if out.Weights != nil {
 			out.Weights[to] = w
+		}
+		if from >= 0 {
+			copy(out.edgeRow(to), g.edgeRow(from))
+		} else {
+			g.meanRow(out.edgeRow(to), v, keep)
 		}
 		to++
 	}
@@ -65,17 +74,36 @@ func (g *CSR) copyRow(out *CSR, v uint32, keep func(v, u uint32) bool, loops boo
 			continue
 		}
 		if loops && u > v {
-			put(v, own)
+			put(v, own, -1)
 			loops = false
 		}
 		var w float32
 		if g.Weights != nil {
 			w = g.Weights[e]
 		}
-		put(u, w)
+		put(u, w, e)
 	}
 	if loops {
-		put(v, own)
+		put(v, own, -1)
+	}
+}
+
+// edgeRow are the features of an edge, if edges have any.
+func (g *CSR) edgeRow(e int64) []float32 {
+	d := int64(g.EdgeDim)
+	return g.EdgeFeatures[e*d : (e+1)*d]
+}
+
+// meanRow is the mean of the features of the in-edges of v that are kept.
+func (g *CSR) meanRow(to []float32, v uint32, keep func(v, u uint32) bool) {
+	for c := range to {
+		sum, n := 0.0, 0.0 // in double, so that the order of edges is not seen
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			if keep(v, g.Indices[e]) {
+				sum, n = sum+float64(g.edgeRow(e)[c]), n+1
+			}
+		}
+		to[c] = float32(sum / max(n, 1))
 	}
 }
 

@@ -169,10 +169,16 @@ func (w *Writer) Graph(g *CSR) error {
 	if err := writeArray(w, "indices.npy", g.Indices); err != nil {
 		return err
 	}
-	if g.Weights == nil {
+	if g.Weights != nil {
+		if err := writeArray(w, "weights.npy", g.Weights); err != nil {
+			return err
+		}
+	}
+	if g.EdgeFeatures == nil {
 		return nil
 	}
-	return writeArray(w, "weights.npy", g.Weights)
+	w.Meta.EdgeDim = g.EdgeDim
+	return writeArray(w, "edge_features.npy", g.EdgeFeatures, g.Edges(), int64(g.EdgeDim))
 }
 
 // Features writes features that are in memory (or mapped); values must be finite.

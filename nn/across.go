@@ -28,11 +28,15 @@ type Across interface {
 type Form struct {
 	// Looped: loops are replaced by one at each vertex.
 	Looped bool
+	// Featured: the layer looks at features of edges.
+	Featured bool
 }
 
 // Edges are those of some vertices (rows) from others (columns), and the same turned round.
 type Edges struct {
 	In, Out *tensor.Sparse
+	// Features of edges [entries of In, d], where a layer looks at them.
+	Features tensor.Matrix
 	// IDs are the vertex ids of the columns; none: those of the pass.
 	IDs tensor.Index
 }

@@ -8,7 +8,8 @@ import "starling/tensor"
 //	z = x·W;   e_ij = leaky(a_src·z_j + a_dst·z_i);   α = softmax over j of e_ij
 //	y_i = concat (or mean) over heads of Σj drop(α_ij)·z_j  + b
 //
-// over N(i) and i itself. x [n, in], W [in, H·C], a_src and a_dst [H, C],
+// over N(i) and i itself; with features f of edges, a_edge·(f_ij·E) is added to scores
+// before leaky, and a loop has the mean of its vertex's. x [n, in], W [in, H·C], a_src and a_dst [H, C],
 // y [n, H·C], or [n, C] for the mean.
 type gat struct {
 	output
@@ -17,12 +18,14 @@ type gat struct {
 	attDrop    float64
 	w          *Param
 	src, dst   *Param
+	edge, fold *Param        // of edges' features and their scores, or nil
 	mean       tensor.Matrix // H·C x C, averages the heads; none to concatenate
 
 	p                    *Pass
 	x                    Input
 	sent                 int // rows of messages that are our own
 	z, left, right, stat tensor.Matrix
+	scored               tensor.Matrix // scores of edges' features
 	att, y               tensor.Matrix
 
 	wantDX            bool
@@ -33,7 +36,7 @@ type gat struct {
 }
 
 // newGAT has heads of width c each.
-func newGAT(b *builder, in, c, heads int, concat bool, attDrop float64, o output) *gat {
+func newGAT(b *builder, in, c, heads int, concat bool, attDrop float64, edgeDim int, o output) *gat {
 	l := &gat{output: o, heads: heads, slope: 0.2, attDrop: attDrop}
 	head := []int{1, heads, c}
 	l.src = b.add("att_src", head, false, 1, heads*c, glorot(heads, c))
@@ -45,6 +48,10 @@ func newGAT(b *builder, in, c, heads int, concat bool, attDrop float64, o output
 	}
 	l.bias = b.vector("bias", l.out, zeros)
 	l.w = b.weight("lin.weight", in, heads*c, glorot(in, heads*c))
+	if edgeDim > 0 {
+		l.fold = b.add("att_edge", head, false, 1, heads*c, glorot(heads, c))
+		l.edge = b.weight("lin_edge.weight", edgeDim, heads*c, glorot(edgeDim, heads*c))
+	}
 	return l
 }
 
@@ -71,21 +78,53 @@ func (l *gat) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 // attention is for rows lo to hi.
 func (l *gat) attention(e *Edges, lo, hi int) tensor.Attention {
 	return tensor.Attention{Heads: l.heads, Slope: l.slope,
-		Dropout: l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi), SrcIDs: e.ids(l.p)}
+		Dropout: l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi), SrcIDs: e.ids(l.p), Edge: l.scored}
 }
 
 func (l *gat) Layer() int                 { return l.layer }
 func (l *gat) Width() int                 { return l.w.Value.Cols }
-func (l *gat) Over() Form                 { return Form{Looped: true} }
+func (l *gat) Over() Form                 { return Form{Looped: true, Featured: l.edge != nil} }
 func (l *gat) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z, l.left} }
 func (l *gat) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz, l.dleft} }
 
+// scoreEdges makes what features of edges add to scores. Only their products with
+// a_edge are needed, so E and a_edge are folded first: a number an edge and head.
+func (l *gat) scoreEdges(e *Edges) {
+	if l.edge == nil || !l.scored.IsZero() {
+		return
+	}
+	dev := l.p.Dev
+	folded := dev.Scratch(dev.Type(), l.edge.Value.Rows, l.heads)
+	dev.HeadDot(folded, l.edge.Value, l.fold.Value)
+	l.scored = dev.Scratch(dev.Type(), e.Features.Rows, l.heads)
+	dev.MatMul(l.scored, e.Features, folded, tensor.MatMul{})
+	dev.Free(folded)
+}
+
+// learnEdges goes back through scoreEdges.
+func (l *gat) learnEdges(e *Edges, dscored tensor.Matrix) {
+	dev := l.p.Dev
+	dfolded := dev.Scratch(dev.Type(), l.edge.Value.Rows, l.heads)
+	dev.MatMul(dfolded, e.Features, dscored, tensor.MatMul{TransA: true})
+	dev.HeadDotGrad(l.edge.Grad, l.fold.Grad, dfolded, l.edge.Value, l.fold.Value)
+	dev.Free(dfolded)
+}
+
 func (l *gat) Do(e *Edges, lo, hi int) {
+	l.scoreEdges(e)
 	l.p.Dev.Attend(l.att.Slice(lo, hi), l.stat.Slice(lo, hi), e.In.Slice(lo, hi), l.z, l.left, l.right.Slice(lo, hi), l.attention(e, lo, hi))
 }
 
 func (l *gat) Undo(e *Edges) {
-	l.p.Dev.AttendGrad(l.dz, l.dleft, l.dright, e.In, e.Out, l.z, l.left, l.right, l.stat, l.att, l.g, l.attention(e, 0, l.right.Rows))
+	op := l.attention(e, 0, l.right.Rows)
+	if l.edge != nil {
+		op.DEdge = l.p.Dev.Scratch(l.p.Dev.Type(), l.scored.Rows, l.heads)
+		defer l.p.Dev.Free(op.DEdge)
+	}
+	l.p.Dev.AttendGrad(l.dz, l.dleft, l.dright, e.In, e.Out, l.z, l.left, l.right, l.stat, l.att, l.g, op)
+	if l.edge != nil {
+		l.learnEdges(e, op.DEdge)
+	}
 }
 
 func (l *gat) begin(p *Pass, x Input) tensor.Matrix {
@@ -130,10 +169,7 @@ func (l *gat) end(p *Pass) {
 
 // release frees what the forward pass kept for the backward pass.
 func (l *gat) release(p *Pass) {
-	for _, m := range []*tensor.Matrix{&l.z, &l.left, &l.right, &l.stat, &l.att} {
-		p.Dev.Free(*m)
-		*m = tensor.Matrix{}
-	}
+	freeAll(p, &l.z, &l.left, &l.right, &l.stat, &l.scored, &l.att)
 }
 
 func (l *gat) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {

@@ -8,7 +8,8 @@ import "starling/tensor"
 //	l = x·L + l0;   r = x·R + r0;   e_ij = a · leaky(l_j + r_i);   α = softmax over j of e_ij
 //	y_i = concat (or mean) over heads of Σj drop(α_ij)·l_j  + b
 //
-// over N(i) and i itself. Unlike GAT's, the ranking of a vertex's neighbours depends on
+// over N(i) and i itself; with features f of edges, e_ij = a · leaky(l_j + r_i + f_ij·E),
+// and a loop has the mean of its vertex's. Unlike GAT's, the ranking of a vertex's neighbours depends on
 // the vertex. x [n, in], L and R [in, H·C], a [H, C], y [n, H·C], or [n, C] for the
 // mean. α is kept for the way back: a number an edge and head.
 type gatv2 struct {
@@ -19,6 +20,7 @@ type gatv2 struct {
 	left, leftBias   *Param
 	right, rightBias *Param
 	a                *Param
+	edge             *Param        // of edges' features, or nil
 	mean             tensor.Matrix // H·C x C, averages the heads; none to concatenate
 
 	p           *Pass
@@ -31,7 +33,7 @@ type gatv2 struct {
 }
 
 // newGATv2 has heads of width c each.
-func newGATv2(b *builder, in, c, heads int, concat bool, attDrop float64, o output) *gatv2 {
+func newGATv2(b *builder, in, c, heads int, concat bool, attDrop float64, edgeDim int, o output) *gatv2 {
 	l := &gatv2{output: o, heads: heads, slope: 0.2, attDrop: attDrop}
 	wide := heads * c
 	l.a = b.add("att", []int{1, heads, c}, false, 1, wide, glorot(heads, c))
@@ -42,6 +44,9 @@ func newGATv2(b *builder, in, c, heads int, concat bool, attDrop float64, o outp
 	}
 	l.bias = b.vector("bias", l.out, zeros)
 	l.left, l.leftBias = b.weight("lin_l.weight", in, wide, glorot(in, wide)), b.vector("lin_l.bias", wide, zeros)
+	if edgeDim > 0 {
+		l.edge = b.weight("lin_edge.weight", edgeDim, wide, glorot(edgeDim, wide))
+	}
 	l.right, l.rightBias = b.weight("lin_r.weight", in, wide, glorot(in, wide)), b.vector("lin_r.bias", wide, zeros)
 	return l
 }
@@ -57,7 +62,7 @@ func (l *gatv2) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 
 func (l *gatv2) Layer() int                 { return l.layer }
 func (l *gatv2) Width() int                 { return l.left.Value.Cols }
-func (l *gatv2) Over() Form                 { return Form{Looped: true} }
+func (l *gatv2) Over() Form                 { return Form{Looped: true, Featured: l.edge != nil} }
 func (l *gatv2) Sent() []tensor.Matrix      { return []tensor.Matrix{l.z} }
 func (l *gatv2) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dz} }
 
@@ -67,15 +72,23 @@ func (l *gatv2) attention(e *Edges, lo, hi int) tensor.Attention {
 		Dropout: l.p.dropout(l.layer, drawAttention, l.attDrop).Slice(lo, hi), SrcIDs: e.ids(l.p)}
 }
 
+// edges is what features of edges add to sums of rows.
+func (l *gatv2) edges(e *Edges) tensor.EdgeInput {
+	if l.edge == nil {
+		return tensor.EdgeInput{}
+	}
+	return tensor.EdgeInput{Features: e.Features, Weight: l.edge.Value, DWeight: l.edge.Grad}
+}
+
 func (l *gatv2) Do(e *Edges, lo, hi int) {
 	if l.p.Train && l.alpha.IsZero() {
 		l.alpha = l.p.Dev.Scratch(l.p.Dev.Type(), int(e.In.Entries()), l.heads)
 	}
-	l.p.Dev.DynamicAttend(l.att.Slice(lo, hi), l.alpha, e.In.Slice(lo, hi), l.z, l.r.Slice(lo, hi), l.a.Value, l.attention(e, lo, hi), tensor.EdgeInput{})
+	l.p.Dev.DynamicAttend(l.att.Slice(lo, hi), l.alpha, e.In.Slice(lo, hi), l.z, l.r.Slice(lo, hi), l.a.Value, l.attention(e, lo, hi), l.edges(e))
 }
 
 func (l *gatv2) Undo(e *Edges) {
-	l.p.Dev.DynamicAttendGrad(l.dz, l.dr, l.a.Grad, e.In, e.Out, l.z, l.r, l.a.Value, l.alpha, l.att, l.g, l.attention(e, 0, l.r.Rows), tensor.EdgeInput{})
+	l.p.Dev.DynamicAttendGrad(l.dz, l.dr, l.a.Grad, e.In, e.Out, l.z, l.r, l.a.Value, l.alpha, l.att, l.g, l.attention(e, 0, l.r.Rows), l.edges(e))
 }
 
 func (l *gatv2) begin(p *Pass, x Input) tensor.Matrix {

@@ -27,6 +27,8 @@ type Config struct {
 	Norm string `json:"norm" yaml:"norm"`
 	// Aggregator is GraphSAGE's: mean or gcn.
 	Aggregator string `json:"aggregator" yaml:"aggregator"`
+	// EdgeDim is the width of edges' features that GAT, GATv2 and GIN look at; 0: none.
+	EdgeDim int `json:"edge_dim,omitempty" yaml:"edge_dim,omitempty"`
 	// TrainEps trains GIN's ε instead of keeping it 0.
 	TrainEps bool `json:"train_eps" yaml:"train_eps"`
 
@@ -46,6 +48,9 @@ func (c *Config) Attends() bool { return Attends(c.Model) }
 
 // Attends reports whether a model has attention, by name.
 func Attends(model string) bool { return model == "gat" || model == "gatv2" }
+
+// UsesEdges reports whether a model can look at features of edges.
+func UsesEdges(model string) bool { return Attends(model) || model == "gin" }
 
 // Validate names the first setting that makes no sense.
 func (c *Config) Validate() error {
@@ -68,6 +73,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("norm %q is not one of none, batch, layer", c.Norm)
 	case strings.HasPrefix(c.Model, "res") && c.Norm == "none":
 		return fmt.Errorf("%s normalises before every layer; norm must be batch or layer", c.Model)
+	case c.EdgeDim != 0 && !UsesEdges(c.Model) || c.EdgeDim < 0 || c.EdgeDim > 1<<16:
+		return fmt.Errorf("edge dim is %d for %s; only gat, gatv2 and gin look at features of edges", c.EdgeDim, c.Model)
 	case c.Model == "sage" && c.Aggregator != "mean" && c.Aggregator != "gcn":
 		return fmt.Errorf("aggregator %q is not one of mean, gcn", c.Aggregator)
 	case c.Attends() && (c.Heads < 1 || c.OutHeads < 1):
@@ -161,17 +168,19 @@ func (m *Model) conv(b *builder, in, out int, last bool, o output) Module {
 	c := &m.Config
 	switch {
 	case c.Model == "gat" && last:
-		return newGAT(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, o)
+		return newGAT(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, c.EdgeDim, o)
 	case c.Model == "gat":
-		return newGAT(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, o)
+		return newGAT(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, c.EdgeDim, o)
 	case c.Model == "gatv2" && last:
-		return newGATv2(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, o)
+		return newGATv2(b, in, out, c.OutHeads, c.OutHeads == 1, c.AttentionDropout, c.EdgeDim, o)
 	case c.Model == "gatv2":
-		return newGATv2(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, o)
+		return newGATv2(b, in, out/c.Heads, c.Heads, true, c.AttentionDropout, c.EdgeDim, o)
 	case c.Model == "sage-pool":
 		return newSAGEPool(b, in, out, o)
 	case c.Model == "film":
 		return newFiLM(b, in, out, o)
+	case c.Model == "gin" && c.EdgeDim > 0:
+		return newGINE(b, in, c.Hidden, out, c.EdgeDim, c.TrainEps, o)
 	case c.Model == "gin":
 		return newGIN(b, in, c.Hidden, out, c.TrainEps, o)
 	case strings.HasSuffix(c.Model, "gcn+") || c.Model == "gcn":

@@ -65,6 +65,8 @@ func (r *Ranges) add(mod Module, i int) {
 	switch mod := mod.(type) {
 	case *gin:
 		steps = []stepped{mod.sum, mod.mlp}
+	case *gine:
+		steps = []stepped{mod.sum, mod.mlp}
 	case *residual:
 		s := &skip{}
 		steps = []stepped{&skipStart{skip: s}, mod.norm.(stepped), mod.conv.(stepped), &skipEnd{skip: s}}

@@ -25,7 +25,7 @@ func TestRangesAreTheWhole(t *testing.T) {
 				key := rng.New(uint64(100*i + n))
 				label := fmt.Sprintf("%s norm %s on %d vertices, features %s", c.Model, c.Norm, n, features)
 				dev := tensor.NewRef()
-				g := randomGraph(t, n, 3*n, key, i%2 == 0)
+				g := featured(randomGraph(t, n, 3*n, key, i%2 == 0), c.EdgeDim, itself)
 				agg := NewLocal(NewTopology(dev, g), features == "constant")
 				x := testInput(dev, features, n, c.In, key.Fold(1))
 				dlogits := randomMatrix(dev, n, c.Out, key.Fold(2))

@@ -25,6 +25,7 @@ type Topology struct {
 	oneWay                  bool // made to sum only: it has no edges turned round
 	plain, loopFree, looped *structure
 	empty                   *tensor.Sparse
+	featured                map[Form]*Edges
 	rowScale, colScale      map[Kind]tensor.Matrix
 }
 
@@ -58,7 +59,7 @@ func NewTopology(dev tensor.Device, g *graph.CSR) *Topology {
 // vertices as own ones.)
 func NewPart(dev tensor.Device, in *graph.CSR, cols int, rows, columns *Degrees, aligned bool) *Topology {
 	return &Topology{dev: dev, in: in, cols: cols, rowDegrees: rows, colDegrees: columns, aligned: aligned,
-		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}}
+		rowScale: map[Kind]tensor.Matrix{}, colScale: map[Kind]tensor.Matrix{}, featured: map[Form]*Edges{}}
 }
 
 // ByColumn takes a topology apart: the edges from columns of each of n groups, whose
@@ -104,7 +105,9 @@ func (t *Topology) structure(k Kind) *structure {
 	if t.loopFree == nil {
 		t.loopFree = t.plain
 		if t.aligned && hasLoops(t.in) {
-			t.loopFree = t.orient(t.in.WithoutSelfLoops())
+			plain := *t.in
+			plain.EdgeFeatures, plain.EdgeDim = nil, 0
+			t.loopFree = t.orient(plain.WithoutSelfLoops())
 		}
 	}
 	return t.loopFree
@@ -141,7 +144,9 @@ func (t *Topology) transpose(g *graph.CSR) (ptr []int64, index, perm []uint32) {
 // the rows are the first of the columns.
 func (t *Topology) attention() *structure {
 	if t.looped == nil {
-		g := t.in.WithSelfLoops()
+		plain := *t.in
+		plain.EdgeFeatures, plain.EdgeDim = nil, 0
+		g := plain.WithSelfLoops()
 		in := t.dev.SparseMatrix(g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
 		ptr, index, perm := t.transpose(g)
 		t.looped = &structure{in: in, out: t.dev.SparseTranspose(in, ptr, index, perm)}
@@ -202,11 +207,33 @@ func (t *Topology) noEdges(n int) *tensor.Sparse {
 // Edges are all edges in some form, without weights. Of a looped form, rows are the
 // first columns.
 func (t *Topology) Edges(f Form) *Edges {
+	if f.Featured {
+		return t.withFeatures(f)
+	}
 	s := t.structure(Sum)
 	if f.Looped {
 		s = t.attention()
 	}
 	return &Edges{In: s.in, Out: s.out}
+}
+
+// withFeatures are the edges, with loops or without, and their features; each form is
+// made once.
+func (t *Topology) withFeatures(f Form) *Edges {
+	if e, ok := t.featured[f]; ok {
+		made := *e
+		return &made
+	}
+	g := t.in
+	if f.Looped {
+		g = g.WithSelfLoops()
+	}
+	in := t.dev.SparseMatrix(g.Nodes(), t.cols, g.Indptr, g.Indices, nil)
+	ptr, index, perm := t.transpose(g)
+	e := &Edges{In: in, Out: t.dev.SparseTranspose(in, ptr, index, perm), Features: t.dev.FromHost(len(g.Indices), g.EdgeDim, g.EdgeFeatures)}
+	t.featured[f] = e
+	made := *e
+	return &made
 }
 
 // self is the weight of a vertex's own row under the reduction.

@@ -38,6 +38,9 @@ func moduleTraffic(mod Module, sparse, constant, wantDX bool) (Traffic, bool) {
 	case *gat:
 		w := Width{Rows: c.w.Value.Cols, Scores: c.heads}
 		return Traffic{Layer: c.layer, Across: true, Forward: w, Backward: w}, true
+	case *gine:
+		w := Width{Rows: c.sum.Width()}
+		return Traffic{Layer: c.sum.layer, Across: true, Forward: w, Backward: w}, true
 	case Across:
 		w := Width{Rows: c.Width()}
 		return Traffic{Layer: c.Layer(), Across: true, Forward: w, Backward: w}, true

@@ -134,6 +134,9 @@ type dryGraph struct {
 	dev   *dry
 	n     int
 	count int // of edges
+	// Of edges' features, where the model looks at them.
+	edgeDim  int
+	features tensor.Matrix
 	// Of a part: rows that come from other workers, and that go to them.
 	halo, sent int
 	cache      bool // as nn.Local's CacheFirst
@@ -185,7 +188,14 @@ func (g *dryGraph) edges(f nn.Form) *nn.Edges {
 	ptr := make([]int64, g.n+1)
 	ptr[g.n] = int64(count)
 	in := g.dev.SparseMatrix(g.n, g.n+g.halo, ptr, nil, nil)
-	return &nn.Edges{In: in, Out: in}
+	e := &nn.Edges{In: in, Out: in}
+	if f.Featured {
+		if g.features.IsZero() { // not counted here: they are mapped, or the graph's
+			g.features = g.dev.CPU.Scratch(tensor.F32, count, g.edgeDim)
+		}
+		e.Features = g.features
+	}
+	return e
 }
 
 func (g *dryGraph) Across(op nn.Across) {

@@ -87,7 +87,7 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 	}
 	dev := newDry(s.rows())
 	defer dev.Close()
-	measureOn := &dryGraph{dev: dev, n: n, count: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+	measureOn := &dryGraph{edgeDim: s.modelConfig(&data.Meta).EdgeDim, dev: dev, n: n, count: int(data.Graph.Edges()), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
 	if s.Mode == "mini" {
 		p.planMini(s, data, dryInput(dev, s, data.Features), measureOn)
 		return p, nil
@@ -173,6 +173,11 @@ func graphBytes(s *Spec, d *graph.Dataset) int64 {
 		perGraph = 8*n + 3*4*e
 	case !d.Meta.Symmetric: // backwards; the list of places is dropped but was there
 		perGraph = 8*n + 2*4*e
+	}
+	if dim := int64(d.Graph.EdgeDim); s.EdgeFeatures && s.Model == "gin" { // backwards, and the places of edges
+		perGraph += 8*n + 2*4*e
+	} else if s.EdgeFeatures { // with those of loops
+		perGraph += 4 * dim * (e + n)
 	}
 	perGraph += 4 * n // scales
 	total := perGraph

@@ -39,6 +39,7 @@ type Spec struct {
 	Heads            int     `json:"heads" yaml:"heads" help:"attention heads (gat)"`
 	OutHeads         int     `json:"out_heads" yaml:"out_heads" help:"heads the last layer averages (gat)"`
 	Dropout          float64 `json:"dropout" yaml:"dropout" help:"dropout between layers"`
+	EdgeFeatures     bool    `json:"edge_features" yaml:"edge_features" help:"look at the features of edges (gat, gatv2, gin)"`
 	InputDropout     bool    `json:"input_dropout" yaml:"input_dropout" help:"draw --dropout on the features too"`
 	AttentionDropout float64 `json:"attention_dropout" yaml:"attention_dropout" help:"dropout of attention coefficients (gat)"`
 	Norm             string  `json:"norm" yaml:"norm" help:"none, batch, layer, or auto: layer for res models, else none"`

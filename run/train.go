@@ -64,6 +64,11 @@ func prepare(s Spec, events event.Listener) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{spec: s, data: data}
+	if s.EdgeFeatures && data.Graph.EdgeDim == 0 {
+		data.Close()
+		return nil, &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none", Want: "edge_features.npy, a row an edge",
+			Fix: "leave it out, or add the file: see docs/data.md"}
+	}
 	if err := p.settle(events); err != nil {
 		data.Close()
 		return nil, err

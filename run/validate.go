@@ -197,6 +197,9 @@ func (s *Spec) checkUnused() error {
 		{"--out-heads", s.OutHeads != d.OutHeads, nn.Attends(s.Model), "only --model gat and gatv2 have heads"},
 		{"--attention-dropout", s.AttentionDropout != 0, nn.Attends(s.Model), "only --model gat and gatv2 have attention"},
 		{"--aggregator", s.Aggregator != d.Aggregator, s.Model == "sage", "only --model sage has a choice of aggregators"},
+		{"--edge-features", s.EdgeFeatures, nn.UsesEdges(s.Model), "only --model gat, gatv2 and gin look at features of edges"},
+		{"--edge-features", s.EdgeFeatures, s.Mode == "full" && s.Strategy == "none", "it is for --mode full and one worker: mini-batches and parts do not carry features of edges"},
+		{"--edge-features", s.EdgeFeatures, s.Task != "link" && s.Task != "unsupervised", "it is for tasks of vertices"},
 		{"--train-eps", s.TrainEps, s.Model == "gin", "only --model gin has an epsilon"},
 		{"--norm", s.Norm == "none", !strings.HasPrefix(s.Model, "res"), s.Model + " normalises before every layer: use batch or layer"},
 		{"--momentum", s.Momentum != 0, s.Optimizer == "sgd", "only --optimizer sgd has momentum"},
@@ -306,7 +309,11 @@ func distance(a, b string) int {
 
 // modelConfig is the model that s describes for a dataset.
 func (s *Spec) modelConfig(data *graph.Meta) nn.Config {
-	return nn.Config{Model: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, OutHeads: s.OutHeads,
+	edges := 0
+	if s.EdgeFeatures {
+		edges = data.EdgeDim
+	}
+	return nn.Config{EdgeDim: edges, Model: s.Model, Layers: s.Layers, Hidden: s.Hidden, Heads: s.Heads, OutHeads: s.OutHeads,
 		Dropout: s.Dropout, InputDropout: s.InputDropout, AttentionDropout: s.AttentionDropout,
 		Norm: s.Norm, Aggregator: s.Aggregator, TrainEps: s.TrainEps,
 		Decoder: s.decoder(), In: data.Features.Dim, Out: s.outputs(data)}

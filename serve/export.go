@@ -95,6 +95,9 @@ func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
 		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model, Want: "one of " + strings.Join(exports[library], ", ") + ", which " + library + " has layers for",
 			Fix: "the weights are in " + filepath.Join(t.Dir, weightsFile) + ", under the names PyG's classes would have"}
 	}
+	if c.EdgeDim > 0 && library == "dgl" {
+		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model + " with features of edges", Want: "a model without, or --format pyg", Fix: "DGL's layers have no place for them"}
+	}
 	e := &Exported{Format: "starling-export", Version: 1, Library: library, Model: c.Model, Task: t.taskOr(nn.TaskClassify), Norms: []Layer{}, Activation: "relu", In: c.In, Out: c.Out, RowNormalize: t.Config.RowNormalize}
 	if c.Attends() {
 		e.Activation = "elu"
@@ -142,8 +145,14 @@ func pygLayer(c *nn.Config, in, out int, last bool) Layer {
 	case "gcn":
 		return Layer{Class: "GCNConv", Args: args}
 	case "gin":
+		if c.EdgeDim > 0 {
+			return Layer{Class: "GINEConv", Args: map[string]any{"train_eps": c.TrainEps, "edge_dim": c.EdgeDim}, MLP: []int{in, c.Hidden, out}}
+		}
 		return Layer{Class: "GINConv", Args: map[string]any{"train_eps": c.TrainEps}, MLP: []int{in, c.Hidden, out}}
 	case "gat", "gatv2":
+		if c.EdgeDim > 0 {
+			args["edge_dim"] = c.EdgeDim
+		}
 		heads, width := heads(c, out, last)
 		args["heads"], args["out_channels"], args["concat"] = heads, width, !last || heads == 1
 		return Layer{Class: map[string]string{"gat": "GATConv", "gatv2": "GATv2Conv"}[c.Model], Args: args}

@@ -146,6 +146,9 @@ func (s *Server) askedNew(r io.Reader) (features []float32, neighbours []uint32,
 	if err := decode(r, &q); err != nil {
 		return nil, nil, nil, err
 	}
+	if s.answers.trained.Config.Model.EdgeDim > 0 {
+		return nil, nil, nil, refuse(http.StatusBadRequest, "new vertices: found a model that looks at features of edges, want one that does not")
+	}
 	if want := s.answers.trained.Config.Model.In; len(q.Features) != want {
 		return nil, nil, nil, refuse(http.StatusBadRequest, "features: found %d numbers, want %d, as the vertices of the graph have", len(q.Features), want)
 	}

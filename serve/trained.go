@@ -133,6 +133,9 @@ func (t *Trained) suits(d *graph.Dataset) error {
 	if d.Features == nil {
 		return &graph.InputError{File: d.Dir, Found: "no features", Want: fmt.Sprintf("%d a vertex", t.Config.Model.In), Fix: "import the dataset with features"}
 	}
+	if want := t.Config.Model.EdgeDim; want > 0 && d.Graph.EdgeDim != want {
+		return &graph.InputError{File: d.Dir, Field: "edge_features", Found: fmt.Sprintf("%d numbers an edge", d.Graph.EdgeDim), Want: fmt.Sprintf("%d, which the model was trained on (dataset %q)", want, t.Config.Dataset), Fix: "name the dataset that goes with the run"}
+	}
 	if d.Features.Cols != t.Config.Model.In {
 		return &graph.InputError{File: d.Dir, Field: "features", Found: fmt.Sprint(d.Features.Cols), Want: fmt.Sprintf("%d, which the model was trained on (dataset %q)", t.Config.Model.In, t.Config.Dataset), Fix: "name the dataset that goes with the run"}
 	}

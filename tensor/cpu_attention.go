@@ -108,6 +108,9 @@ func (op Attention) needShapes(name string, adj *Sparse, z, left, right, stat Ma
 	needScores(name+": left", left, adj.Cols, op.Heads)
 	needScores(name+": right", right, adj.Rows, op.Heads)
 	needScores(name+": stat", stat, adj.Rows, 2*op.Heads)
+	if !op.Edge.IsZero() {
+		need(op.Edge.dtype == F32 && op.Edge.Cols == op.Heads && op.Edge.contiguous() && op.Edge.Rows >= int(adj.ptr[adj.Rows]), "%s: scores of edges are %v", name, op.Edge)
+	}
 }
 
 // Attend goes once through the entries of each row: scores to scratch, softmax
@@ -118,11 +121,11 @@ func (c *CPU) Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op At
 	width := z.Cols / op.Heads
 	headPanels(op.Heads, func(lo, hi int) {
 		c.attendPanel(dst.Columns(lo*width, hi*width), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
-			adj, z.Columns(lo*width, hi*width), left.Columns(lo, hi), right.Columns(lo, hi), float32(op.Slope), op.dropout(lo))
+			adj, z.Columns(lo*width, hi*width), left.Columns(lo, hi), right.Columns(lo, hi), op, op.dropout(lo))
 	})
 }
 
-func (c *CPU) attendPanel(dst, top, inv Matrix, adj *Sparse, z, left, right Matrix, slope float32, drop simd.AttentionDropout) {
+func (c *CPU) attendPanel(dst, top, inv Matrix, adj *Sparse, z, left, right Matrix, op Attention, drop simd.AttentionDropout) {
 	w := attentionShares(adj, z.Cols)
 	defer w.done()
 	partial := c.Scratch(F32, w.parts, z.Cols)
@@ -139,7 +142,7 @@ func (c *CPU) attendPanel(dst, top, inv Matrix, adj *Sparse, z, left, right Matr
 			Dst: dst.Slice(x.lo, x.hi).strided(), Z: z.strided(), Rows: x.hi - x.lo, Heads: top.Cols, Width: z.Cols / top.Cols,
 			Ptr: ptr, Index: adj.index, Left: left.strided(), Right: right.Slice(x.lo, x.hi).strided(),
 			Max: top.Slice(x.lo, x.hi).strided(), Inv: inv.Slice(x.lo, x.hi).strided(),
-			Slope: slope, Drop: fromDst(drop, x.lo), Work: *work,
+			Slope: float32(op.Slope), Score: op.Edge.f32, EdgeHeads: op.Heads, Drop: fromDst(drop, x.lo), Work: *work,
 		}
 		if x.part >= 0 {
 			a.Dst = partial.Slice(x.part, x.part+1).strided()

@@ -19,8 +19,11 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 	needScores("AttendGrad: dright", dright, adj.Rows, op.Heads)
 	need(adjT.Rows == adj.Cols && adjT.Cols == adj.Rows && int64(len(adjT.perm)) >= adjT.ptr[adjT.Rows],
 		"AttendGrad: adjT is not adj's transpose from SparseTranspose")
-	edge := c.Scratch(F32, len(adj.index), op.Heads)
-	defer c.Free(edge)
+	edge := op.DEdge
+	if edge.IsZero() {
+		edge = c.Scratch(F32, len(adj.index), op.Heads)
+		defer c.Free(edge)
+	}
 	keyRoom := c.Scratch(F64, keyRows(adj, op), 1)
 	defer c.Free(keyRoom)
 	keys := c.rowKeys(keyRoom, op)
@@ -32,7 +35,7 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 		c.packAttention(packed, right.Columns(lo, hi), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
 			dst.Columns(from, to), ddst.Columns(from, to))
 		c.attendGradPanel(dz.Columns(from, to), dleft.Columns(lo, hi), edge, adjT, z.Columns(from, to),
-			left.Columns(lo, hi), packed, ddst.Columns(from, to), keys, float32(op.Slope), op.dropout(lo))
+			left.Columns(lo, hi), packed, ddst.Columns(from, to), keys, op, op.dropout(lo))
 	})
 	c.sumEntries(dright, adj, edge)
 }
@@ -73,7 +76,7 @@ func (c *CPU) packAttention(packed, right, top, inv, dst, ddst Matrix) {
 	})
 }
 
-func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, keys []uint64, slope float32, drop simd.AttentionDropout) {
+func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, keys []uint64, op Attention, drop simd.AttentionDropout) {
 	w := attentionShares(adjT, z.Cols)
 	defer w.done()
 	partDZ, partDLeft := c.Scratch(F32, w.parts, z.Cols), c.Scratch(F32, w.parts, left.Cols)
@@ -90,7 +93,7 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 			Ptr: ptr, Index: adjT.index, Perm: adjT.perm,
 			Left: left.Slice(x.lo, x.hi).strided(), DLeft: dleft.Slice(x.lo, x.hi).strided(),
 			Packed: packed.f32, Edge: edge.f32, EdgeHeads: edge.Cols,
-			Slope: slope, Drop: fromSrc(drop, x.lo), Keys: keys, Work: *work,
+			Slope: float32(op.Slope), Score: op.Edge.f32, Drop: fromSrc(drop, x.lo), Keys: keys, Work: *work,
 		}
 		if x.part >= 0 {
 			a.DZ = partDZ.Slice(x.part, x.part+1).strided()

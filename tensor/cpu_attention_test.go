@@ -55,6 +55,11 @@ func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width in
 			op.Dropout.IDs, op.SrcIDs = randomIDs(r, g.rows), randomIDs(r, g.cols)
 		}
 	}
+	op64 := op
+	if r.IntN(3) == 0 {
+		op.Edge, op64.Edge = twin(r, d, ref, F32, len(g.index), heads, 0)
+		op.DEdge, op64.DEdge = twin(r, d, ref, F32, len(g.index), heads, 0)
+	}
 	z, z64 := twin(r, d, ref, kind, g.cols, cols, gap)
 	left, left64 := twin(r, d, ref, F32, g.cols, heads, gap)
 	right, right64 := twin(r, d, ref, F32, g.rows, heads, gap)
@@ -62,7 +67,7 @@ func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width in
 	stat, stat64 := twin(r, d, ref, F32, g.rows, 2*heads, 0)
 	s, s64 := g.sparse(d, false), g.sparse(ref, false)
 	d.Attend(dst, stat, s, z, left, right, op)
-	ref.Attend(dst64, stat64, s64, z64, left64, right64, op)
+	ref.Attend(dst64, stat64, s64, z64, left64, right64, op64)
 	same(t, name+"dst", dst, dst64, 5e-5)
 
 	ddst, ddst64 := twin(r, d, ref, kind, g.rows, cols, gap)
@@ -70,13 +75,16 @@ func testAttention(t *testing.T, d *CPU, r *rand.Rand, g *edges, heads, width in
 	dleft, dleft64 := twin(r, d, ref, F32, g.cols, heads, gap)
 	dright, dright64 := twin(r, d, ref, F32, g.rows, heads, gap)
 	d.AttendGrad(dz, dleft, dright, s, g.transpose(d, s), z, left, right, stat, dst, ddst, op)
-	ref.AttendGrad(dz64, dleft64, dright64, s64, nil, z64, left64, right64, stat64, dst64, ddst64, op)
+	ref.AttendGrad(dz64, dleft64, dright64, s64, nil, z64, left64, right64, stat64, dst64, ddst64, op64)
 	tol := 1e-4
 	if kind == BF16 {
 		tol = 0.02 * math.Sqrt(float64(width)+10) // delta is made of the rounded dst
 	}
 	same(t, name+"dz", dz, dz64, 1e-4)
 	same(t, name+"dleft", dleft, dleft64, tol)
+	if !op.Edge.IsZero() {
+		same(t, name+"edges", op.DEdge, op64.DEdge, tol)
+	}
 	same(t, name+"dright", dright, dright64, tol)
 
 	a, a64 := twin(r, d, ref, F32, 1, cols, 0)

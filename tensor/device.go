@@ -190,6 +190,9 @@ type Attention struct {
 	// SrcIDs are the vertex ids of sources, without them source j has id j. Edges
 	// given twice draw alike.
 	SrcIDs Index
+	// Edge (entries x heads), if given, is added to scores before the leaky ReLU; Attend's
+	// backward pass then puts the gradient in DEdge.
+	Edge, DEdge Matrix
 }
 
 // Elements works on each number by itself.

@@ -112,28 +112,36 @@ func (op Attention) coefficientFactor(i, j, h int) float64 {
 	return op.Dropout.factor(i, src*attendSrc+uint32(h)*attendHead)
 }
 
+// edge is what an entry adds to the score of head h.
+func (op Attention) edge(e int64, h int) float64 {
+	if op.Edge.IsZero() {
+		return 0
+	}
+	return op.Edge.row64(int(e))[h]
+}
+
 func (r *Ref) Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op Attention) {
 	w := z.Cols / op.Heads
 	r.Zero(dst)
 	for i := range adj.Rows {
 		row := adj.index[adj.ptr[i]:adj.ptr[i+1]]
 		for h := range op.Heads {
-			score := func(j uint32) float64 {
-				return leaky(left.row64(int(j))[h]+right.row64(i)[h], op.Slope)
+			score := func(k int) float64 {
+				return leaky(left.row64(int(row[k]))[h]+right.row64(i)[h]+op.edge(adj.ptr[i]+int64(k), h), op.Slope)
 			}
 			top, sum := math.Inf(-1), 0.0
-			for _, j := range row {
-				top = max(top, score(j))
+			for k := range row {
+				top = max(top, score(k))
 			}
-			for _, j := range row {
-				sum += math.Exp(score(j) - top)
+			for k := range row {
+				sum += math.Exp(score(k) - top)
 			}
 			if len(row) == 0 {
 				top, sum = 0, 1
 			}
 			stat.row64(i)[h], stat.row64(i)[op.Heads+h] = top, 1/sum
-			for _, j := range row {
-				alpha := math.Exp(score(j)-top) / sum * op.coefficientFactor(i, int(j), h)
+			for k, j := range row {
+				alpha := math.Exp(score(k)-top) / sum * op.coefficientFactor(i, int(j), h)
 				addScaled(dst.row64(i)[h*w:(h+1)*w], z.row64(int(j))[h*w:(h+1)*w], alpha)
 			}
 		}
@@ -150,8 +158,9 @@ func (r *Ref) AttendGrad(dz, dleft, dright Matrix, adj, _ *Sparse, z, left, righ
 			g := ddst.row64(i)[h*w : (h+1)*w]
 			// The softmax's backward term, the sum over k of α_ik·dα_ik, is this dot product.
 			delta := dot64(g, dst.row64(i)[h*w:(h+1)*w])
-			for _, j := range adj.index[adj.ptr[i]:adj.ptr[i+1]] {
-				pre := left.row64(int(j))[h] + right.row64(i)[h]
+			for e := adj.ptr[i]; e < adj.ptr[i+1]; e++ {
+				j := adj.index[e]
+				pre := left.row64(int(j))[h] + right.row64(i)[h] + op.edge(e, h)
 				alpha := math.Exp(leaky(pre, op.Slope)-stat.row64(i)[h]) * stat.row64(i)[op.Heads+h]
 				drop := op.coefficientFactor(i, int(j), h)
 				de := alpha * (drop*dot64(g, z.row64(int(j))[h*w:(h+1)*w]) - delta)
@@ -161,6 +170,9 @@ func (r *Ref) AttendGrad(dz, dleft, dright Matrix, adj, _ *Sparse, z, left, righ
 				addScaled(dz.row64(int(j))[h*w:(h+1)*w], g, alpha*drop)
 				dleft.row64(int(j))[h] += de
 				dright.row64(i)[h] += de
+				if !op.DEdge.IsZero() {
+					op.DEdge.row64(int(e))[h] = de
+				}
 			}
 		}
 	}

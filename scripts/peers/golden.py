@@ -29,6 +29,11 @@ def rounded(rng, *shape, scale=1.0):
     return torch.tensor(a, dtype=torch.float64)
 
 
+def halves(rng, *shape):
+    """Draws that single precision holds exactly, as features of edges are kept in it."""
+    return torch.tensor(rng.integers(-16, 17, shape) / 8 + 1 / 16, dtype=torch.float64)
+
+
 def graphs():
     """Name -> (n, src, dst). 'mixed' is directed and has everything: the last three vertices
     are isolated, one has in-edges only, one out-edges only, loops and repeated edges included."""
@@ -109,7 +114,7 @@ def save(what, cases):
     print(f"{path.name}: {len(cases)} cases, {path.stat().st_size / 1024:.0f} KiB")
 
 
-def layer_case(layer, options, module, rng, width, graph=None, rows=None):
+def layer_case(layer, options, module, rng, width, graph=None, rows=None, edge_dim=None):
     """Runs module forward and backward once and records all that goes in and comes out."""
     randomise(module, rng)
     n = graph[1][0] if graph else rows
@@ -121,7 +126,12 @@ def layer_case(layer, options, module, rng, width, graph=None, rows=None):
     case["params"] = arrays(module.named_parameters())
     if buffers(module):
         case["buffers"] = arrays(buffers(module))
-    y = module(x, edge_index(graph[1])) if graph else module(x)
+    if edge_dim:
+        attr = halves(rng, len(graph[1][1]), edge_dim)
+        case["edge_attr"] = array(attr)
+        y = module(x, edge_index(graph[1]), attr)
+    else:
+        y = module(x, edge_index(graph[1])) if graph else module(x)
     dy = rounded(rng, *y.shape)
     (y * dy).sum().backward()
     case.update(dy=array(dy), y=array(y), dx=array(x.grad),
@@ -225,6 +235,23 @@ def film(rng):
     for width, out in ((6, 4), (3, 9)):
         for g in graphs().items():
             yield layer_case("FiLMConv", {}, FiLMConv(width, out), rng, width, g)
+
+
+def edges(rng):
+    """Layers that look at features of edges; 'edge_attr' goes in too, a row an edge of the graph."""
+    from torch_geometric.nn import GATConv, GATv2Conv, GINEConv
+    from torch.nn import Linear, ReLU, Sequential
+    for name, graph in graphs().items():
+        if not graph[1]:
+            continue  # no edge, no features
+        for kind in (GATConv, GATv2Conv):
+            for heads, concat in ((2, True), (3, False)):
+                options = {"heads": heads, "concat": concat, "negative_slope": 0.2}
+                yield layer_case(kind.__name__, options, kind(5, 3, heads=heads, concat=concat, edge_dim=4), rng, 5,
+                                 (name, graph), edge_dim=4)
+        for eps, trained in ((0.0, False), (0.25, True)):
+            conv = GINEConv(Sequential(Linear(5, 6), ReLU(), Linear(6, 4)), eps=eps, train_eps=trained, edge_dim=3)
+            yield layer_case("GINEConv", {"train_eps": trained, "hidden": 6}, conv, rng, 5, (name, graph), edge_dim=3)
 
 
 def norm(rng):
@@ -386,7 +413,7 @@ def schedule(_):
         yield {"schedule": kind.__name__, "options": options, "base_lr": 0.1, "lr": rates}
 
 
-WRITERS = [gcn, sage, gat, gin, norm, res, mlp, loss, model, optim, schedule, sagepool, gatv2, film]
+WRITERS = [gcn, sage, gat, gin, norm, res, mlp, loss, model, optim, schedule, sagepool, gatv2, film, edges]
 
 
 # ---- holding the files against DGL -----------------------------------------------------------

@@ -18,9 +18,13 @@ type Attention struct {
 	Index       []uint32
 	Left, Right Strided // float32; Right starts at the first of the rows
 	Max, Inv    Strided // float32; start at the first of the rows
-	Slope       float32
-	Drop        AttentionDropout
-	Work        []float32 // scratch, see AttentionWork
+	// Score, if given, is added before leaky: entries x EdgeHeads, of which this call
+	// looks at Heads from Drop.FirstHead on. Vectors do not do it.
+	Score     []float32
+	EdgeHeads int
+	Slope     float32
+	Drop      AttentionDropout
+	Work      []float32 // scratch, see AttentionWork
 }
 
 // MaxHeads is how many heads one call does: the lanes of the widest vector.
@@ -90,7 +94,7 @@ func (d *AttentionDropout) factor(key uint64, source uint32, head int) float32 {
 
 // Attend computes a.
 func Attend(level Level, a *Attention) {
-	if a.Rows == 0 || a.Heads*a.Width == 0 || attendFast(level, a) {
+	if a.Rows == 0 || a.Heads*a.Width == 0 || a.Score == nil && attendFast(level, a) {
 		return
 	}
 	attendGeneric(a)
@@ -105,7 +109,7 @@ func attendGeneric(a *Attention) {
 		right := a.Right.F32[r*a.Right.Stride:][:h]
 		top := a.Max.F32[r*a.Max.Stride:][:h]
 		inv := a.Inv.F32[r*a.Inv.Stride:][:h]
-		a.scores(weight, top, right, a.Index[lo:hi])
+		a.scores(weight, top, right, a.Index[lo:hi], lo)
 		clear(inv)
 		for k, s := range weight {
 			weight[k] = Exp(s - top[k%h])
@@ -130,13 +134,17 @@ func attendGeneric(a *Attention) {
 }
 
 // scores fills s (entries x heads) and the maximum of each head, zero without entries.
-func (a *Attention) scores(s, top, right []float32, index []uint32) {
+func (a *Attention) scores(s, top, right []float32, index []uint32, first int64) {
 	h := a.Heads
 	clear(top)
 	for e, j := range index {
 		left := a.Left.F32[int(j)*a.Left.Stride:][:h]
 		for k := range h {
-			x := leaky(left[k]+right[k], a.Slope)
+			x := left[k] + right[k]
+			if a.Score != nil {
+				x += a.Score[(int(first)+e)*a.EdgeHeads+a.Drop.FirstHead+k]
+			}
+			x = leaky(x, a.Slope)
 			s[e*h+k] = x
 			if e == 0 || x > top[k] {
 				top[k] = x
@@ -190,6 +198,7 @@ type AttentionGrad struct {
 	Edge   []float32 // entries x EdgeHeads, from column FirstHead on
 	// EdgeHeads is the number of heads in all, of which this call does Heads.
 	EdgeHeads int
+	Score     []float32 // as Attention's, at the entry's place
 	Slope     float32
 	Drop      AttentionDropout // SrcIDs start at the first of the rows
 	Keys      []uint64         // with dropout, the key of each destination's draws, RowKey
@@ -242,7 +251,7 @@ func packAttentionGeneric(a *AttentionPack) {
 
 // AttendGrad computes a.
 func AttendGrad(level Level, a *AttentionGrad) {
-	if a.Rows == 0 || a.Heads*a.Width == 0 || attendGradFast(level, a) {
+	if a.Rows == 0 || a.Heads*a.Width == 0 || a.Score == nil && attendGradFast(level, a) {
 		return
 	}
 	attendGradGeneric(a)
@@ -274,6 +283,9 @@ func (a *AttentionGrad) gradEntry(i, r, place int, z, acc, left, dleft []float32
 	}
 	for k := range a.Heads {
 		s, slope := left[k]+row[k], float32(1)
+		if a.Score != nil {
+			s += a.Score[place*a.EdgeHeads+a.Drop.FirstHead+k]
+		}
 		if s <= 0 {
 			slope = a.Slope
 		}

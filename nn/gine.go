@@ -1,0 +1,174 @@
+package nn
+
+import "starling/tensor"
+
+// gine is GIN with features of edges (Hu et al., "Strategies for Pre-training Graph
+// Neural Networks", ICLR 2020), as PyG's GINEConv with an MLP of two linear maps:
+//
+//	y_i = relu( ((1+ε) x_i + Σj relu(x_j + f_ij·E + e)) · W0 + b0 ) · W1 + b1
+//
+// x [n, in], f [edges, d], E [d, in], W0 [in, hidden], W1 [hidden, out]. ε is fixed at 0
+// or trained. The rows f·E are made anew for every edge: they would need a matrix of
+// edges x in.
+type gine struct {
+	sum *gineSum // up to the first ReLU
+	mlp *linear
+
+	hidden tensor.Matrix
+}
+
+func newGINE(b *builder, in, hidden, out, edgeDim int, trainEps bool, o output) *gine {
+	first := &gineSum{output: output{layer: o.layer, act: tensor.ReLU}}
+	if trainEps {
+		first.eps = b.vector("eps", 1, zeros)
+	}
+	first.w = b.weight("nn.0.weight", in, hidden, fanIn(in))
+	first.bias = b.vector("nn.0.bias", hidden, fanIn(in))
+	mlp := newLinear(b, "nn.2.", hidden, out, o)
+	first.edge, first.edgeBias = b.weight("lin.weight", edgeDim, in, fanIn(edgeDim)), b.vector("lin.bias", in, fanIn(edgeDim))
+	return &gine{sum: first, mlp: mlp}
+}
+
+func (g *gine) Forward(p *Pass, x Input) tensor.Matrix {
+	_, src := p.Agg.Rows(g.sum.layer)
+	g.hidden = forward(g.sum, p, x, src)
+	y := g.mlp.Forward(p, rows(g.hidden))
+	if !p.Train {
+		p.Dev.Free(g.hidden)
+	}
+	return y
+}
+
+func (g *gine) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	dh := g.mlp.Backward(p, dy, true)
+	dx := backward(g.sum, p, dh, wantDX, g.sum.sent)
+	p.Dev.Free(dh)
+	p.Dev.Free(g.hidden)
+	return dx
+}
+
+// gineSum is the layer's first half.
+type gineSum struct {
+	output
+	w              *Param
+	eps            *Param // or nil: 0
+	edge, edgeBias *Param
+
+	p        *Pass
+	x        Input
+	sent     int
+	own      float64 // 1 + ε
+	msg, sum tensor.Matrix
+	y        tensor.Matrix
+	unit     tensor.Matrix // turns sparse rows into dense ones
+
+	wantDX         bool
+	dy, dmsg, dsum tensor.Matrix
+	dx             tensor.Matrix
+}
+
+func (l *gineSum) Layer() int                 { return l.layer }
+func (l *gineSum) Width() int                 { return l.w.Value.Rows }
+func (l *gineSum) Over() Form                 { return Form{Featured: true} }
+func (l *gineSum) Sent() []tensor.Matrix      { return []tensor.Matrix{l.msg} }
+func (l *gineSum) SentGrads() []tensor.Matrix { return []tensor.Matrix{l.dmsg} }
+
+func (l *gineSum) edges(e *Edges) tensor.EdgeInput {
+	return tensor.EdgeInput{Features: e.Features, Weight: l.edge.Value, Bias: l.edgeBias.Value, DWeight: l.edge.Grad, DBias: l.edgeBias.Grad}
+}
+
+func (l *gineSum) Do(e *Edges, lo, hi int) {
+	l.p.Dev.EdgeSum(l.sum.Slice(lo, hi), e.In.Slice(lo, hi), l.msg, l.edges(e))
+}
+
+func (l *gineSum) Undo(e *Edges) {
+	l.p.Dev.EdgeSumGrad(l.dmsg, e.In, e.Out, l.msg, l.dsum, l.edges(e))
+}
+
+func (l *gineSum) begin(p *Pass, x Input) tensor.Matrix {
+	dst, src := p.Agg.Rows(l.layer)
+	l.p, l.x, l.sent, l.own = p, x, src, 1
+	if l.eps != nil {
+		eps := make([]float64, 1)
+		p.Dev.Download(eps, l.eps.Value)
+		l.own += eps[0]
+	}
+	in := l.w.Value.Rows
+	l.msg = p.Dev.Scratch(p.rowType(), p.Agg.Room(l.layer), in)
+	l.sum = p.Dev.Scratch(p.rowType(), dst, in)
+	l.y = p.Dev.Scratch(p.rowType(), dst, l.w.Value.Cols)
+	return l.y
+}
+
+func (l *gineSum) send(p *Pass, lo, hi int) {
+	if l.x.Sparse == nil {
+		p.Dev.Copy(l.msg.Slice(lo, hi), l.x.Slice(lo, hi))
+		return
+	}
+	if l.unit.IsZero() {
+		l.unit = averaging(p.Dev, 1, l.w.Value.Rows)
+	}
+	l.x.times(p.Dev, l.msg.Slice(lo, hi), l.unit, lo, hi, false, tensor.After{})
+}
+
+func (l *gineSum) gather(p *Pass) { p.Agg.Across(l) }
+
+func (l *gineSum) finish(p *Pass, lo, hi int) {
+	sum := l.sum.Slice(lo, hi)
+	p.Dev.Combine(sum, 1, sum, l.own, l.msg.Slice(lo, hi))
+	p.Dev.MatMul(l.y.Slice(lo, hi), sum, l.w.Value, tensor.MatMul{After: l.after(p, lo, hi)})
+}
+
+func (l *gineSum) end(p *Pass) {
+	if !p.Train {
+		freeAll(p, &l.msg, &l.sum)
+	}
+}
+
+func (l *gineSum) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
+	l.dy, l.wantDX, l.dx = dy, wantDX, tensor.Matrix{}
+	l.dsum = p.Dev.Scratch(p.rowType(), dy.Rows, l.sum.Cols)
+	l.dmsg = p.Dev.Scratch(p.rowType(), l.msg.Rows, l.msg.Cols)
+	if wantDX {
+		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.msg.Cols)
+	}
+	return l.dx
+}
+
+func (l *gineSum) finishGrad(p *Pass, lo, hi int) {
+	l.grad(p, l.dy, l.y, lo, hi)
+	p.Dev.MatMul(l.dsum.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
+}
+
+func (l *gineSum) finishLearn(p *Pass, lo, hi int) {
+	l.gradBias(p, l.dy, lo, hi)
+	rows(l.sum).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
+	if l.eps != nil {
+		d := p.Dev.New(p.Dev.Type(), 1, 1)
+		p.Dev.Upload(d, []float64{p.Dev.Dot(l.dsum.Slice(lo, hi), l.msg.Slice(lo, hi))})
+		p.Dev.Combine(l.eps.Grad, 1, l.eps.Grad, 1, d)
+		p.Dev.Free(d)
+	}
+}
+
+func (l *gineSum) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+
+func (l *gineSum) rootGrad(*Pass, int, int) {}
+
+func (l *gineSum) sendGrad(p *Pass, lo, hi int) {
+	if !l.wantDX {
+		return
+	}
+	p.Dev.Copy(l.dx.Slice(lo, hi), l.dmsg.Slice(lo, hi))
+	if own := min(hi, l.dsum.Rows); lo < own {
+		dx := l.dx.Slice(lo, own)
+		p.Dev.Combine(dx, 1, dx, l.own, l.dsum.Slice(lo, own))
+	}
+}
+
+func (l *gineSum) sendLearn(*Pass, int, int) {}
+
+func (l *gineSum) endGrad(p *Pass) {
+	freeAll(p, &l.msg, &l.sum, &l.dmsg, &l.dsum)
+	l.dx, l.dy, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+}

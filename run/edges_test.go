@@ -1,0 +1,87 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"starling/dataset"
+	"starling/graph"
+)
+
+// addEdgeFeatures puts edge_features.npy into a dataset folder: whether the two ends
+// are of one class, and noise.
+func addEdgeFeatures(t *testing.T, dir string) {
+	t.Helper()
+	d, err := graph.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	g := *d.Graph
+	g.EdgeDim = 2
+	for v := range g.Nodes() {
+		for _, u := range g.Neighbors(uint32(v)) {
+			same := float32(0)
+			if d.Labels.Class[u] == d.Labels.Class[v] {
+				same = 1
+			}
+			g.EdgeFeatures = append(g.EdgeFeatures, same, float32(u%7)/7)
+		}
+	}
+	other := filepath.Join(t.TempDir(), "edges")
+	w, err := graph.Create(other, graph.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Graph(&g); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(other, "edge_features.npy"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "edge_features.npy"), b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEdgeFeatures: models learn from them, the plan tells their memory, and where they
+// cannot be used they are refused.
+func TestEdgeFeatures(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 600, 3000 })
+	missing := quick(dir)
+	missing.Model, missing.EdgeFeatures = "gat", true
+	if _, err := Train(t.Context(), missing, nil); err == nil || !strings.Contains(err.Error(), "edge_features.npy") {
+		t.Errorf("edges without features: %v", err)
+	}
+	addEdgeFeatures(t, dir)
+	for _, model := range []string{"gat", "gatv2", "gin"} {
+		for _, inductive := range []bool{false, true} {
+			s := quick(dir)
+			s.Model, s.EdgeFeatures, s.Inductive = model, true, inductive
+			with := trained(t, s, nil)
+			s.EdgeFeatures = false
+			if without := trained(t, s, nil); with.Loss[0] == without.Loss[0] {
+				t.Errorf("%s: the loss is the same without features of edges", model)
+			}
+		}
+	}
+	for _, change := range []func(*Spec){
+		func(s *Spec) { s.Model = "gcn" },
+		func(s *Spec) { s.Mode = "mini" },
+		func(s *Spec) { s.Workers = 2 },
+	} {
+		s := quick(dir)
+		s.Model, s.EdgeFeatures = "gat", true
+		change(&s)
+		s.complete()
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "--edge-features") {
+			t.Errorf("%s, %s, %d workers: %v", s.Model, s.Mode, s.Workers, err)
+		}
+	}
+}
