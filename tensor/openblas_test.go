@@ -5,6 +5,7 @@ package tensor
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -56,7 +57,7 @@ func (o openblas) multiply(dst, a, b Matrix, op MatMul) {
 func BenchmarkPeers(b *testing.B) {
 	blas := openOpenBLAS(b)
 	for _, s := range peerShapes {
-		for threads := 1; threads <= 2; threads++ {
+		for threads := 1; threads <= min(2, runtime.GOMAXPROCS(0)); threads++ { // OpenBLAS would have cores that we have not
 			b.Run(fmt.Sprintf("%v/threads=%d", s, threads), func(b *testing.B) {
 				c := NewCPU(threads)
 				defer c.Close()

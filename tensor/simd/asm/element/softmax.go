@@ -1,0 +1,335 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// softmaxKernel: rows of up to four vectors stay in registers from their maximum to
+// their gradient (AVX-512 only: AVX2 has too few); of longer ones the exponentials are
+// kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
+// that follow each other: within a row each waits for a sum or maximum over all lanes.
+func softmaxKernel(zmm bool) {
+	k := begin(zmm, "softmax", "Softmax")
+	k.prepareTail()
+	done := label("done")
+	if zmm {
+		k.pin(expConstants()...)
+		for n := 1; n <= 4; n++ {
+			wider := label("wider")
+			CMPQ(k.cols, Imm(uint64(n*k.lanes)))
+			JGT(LabelRef(wider))
+			k.softmaxRows(func(r *softmaxRow) { r.short(n) })
+			JMP(LabelRef(done))
+			Label(wider)
+		}
+	}
+	k.softmaxTurns()
+	Label(done)
+	k.end()
+}
+
+// softmaxRow is the row a softmax is at.
+type softmaxRow struct {
+	*kernel
+	at, i reg.GPVirtual // place in the list, row number
+	row   reg.GPVirtual // its numbers
+	next  reg.GPVirtual // those of the row that is asked for meanwhile
+	label reg.GPVirtual
+}
+
+func (k *kernel) newSoftmaxRow() *softmaxRow {
+	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), next: GP64(), label: GP64()}
+	XORQ(r.at, r.at)
+	return r
+}
+
+// softmaxRows runs body on the rows of the list.
+func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
+	r, far, start := k.newSoftmaxRow(), k.rowsAhead(), label("rows")
+	Label(start)
+	r.locate()
+	r.ask(far)
+	body(r)
+	INCQ(r.at)
+	CMPQ(r.at, k.field("Rows"))
+	JLT(LabelRef(start))
+}
+
+// softmaxTurns computes rows of any length.
+func (k *kernel) softmaxTurns() {
+	r, far, start := k.newSoftmaxRow(), k.rowsAhead(), label("turn")
+	Label(start)
+	r.turn(func(reg.GPVirtual) {
+		r.ask(far)
+		r.storeTop()
+	})
+	DECQ(r.at)
+	r.turn(r.storeExps)
+	DECQ(r.at)
+	r.turn(r.fromExps)
+	ADDQ(Imm(3), r.at)
+	last := GP64()
+	LEAQ(Mem{Base: r.at, Disp: -2}, last)
+	CMPQ(last, k.field("Rows"))
+	JLT(LabelRef(start))
+}
+
+// turn runs body on the row at, if there is one, with the place of its exponentials.
+func (r *softmaxRow) turn(body func(exps reg.GPVirtual)) {
+	k, skip := r.kernel, label("skip")
+	CMPQ(r.at, k.field("Rows"))
+	JCC(LabelRef(skip)) // -1 and -2 are large too
+	r.locate()
+	exps, wide := k.load("Exp"), GP64()
+	LEAQ(Mem{Base: k.cols, Disp: 15}, wide)
+	ANDQ(I32(-16), wide)
+	even := label("even")
+	TESTQ(U32(1), r.at)
+	JZ(LabelRef(even))
+	LEAQ(Mem{Base: exps, Index: wide, Scale: 4}, exps)
+	Label(even)
+	body(exps)
+	Label(skip)
+}
+
+// locate sets the row's number and its numbers.
+func (r *softmaxRow) locate() {
+	k, listed, have := r.kernel, r.load("List"), label("have")
+	MOVQ(r.at, r.i)
+	TESTQ(listed, listed)
+	JZ(LabelRef(have))
+	MOVL(Mem{Base: listed, Index: r.at, Scale: 4}, r.i.As32())
+	Label(have)
+	MOVQ(r.i, r.row)
+	IMULQ(k.field("X.Stride"), r.row)
+	ADDQ(k.field("X.Data"), r.row)
+}
+
+// loadLabel sets label, to -1 where there are none.
+func (r *softmaxRow) loadLabel() {
+	MOVQ(I32(-1), r.label)
+	r.ifPointer("Labels", func(labels reg.GPVirtual) {
+		MOVL(Mem{Base: labels, Index: r.i, Scale: 4}, r.label.As32())
+	})
+}
+
+// rowsAhead is how many rows of X are at least as many bytes as reads look ahead.
+func (k *kernel) rowsAhead() reg.GPVirtual {
+	far, n := GP64(), GP64()
+	XORQ(far, far)
+	XORQ(n, n)
+	again := label("far")
+	Label(again)
+	INCQ(n)
+	ADDQ(k.cols, far)
+	ADDQ(k.cols, far)
+	CMPQ(far, U32(ahead/2))
+	JLT(LabelRef(again))
+	return n
+}
+
+// ask sets the row that is asked for while this one is computed: as far ahead in
+// the list, or this one where the list ends.
+func (r *softmaxRow) ask(far reg.GPVirtual) {
+	k, then, listed, have := r.kernel, GP64(), r.load("List"), label("next")
+	LEAQ(Mem{Base: r.at, Index: far, Scale: 1}, then)
+	MOVQ(r.row, r.next)
+	CMPQ(then, k.field("Rows"))
+	JGE(LabelRef(have))
+	MOVQ(then, r.next)
+	unlisted := label("unlisted")
+	TESTQ(listed, listed)
+	JZ(LabelRef(unlisted))
+	MOVL(Mem{Base: listed, Index: then, Scale: 4}, r.next.As32())
+	Label(unlisted)
+	IMULQ(k.field("X.Stride"), r.next)
+	ADDQ(k.field("X.Data"), r.next)
+	Label(have)
+}
+
+// score stores the row's sum and gap and counts it if first leaves the label's column in k.j.
+func (r *softmaxRow) score(top, total vec, first func()) {
+	VMOVSS(total, Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
+	none := label("unlabelled")
+	TESTQ(r.label, r.label)
+	JS(LabelRef(none))
+	mine, gap := r.one("X", r.row, r.label), XMM()
+	VSUBSS(mine, top, gap)
+	VMOVSS(gap, Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+	VUCOMISS(mine, top)
+	JNE(LabelRef(none))
+	first()
+	CMPQ(r.j, r.label)
+	JNE(LabelRef(none))
+	INCQ(r.field("Correct"))
+	Label(none)
+}
+
+// target is the row of Dst, factor Scale/total.
+func (r *softmaxRow) target(total vec, body func(dst reg.GPVirtual, factor vec)) {
+	r.ifPointer("Dst.Data", func(dst reg.GPVirtual) {
+		IMULQ(r.field("Dst.Stride"), r.i)
+		ADDQ(r.i, dst)
+		f := XMM()
+		VMOVSS(r.field("Scale"), f)
+		VDIVSS(total, f, f)
+		body(dst, r.spread(f))
+	})
+}
+
+// short is a row of n vectors, the last of them perhaps in part.
+func (r *softmaxRow) short(n int) {
+	k := r.kernel
+	r.loadLabel()
+	XORQ(k.j, k.j)
+	last := K() // lanes of the last vector: all where the columns fill it
+	left := GP64()
+	MOVQ(k.cols, left)
+	SUBQ(Imm(uint64((n-1)*k.lanes)), left)
+	ones := GP64()
+	MOVQ(U32(0xffff), ones)
+	BZHIQ(left, ones, ones)
+	KMOVW(ones.As32(), last)
+	x := k.regs(n)
+	k.either("X", func() {
+		k.prefetchAt(r.next, 4, n)
+		for c := range n - 1 {
+			VMOVUPS(k.cell(r.row, 4, c), x[c])
+		}
+		VMOVUPS_Z(k.cell(r.row, 4, n-1), last, x[n-1])
+	}, func() {
+		k.prefetchAt(r.next, 2, n)
+		for c := range n - 1 {
+			VPMOVZXWD(k.cell(r.row, 2, c), x[c])
+			VPSLLD(Imm(16), x[c], x[c])
+		}
+		VPMOVZXWD_Z(k.cell(r.row, 2, n-1), last, x[n-1])
+		VPSLLD(Imm(16), x[n-1], x[n-1])
+	})
+	VBLENDMPS(x[n-1], k.all(bits(0xff800000)), last, x[n-1]) // -Inf where there is no column
+	most := k.reg()
+	VMOVAPS(x[0], most)
+	for c := 1; c < n; c++ {
+		VMAXPS(x[c], most, most)
+	}
+	top := k.most(most)
+	all := k.spread(top)
+	hits := GP64() // the columns that are as large as the largest
+	for c := range n {
+		m, bits := k.compare(equal, x[c], all), GP64()
+		KMOVW(m.k, bits.As32())
+		if c == 0 {
+			MOVQ(bits, hits)
+			continue
+		}
+		SHLQ(Imm(uint64(c*k.lanes)), bits)
+		ORQ(bits, hits)
+	}
+	for c := range n {
+		VSUBPS(all, x[c], x[c])
+	}
+	e := k.exp(x, fine)
+	sum := k.reg()
+	VMOVAPS(e[0], sum)
+	for c := 1; c < n; c++ {
+		VADDPS(e[c], sum, sum)
+	}
+	total := k.sum(sum)
+	r.score(top, total, func() { BSFQ(hits, k.j) })
+	r.target(total, func(dst reg.GPVirtual, factor vec) {
+		XORQ(k.j, k.j)
+		wanted, whole := k.reg(), k.spread(total)
+		VPBROADCASTD(r.label.As32(), wanted)
+		for c := range n {
+			m := K()
+			VPCMPEQD(columns64.Offset(c*64), wanted, m)
+			VSUBPS(whole, e[c], m, e[c])
+			VMULPS(factor, e[c], e[c])
+		}
+		k.either("Dst", func() {
+			for c := range n - 1 {
+				VMOVUPS(e[c], k.cell(dst, 4, c))
+			}
+			VMOVUPS(e[n-1], last, k.cell(dst, 4, n-1))
+		}, func() {
+			h := k.rounded(e)
+			for c := range n - 1 {
+				VPMOVDW(h[c], k.cell(dst, 2, c))
+			}
+			VPMOVDW(h[n-1], last, k.cell(dst, 2, n-1))
+		})
+	})
+}
+
+// columns64 is the numbers 0 to 63.
+var columns64 Mem
+
+// storeTop keeps the row's maximum in Gap, and asks for next meanwhile.
+func (r *softmaxRow) storeTop() {
+	VMOVSS(r.largest(r.row, r.next), Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+}
+
+// storeExps stores the row's exponentials and their sum.
+func (r *softmaxRow) storeExps(exps reg.GPVirtual) {
+	k := r.kernel
+	all := k.all(Mem{Base: r.load("Gap"), Index: r.at, Scale: 4})
+	sums := []vec{k.zero(), k.zero()}
+	k.columns(func(n int, rest bool) {
+		v := k.readAsking("X", r.row, nil, n, rest)
+		for c := range v {
+			VSUBPS(all, v[c], v[c])
+		}
+		k.byType("X", func(s series) {
+			for c, e := range k.exp(v, s) {
+				if rest {
+					k.keep(k.tail(), e)
+				}
+				VMOVUPS(e, k.cell(exps, 4, c))
+				VADDPS(e, sums[c%2], sums[c%2])
+			}
+		})
+	})
+	VADDPS(sums[1], sums[0], sums[0])
+	VMOVSS(k.sum(sums[0]), Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
+}
+
+// fromExps makes the row's result of its exponentials.
+func (r *softmaxRow) fromExps(exps reg.GPVirtual) {
+	k, top, total := r.kernel, XMM(), XMM()
+	r.loadLabel()
+	VMOVSS(Mem{Base: r.load("Gap"), Index: r.at, Scale: 4}, top)
+	VMOVSS(Mem{Base: r.load("Sum"), Index: r.at, Scale: 4}, total)
+	r.score(top, total, func() { k.find(r.row, k.spread(top)) })
+	r.target(total, func(dst reg.GPVirtual, factor vec) {
+		k.columns(func(n int, rest bool) {
+			v := k.regs(n)
+			for c := range v {
+				VMULPS(k.cell(exps, 4, c), factor, v[c])
+			}
+			k.write("Dst", dst, v, rest)
+		})
+		r.patch(dst, exps, total, factor)
+	})
+}
+
+// patch writes the label's number over: its exponential less the sum, times Scale/sum, is
+// its softmax less one, times Scale. Changing the exponential instead would make the
+// vectors that are read next wait until all that was written before is in cache.
+func (r *softmaxRow) patch(dst, exps reg.GPVirtual, total, factor vec) {
+	k, none, e := r.kernel, label("unlabelled"), XMM()
+	TESTQ(r.label, r.label)
+	JS(LabelRef(none))
+	VMOVSS(Mem{Base: exps, Index: r.label, Scale: 4}, e)
+	VSUBSS(total, e, e)
+	VMULSS(factor.AsX(), e, e)
+	k.either("Dst", func() {
+		VMOVSS(e, Mem{Base: dst, Index: r.label, Scale: 4})
+	}, func() {
+		h := GP32()
+		VMOVD(k.rounded([]vec{k.spread(e)})[0].AsX(), h)
+		MOVW(h.As16(), Mem{Base: dst, Index: r.label, Scale: 2})
+	})
+	Label(none)
+}
