@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/klauspost/compress/flate"
-
 	"starling/graph"
 )
 
@@ -101,7 +99,7 @@ func openNPZ(path string) (*npz, error) {
 		}
 		return nil, badFile(path, "zip", err.Error(), "an npz file, which is a zip", "download it again")
 	}
-	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(r) })
+	z.RegisterDecompressor(zip.Deflate, newInflate)
 	return &npz{path, z, "gnn-benchmark"}, nil
 }
 
