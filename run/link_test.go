@@ -170,15 +170,15 @@ func TestPredictPairs(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 		for flag, change := range map[string]func(*PredictOptions){
-			"--pairs":        func(o *PredictOptions) { o.Pairs = "" },
-			"no such file":   func(o *PredictOptions) { o.Pairs = filepath.Join(tmp, "none") },
-			"--out":          func(o *PredictOptions) { o.Out = filepath.Join(tmp, "s.parquet") },
-			"--what scores":  func(o *PredictOptions) { o.What = "embeddings" },
-			"has embeddings": func(o *PredictOptions) { o.What, o.Pairs = "labels", "" },
+			"--pairs":            func(o *PredictOptions) { o.Pairs = "" },
+			"no such file":       func(o *PredictOptions) { o.Pairs = filepath.Join(tmp, "none") },
+			"--out":              func(o *PredictOptions) { o.Out = filepath.Join(tmp, "s.parquet") },
+			"--what scores":      func(o *PredictOptions) { o.What = "embeddings" },
+			"ask for embeddings": func(o *PredictOptions) { o.What, o.Pairs = "labels", "" },
 		} {
 			o := o
 			change(&o)
-			if flag == "--what scores" || flag == "has embeddings" {
+			if flag == "--what scores" || flag == "ask for embeddings" {
 				o.Out = filepath.Join(tmp, "x.npy")
 			}
 			if _, err := Predict(o); !isMistake(err, flag) {
