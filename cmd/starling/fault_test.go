@@ -26,11 +26,11 @@ type fate struct {
 }
 
 func (d fate) String() string {
-	who := fmt.Sprint("rank ", d.rank)
+	what := fmt.Sprintf("rank %d %s", d.rank, d.kind)
 	if d.rank < 0 {
-		who = "the coordinator"
+		what = "the coordinator killed"
 	}
-	text := fmt.Sprintf("%s, %s, %d workers: %s %s", d.run.name, d.run.where, d.run.workers, who, d.kind)
+	text := fmt.Sprintf("%s, %s, %d workers: %s", d.run.name, d.run.where, d.run.workers, what)
 	if d.total == 0 {
 		return text
 	}

@@ -25,12 +25,14 @@ var faults = map[string]func(pid int) error{
 // the losses of an undisturbed one.
 func TestRecovery(t *testing.T) {
 	dir := small(t)
-	for _, c := range []struct{ fault, strategy, says string }{
-		{"killed", "halo", "its process was killed (signal 9"},
-		{"stopped", "pipegcn", "nothing was heard of it for 3s"},
+	for _, c := range []struct{ fault, strategy, model, says string }{
+		{"killed", "halo", "gcn", "its process was killed (signal 9"},
+		{"stopped", "pipegcn", "gcn", "nothing was heard of it for 3s"},
+		{"killed", "halo", "ressage+ --layers 28 --hidden 32 --epochs 200", "its process was killed (signal 9"},
 	} {
-		t.Run(c.fault+" "+c.strategy, func(t *testing.T) {
+		t.Run(c.fault+" "+c.strategy+" "+c.model, func(t *testing.T) {
 			common := []string{"--workers", "3", "--epochs", "1000", "--hidden", "256", "--eval-every", "0", "--strategy", c.strategy}
+			common = append(common, strings.Fields("--model "+c.model)...)
 			want := losses(t, undisturbed(t, dir, common...))
 			s := start(t, dir, trainArgs(append(common, "--heartbeat", "3", "--checkpoint-every", "5", "--json", "r.json")...)...)
 			s.until(t, `^epoch `)
