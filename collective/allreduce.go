@@ -3,7 +3,7 @@ package collective
 import "fmt"
 
 // Algorithm is how a sum is made.
-type Algorithm uint8
+type Algorithm uint16
 
 const (
 	Auto     Algorithm = iota // the fastest for the size and the number of ranks
@@ -19,10 +19,13 @@ const (
 var algorithmNames = [algorithms]string{"auto", "ordered", "ring", "doubling", "tree", "direct", "whole"}
 
 func (a Algorithm) String() string {
-	if a < algorithms {
+	switch {
+	case a < algorithms:
 		return algorithmNames[a]
+	case a > nestedFrom:
+		return "nested"
 	}
-	return fmt.Sprintf("algorithm %d", uint8(a))
+	return fmt.Sprintf("algorithm %d", uint16(a))
 }
 
 // Thresholds, in bytes and ranks. With α the time of a round, o the processor time
@@ -37,7 +40,8 @@ func (a Algorithm) String() string {
 // Where ranks share two cores and the loopback (BenchmarkAllReduce), o is all that
 // counts and Tree is ahead up to 256 KiB; on links of 1 Gbit/s, Direct is from
 // 16 KiB. Direct and Ring move the same bytes; Direct waits less, but all ranks
-// talk to all, so that between servers of k ranks it moves about k times more.
+// talk to all, so that between servers of k ranks it moves about k times more: see
+// Among.
 const (
 	// wholeTo is up to where Ordered sends all to all: what it sends too much costs
 	// less than the second round. It bounds what a rank sends.
@@ -57,6 +61,8 @@ const (
 // and Ordered become one of the others.
 func Choose(alg Algorithm, n, bytes int) Algorithm {
 	switch {
+	case alg > nestedFrom:
+		return nestIn(alg, n, bytes)
 	case alg == Ordered && ((n-1)*bytes <= wholeTo || n == 2 && bytes <= pairTo):
 		return Whole
 	case alg == Ordered:
@@ -76,7 +82,7 @@ func Choose(alg Algorithm, n, bytes int) Algorithm {
 // allReduce leaves the sum of buffer 0 of all ranks in buffer 0 of each.
 func (p *program) allReduce(alg Algorithm, count, width int) {
 	p.cuts = evenly(p.cuts[:0], count, width, p.n)
-	switch Choose(alg, p.n, count*width) {
+	switch alg := Choose(alg, p.n, count*width); alg {
 	case Ring:
 		p.ring()
 	case Doubling:
@@ -88,7 +94,10 @@ func (p *program) allReduce(alg Algorithm, count, width int) {
 	case Whole:
 		p.whole()
 	default:
-		panic(fmt.Sprintf("collective: there is no %v", alg))
+		if alg <= nestedFrom {
+			panic(fmt.Sprintf("collective: there is no %v", alg))
+		}
+		p.nested(int(alg - nestedFrom))
 	}
 }
 
@@ -96,7 +105,7 @@ func (p *program) allReduce(alg Algorithm, count, width int) {
 // width bytes.
 func PlanAllReduce(alg Algorithm, rank, n, count, width int) Plan {
 	cuts := evenly(nil, count, width, n)
-	switch Choose(alg, n, count*width) {
+	switch alg := Choose(alg, n, count*width); alg {
 	case Doubling:
 		return planDoubling(rank, n, count*width)
 	case Tree:
@@ -105,8 +114,10 @@ func PlanAllReduce(alg Algorithm, rank, n, count, width int) Plan {
 		return planDirect(rank, n, cuts)
 	case Whole:
 		return planWhole(n, count*width)
+	case Ring:
+		return planRing(rank, n, cuts)
 	}
-	return planRing(rank, n, cuts)
+	return planNested(rank, n, int(Choose(alg, n, count*width)-nestedFrom), cuts)
 }
 
 // AllReduceSent is what a rank sends to each peer in an all-reduce, for those who

@@ -27,6 +27,9 @@ func drawCase(rng *rand.Rand, n int) *fakeCase {
 	size := drawSize(rng)
 	switch rng.IntN(8) {
 	case 0:
+		if s := divisors(n); len(s) > 0 {
+			return nestedCase(rng, n, s[rng.IntN(len(s))], size/4)
+		}
 		return barrierCase(n)
 	case 1:
 		return broadcastCase(rng, n, rng.IntN(n), size)
@@ -210,6 +213,53 @@ func reduceCase[T Number](rng *rand.Rand, n, count int, alg Algorithm) *fakeCase
 			return sameSums(x[0], want, inOrder(Choose(alg, n, count*width[T]())))
 		},
 	}
+}
+
+// nestedCase is a sum inside servers first, whatever its size.
+func nestedCase(rng *rand.Rand, n, servers, count int) *fakeCase {
+	c := reduceCase[float32](rng, n, count, Ordered)
+	c.name = fmt.Sprintf("all-reduce n=%d on %d servers count=%d", n, servers, count)
+	x := make([][]float32, n)
+	want := make([]float32, count)
+	for r := range x {
+		x[r] = numbers[float32](c.bufs[r][0])
+	}
+	each := n / servers
+	for i := range want {
+		for s := range servers {
+			sum := x[s*each][i]
+			for _, v := range x[s*each+1 : (s+1)*each] {
+				sum += v[i]
+			}
+			if want[i] += sum; s == 0 {
+				want[i] = sum
+			}
+		}
+	}
+	c.write = func(p *program) {
+		p.cuts = evenly(p.cuts[:0], count, 4, n)
+		p.nested(servers)
+	}
+	c.plan = func(rank int) Plan { return planNested(rank, n, servers, evenly(nil, count, 4, n)) }
+	c.check = func() error {
+		for r := range x {
+			if err := sameSums(x[r], want, true); err != nil {
+				return fmt.Errorf("rank %d: %w", r, err)
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+// divisors of n with at least two ranks on each of at least two servers.
+func divisors(n int) (all []int) {
+	for s := 2; 2*s <= n; s++ {
+		if n%s == 0 {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 func scatterCase[T Number](rng *rand.Rand, n int, counts []int, alg Algorithm) *fakeCase {

@@ -34,7 +34,7 @@ func (c *Comm) StartAllReduce64(ctx context.Context, id coflow.ID, kind wire.Kin
 
 func reduceCall[T Number](c *Comm, id coflow.ID, kind wire.Kind, x []T, alg Algorithm) (*call, error) {
 	name := reduceName(c, len(x)*width[T](), alg)
-	if alg >= algorithms {
+	if alg >= algorithms && alg <= nestedFrom {
 		return nil, c.mistake(name, id, "there is no such algorithm")
 	}
 	l, err := c.begin(name, id, kind)

@@ -82,7 +82,7 @@ func eachCase(n int, do func(*fakeCase)) {
 		do(allToAllCase(rng, n, size))
 	}
 	counts := []int{0, 1, n - 1, n, n + 1, 1000}
-	if n == 2 || n == 3 || n == 5 {
+	if n == 2 || n == 3 || n == 5 || n == 6 {
 		counts = append(counts, n*40_000) // more than a piece a rank
 	}
 	for _, count := range counts {
@@ -91,6 +91,9 @@ func eachCase(n int, do func(*fakeCase)) {
 			do(scatterCase[float32](rng, n, drawSizes(rng, n, count), alg))
 		}
 		do(reduceCase[float64](rng, n, min(count, 1000), reducers[rng.IntN(len(reducers))]))
+		for _, s := range divisors(n) {
+			do(nestedCase(rng, n, s, count))
+		}
 	}
 }
 
@@ -135,7 +138,7 @@ func (f *fakeNet) counted(rank, n int) (p Plan) {
 func TestSentByPeer(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		for r := range n {
-			for _, alg := range reducers {
+			for _, alg := range append(reducers, Among(2), Among(3)) {
 				var sum Traffic
 				for _, s := range AllReduceSent(alg, r, n, 100_000, 4) {
 					sum.add(s.Messages, int(s.Bytes))

@@ -69,25 +69,34 @@ func (p *program) part(q, k int) span {
 	return p.slot(p.line(q)*slotBytes(p.segment(p.rank).len()), p.rank, k)
 }
 
-// sumPiece adds what the ranks sent of a piece. Those before us are added up in
-// the slot of rank 0; x+y and y+x have the same bits, so that sum can be added to
-// ours where ours lies.
+// sumPiece adds what the ranks sent of a piece.
 func (p *program) sumPiece(k int) {
-	own := p.piece(p.rank, k)
-	sum := p.part(0, k)
-	for q := range p.n {
-		if q == p.rank {
+	p.sumOf(p.piece(p.rank, k), p.rank, p.n, func(q int) (span, int32) {
+		return p.part(q, k), p.in[p.line(q)*p.pieces(p.rank)+k]
+	})
+}
+
+// sumOf adds what n ranks have, of which ours is one, to own. Each part is there when its
+// message has come. Those before us are added up in the part of rank 0; x+y and y+x
+// have the same bits, so that sum can be added to ours where ours lies.
+func (p *program) sumOf(own span, ours, n int, part func(q int) (span, int32)) {
+	var sum span
+	for q := range n {
+		if q == ours {
 			if q > 0 {
 				p.add(own, sum)
 			}
 			continue
 		}
-		p.wait(p.in[p.line(q)*p.pieces(p.rank)+k])
+		theirs, op := part(q)
+		p.wait(op)
 		switch {
-		case q > p.rank:
-			p.add(own, p.part(q, k))
+		case q > ours:
+			p.add(own, theirs)
 		case q > 0:
-			p.add(sum, p.part(q, k))
+			p.add(sum, theirs)
+		default:
+			sum = theirs
 		}
 	}
 }

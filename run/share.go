@@ -73,7 +73,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	events = event.All(m, t.watch, t.heard(end.Rank(), events))
 	opt.Save, opt.SaveEvery = t.watch.saving(keep), s.CheckpointEvery
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.
-	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev)
+	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
 	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)
 	if err != nil {
 		return nil, err

@@ -211,7 +211,7 @@ func inTwoRuns(t *testing.T, parts []*partition.Part, o Options, stop int) *Resu
 			wg.Go(func() {
 				dev := single()
 				defer dev.Close()
-				r, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, nil)
+				r, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev, parts[k].Book.Servers), o, nil)
 				if err != nil {
 					t.Error(err)
 				}

@@ -155,7 +155,7 @@ func allStop(t *testing.T, choice Choice) {
 			wg.Go(func() {
 				dev := tensor.NewRef()
 				defer dev.Close()
-				_, errs[k] = Worker(context.Background(), dev, parts[k], end, NewGroup(context.Background(), end, dev), o, nil)
+				_, errs[k] = Worker(context.Background(), dev, parts[k], end, NewGroup(context.Background(), end, dev, parts[k].Book.Servers), o, nil)
 			})
 		}
 		wg.Wait()

@@ -169,7 +169,7 @@ func TestG3Timeline(t *testing.T) {
 					spans = append(spans, s)
 				}
 			})
-			if _, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, listen); err != nil {
+			if _, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev, parts[k].Book.Servers), o, listen); err != nil {
 				t.Error(err)
 			}
 		})

@@ -83,7 +83,7 @@ func trainServers(t *testing.T, parts []*partition.Part, device func() tensor.De
 			dev := device()
 			defer dev.Close()
 			ctx := context.Background()
-			r.results[k], errs[k] = Worker(ctx, dev, parts[k], ends[k], NewGroup(ctx, ends[k], dev), o, events)
+			r.results[k], errs[k] = Worker(ctx, dev, parts[k], ends[k], NewGroup(ctx, ends[k], dev, parts[k].Book.Servers), o, events)
 			r.counted[k] = Counted(ends[k].Ledger())
 		})
 	}
@@ -539,7 +539,7 @@ func TestGranndisStopsTogether(t *testing.T) {
 				wg.Go(func() {
 					dev := tensor.NewRef()
 					defer dev.Close()
-					_, errs[k] = Worker(context.Background(), dev, parts[k], end, NewGroup(context.Background(), end, dev), o, nil)
+					_, errs[k] = Worker(context.Background(), dev, parts[k], end, NewGroup(context.Background(), end, dev, parts[k].Book.Servers), o, nil)
 				})
 			}
 			wg.Wait()
@@ -589,7 +589,7 @@ func TestGranndisOverBudget(t *testing.T) {
 	for k := range parts {
 		wg.Go(func() {
 			dev := tensor.NewRef()
-			_, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, nil)
+			_, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev, parts[k].Book.Servers), o, nil)
 			if err == nil || !strings.Contains(err.Error(), "over the memory budget of 100 B") {
 				t.Errorf("worker %d: %v", k, err)
 			}

@@ -64,7 +64,7 @@ func trainOver(t *testing.T, ends []wire.Endpoint, parts []*partition.Part, devi
 			dev := device()
 			defer dev.Close()
 			ctx := context.Background()
-			results[k], errs[k] = Worker(ctx, dev, parts[k], ends[k], NewGroup(ctx, ends[k], dev), o, nil)
+			results[k], errs[k] = Worker(ctx, dev, parts[k], ends[k], NewGroup(ctx, ends[k], dev, parts[k].Book.Servers), o, nil)
 			counted[k] = Counted(ends[k].Ledger())
 		})
 	}

@@ -26,7 +26,7 @@ func onAll(t *testing.T, parts []*partition.Part, f func(l *lookup) error) {
 		wg.Go(func() {
 			dev := tensor.NewRef()
 			ctx := context.Background()
-			l := newLookup(&site{ctx: ctx, dev: dev, part: parts[k], end: ends[k], peers: NewGroup(ctx, ends[k], dev), events: event.All()})
+			l := newLookup(&site{ctx: ctx, dev: dev, part: parts[k], end: ends[k], peers: NewGroup(ctx, ends[k], dev, parts[k].Book.Servers), events: event.All()})
 			if errs[k] = f(l); errs[k] != nil {
 				ends[k].Fail(errs[k])
 				return

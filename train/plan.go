@@ -75,7 +75,7 @@ func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
 		x.planRows(p.Measure, transfer{layer: t.Layer, kind: wire.Activation}, measuring[i].Forward, 0, false)
 	}
 	always := map[Sent]int64{}
-	buckets, _ := gradientBuckets(collective.New(x.end), x.dev, model.Params)
+	buckets, _ := gradientBuckets(collective.New(x.end), x.dev, x.part.Book.Servers, model.Params)
 	for q, t := range buckets.Plan() {
 		add(always, Sent{wire.Parameter, -1, x.end.Link(q)}, t.Bytes)
 	}

@@ -76,7 +76,7 @@ func (l *lookup) costs(model *nn.Model, row, edge []float64, inside, between flo
 		c.layers = append(c.layers, at)
 		in = out
 	}
-	for q, t := range collective.AllReduceSent(collective.Ordered, l.end.Rank(), l.end.Size(), model.Size(), int(number)) {
+	for q, t := range collective.AllReduceSent(collective.Among(l.part.Book.Servers), l.end.Rank(), l.end.Size(), model.Size(), int(number)) {
 		if l.end.Link(q) == wire.BetweenServers {
 			c.fixed += between * float64(t.Bytes)
 		} else {

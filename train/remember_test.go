@@ -22,7 +22,7 @@ func resumedAt(t *testing.T, parts []*partition.Part, o Options, epoch int) []fl
 			wg.Go(func() {
 				dev := tensor.NewCPU(1)
 				defer dev.Close()
-				r, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o(k), nil)
+				r, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev, parts[k].Book.Servers), o(k), nil)
 				if err != nil {
 					t.Errorf("rank %d: %v", k, err)
 					return

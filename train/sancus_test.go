@@ -209,7 +209,7 @@ func TestSancusRemembers(t *testing.T) {
 					notes[k] = append(notes[k], n.Text)
 				}
 			})
-			if _, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev), o, listen); err != nil {
+			if _, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev, parts[k].Book.Servers), o, listen); err != nil {
 				t.Error(err)
 			}
 		})
