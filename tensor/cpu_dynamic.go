@@ -93,21 +93,26 @@ func softmaxEntries(p, sum []float32) {
 			sum[h] += p[k]
 		}
 	}
-	for k := range p {
-		p[k] /= sum[k%heads]
+	for h := range sum {
+		sum[h] = 1 / sum[h]
+	}
+	for ; len(p) > 0; p = p[heads:] {
+		for h, s := range sum {
+			p[h] *= s
+		}
 	}
 }
 
 // rowKey is that of the draws of destination i, and entryFactor what a draw makes of
 // the coefficient from source j.
-func (op Attention) rowKey(i int) uint64 {
+func (op *Attention) rowKey(i int) uint64 {
 	if op.Dropout.P == 0 {
 		return 0
 	}
 	return rowKey(op.Dropout.Key, op.Dropout.id(i))
 }
 
-func (op Attention) entryFactor(key uint64, j, h int) float32 {
+func (op *Attention) entryFactor(key uint64, j, h int) float32 {
 	if op.Dropout.P == 0 {
 		return 1
 	}
@@ -172,12 +177,13 @@ func (c *CPU) dynamicByDestination(d dynamic, dright, da, dscore, dst, ddst Matr
 					clear(ds)
 					to = ds
 				}
+				alpha, des := d.alpha.f32[int(e)*heads:][:heads], dscore.f32[int(e)*heads:][:heads]
 				for h := range heads {
 					lo, hi := h*d.width, (h+1)*d.width
-					p, drop := &d.alpha.row(int(e))[h], d.op.entryFactor(key, j, h)
+					p, drop := &alpha[h], d.op.entryFactor(key, j, h)
 					de := *p * (drop*simd.DotProduct(d.level, g[lo:hi], row[lo:hi]) - delta[h])
 					*p *= drop
-					dscore.row(int(e))[h] = de
+					des[h] = de
 					simd.LeakyGrad(d.level, to[lo:hi], sum[lo:hi], row[lo:hi], both[lo:hi], d.a[lo:hi], de, float32(d.op.Slope))
 				}
 				if !d.edges.Features.IsZero() {
@@ -207,10 +213,11 @@ func (c *CPU) dynamicBySource(d dynamic, dz Matrix, adjT *Sparse, dscore, ddst M
 			for q := adjT.ptr[j]; q < adjT.ptr[j+1]; q++ {
 				i, e := int(adjT.index[q]), int64(adjT.perm[q])
 				both, g := d.edges.add(d.edgewise, re, d.right.read(i, ri), e), ddst.read(i, gi)
-				for h := range d.op.Heads {
+				heads := d.op.Heads
+				alpha, des := d.alpha.f32[int(e)*heads:][:heads], dscore.f32[int(e)*heads:][:heads]
+				for h := range heads {
 					lo, hi := h*d.width, (h+1)*d.width
-					simd.LeakyBack(d.level, acc[lo:hi], row[lo:hi], both[lo:hi], d.a[lo:hi], g[lo:hi],
-						dscore.row(int(e))[h], d.alpha.row(int(e))[h], float32(d.op.Slope))
+					simd.LeakyBack(d.level, acc[lo:hi], row[lo:hi], both[lo:hi], d.a[lo:hi], g[lo:hi], des[h], alpha[h], float32(d.op.Slope))
 				}
 			}
 			dz.write(j, acc, 1, false)

@@ -6,13 +6,12 @@ DATA oneEdgewise<>+0(SB)/4, $(1.0)
 GLOBL oneEdgewise<>(SB), RODATA|NOPTR, $4
 
 // func leakyDotFast(z []float32, r []float32, a []float32, slope float32) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3, SSE
 TEXT ·leakyDotFast(SB), NOSPLIT, $0-84
 	MOVQ         z_base+0(FP), CX
 	MOVQ         r_base+24(FP), DX
 	MOVQ         a_base+48(FP), BX
-	MOVSS        slope+72(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS slope+72(FP), Y0
 	VXORPS       Y1, Y1, Y1
 	MOVQ         z_len+8(FP), SI
 	XORQ         AX, AX
@@ -37,17 +36,15 @@ columns:
 	RET
 
 // func leakyGradFast(dr []float32, da []float32, z []float32, r []float32, a []float32, de float32, slope float32)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·leakyGradFast(SB), NOSPLIT, $0-128
 	MOVQ         dr_base+0(FP), CX
 	MOVQ         da_base+24(FP), DX
 	MOVQ         z_base+48(FP), BX
 	MOVQ         r_base+72(FP), SI
 	MOVQ         a_base+96(FP), DI
-	MOVSS        de+120(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        slope+124(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS de+120(FP), Y0
+	VBROADCASTSS slope+124(FP), Y1
 	VBROADCASTSS oneEdgewise<>+0(SB), Y2
 	VXORPS       Y3, Y3, Y3
 	MOVQ         dr_len+8(FP), R8
@@ -71,19 +68,16 @@ columns:
 	RET
 
 // func leakyBackFast(dz []float32, z []float32, r []float32, a []float32, g []float32, de float32, w float32, slope float32)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·leakyBackFast(SB), NOSPLIT, $0-132
 	MOVQ         dz_base+0(FP), CX
 	MOVQ         z_base+24(FP), DX
 	MOVQ         r_base+48(FP), BX
 	MOVQ         a_base+72(FP), SI
 	MOVQ         g_base+96(FP), DI
-	MOVSS        de+120(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        w+124(FP), X1
-	VBROADCASTSS X1, Y1
-	MOVSS        slope+128(FP), X2
-	VBROADCASTSS X2, Y2
+	VBROADCASTSS de+120(FP), Y0
+	VBROADCASTSS w+124(FP), Y1
+	VBROADCASTSS slope+128(FP), Y2
 	VBROADCASTSS oneEdgewise<>+0(SB), Y3
 	VXORPS       Y4, Y4, Y4
 	MOVQ         dz_len+8(FP), R8
@@ -105,12 +99,11 @@ columns:
 	RET
 
 // func addScaledFast(acc []float32, x []float32, w float32)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·addScaledFast(SB), NOSPLIT, $0-52
 	MOVQ         acc_base+0(FP), CX
 	MOVQ         x_base+24(FP), DX
-	MOVSS        w+48(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS w+48(FP), Y0
 	MOVQ         acc_len+8(FP), BX
 	XORQ         AX, AX
 
@@ -203,15 +196,14 @@ columns:
 	RET
 
 // func filmBackFast(dz []float32, z []float32, gamma []float32, beta []float32, g []float32, w float32)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·filmBackFast(SB), NOSPLIT, $0-124
 	MOVQ         dz_base+0(FP), CX
 	MOVQ         z_base+24(FP), DX
 	MOVQ         gamma_base+48(FP), BX
 	MOVQ         beta_base+72(FP), SI
 	MOVQ         g_base+96(FP), DI
-	MOVSS        w+120(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS w+120(FP), Y0
 	VXORPS       Y1, Y1, Y1
 	MOVQ         dz_len+8(FP), R8
 	XORQ         AX, AX

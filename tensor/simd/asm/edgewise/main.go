@@ -57,10 +57,15 @@ func (c *columns) load(s string) reg.VecVirtual {
 	return v
 }
 
-// every is a parameter in all lanes.
+// every is a parameter in all lanes. It is read by an AVX instruction: an SSE one, once
+// the upper halves of registers are in use, costs as much as a hundred columns.
 func every(param string) reg.VecVirtual {
+	at, err := Param(param).Resolve()
+	if err != nil {
+		panic(err)
+	}
 	v := YMM()
-	VBROADCASTSS(Load(Param(param), XMM()).(reg.VecVirtual), v)
+	VBROADCASTSS(at.Addr, v)
 	return v
 }
 
