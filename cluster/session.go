@@ -372,6 +372,7 @@ func (s *session) late(within string) {
 		}
 		return
 	}
+	s.again = false
 	s.abort()
 	s.cause = &Missing{Ranks: missing, Size: s.size, Within: within, Refused: s.refused}
 }
@@ -383,6 +384,7 @@ func (s *session) interrupt() {
 		s.tellAll(message{Type: "stop"})
 		return
 	}
+	s.again = false
 	s.abort()
 	s.cause = context.Canceled
 }
