@@ -138,9 +138,12 @@ func TestEveryModelLearns(t *testing.T) {
 			if o.Model.Layers > 2 {
 				o.Epochs = 3 // float64 loops over 28 layers are slow
 			}
+			// Adam makes steps of gradients that are zero but for rounding; plain descent does not.
+			o.Optim.Name, o.Optim.LR = "sgd", 0.1
+			r = mustTrain(t, cpu(t, 2), d, o)
 			ref := mustTrain(t, tensor.NewRef(), communities(t, 400, sparse), o)
 			for e, want := range ref.Loss {
-				if math.Abs(r.Loss[e]-want) > inSingle(model)*want {
+				if math.Abs(r.Loss[e]-want) > 1e-5*want {
 					t.Errorf("%s (sparse %v): loss %.7f in epoch %d, float64 says %.7f", model, sparse, r.Loss[e], e, want)
 					break
 				}
