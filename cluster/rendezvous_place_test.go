@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -26,8 +27,11 @@ func publish(t *testing.T, r Rendezvous, e Entry) func() {
 	t.Helper()
 	withdraw, err := r.Publish(t.Context(), e, func(err error) { t.Error(err) })
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return func() {}
 	}
+	withdraw = sync.OnceFunc(withdraw)
+	t.Cleanup(withdraw) // nothing is renewed after the test
 	return withdraw
 }
 
