@@ -31,7 +31,7 @@ const (
 	greetingTime = 5 * time.Second
 	// Silence is how long the other side of a control connection may say nothing
 	// before it is taken for dead. Each side gives this many signs of life meanwhile.
-	Silence   = 10 * time.Second
+	Silence   = 7 * time.Second
 	signs     = 8
 	pieceSize = 1 << 20
 )

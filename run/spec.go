@@ -127,7 +127,7 @@ func Default() Spec {
 		Optimizer: "adam", LR: 0.01, Schedule: "none",
 		Epochs: 200, EvalEvery: 1, Seed: 1,
 		DType: "f32", CacheFirst: "auto", SIMD: "auto", MemoryCheck: true,
-		Partitioner: "multilevel", Transport: "auto", Timeout: 60, OnFailure: "restart", Heartbeat: 10, Launcher: "auto", SSHCommand: "ssh -o BatchMode=yes -o ConnectTimeout=10",
+		Partitioner: "multilevel", Transport: "auto", Timeout: 60, OnFailure: "restart", Heartbeat: 7, Launcher: "auto", SSHCommand: "ssh -o BatchMode=yes -o ConnectTimeout=10",
 		CheckpointEvery: 10, KeepCheckpoints: 3,
 	}
 }

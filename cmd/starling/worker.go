@@ -65,7 +65,7 @@ given, or in --part-dir. Beyond 127.0.0.1 all need the same secret.`,
 	f.BoolVar(&w.Insecure, "insecure", false, "go without a secret")
 	f.StringVar(&w.Job, "job", "", "join only the job of this id")
 	f.IntVar(&w.Timeout, "timeout", 60, "seconds to look for the run")
-	f.IntVar(&w.Heartbeat, "heartbeat", 10, "seconds of silence after which the run is taken for dead")
+	f.IntVar(&w.Heartbeat, "heartbeat", 7, "seconds of silence after which the run is taken for dead")
 	f.BoolVar(&quiet, "quiet", false, "show nothing")
 	f.SortFlags = false
 	return c
