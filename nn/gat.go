@@ -95,7 +95,7 @@ func (l *gat) scoreEdges(e *Edges) {
 	}
 	dev := l.p.Dev
 	folded := dev.Scratch(dev.Type(), l.edge.Value.Rows, l.heads)
-	dev.HeadDot(folded, l.edge.Value, l.fold.Value)
+	dev.HeadDot(l.edge.Value, tensor.HeadDot{Score: folded, A: l.fold.Value})
 	l.scored = dev.Scratch(dev.Type(), e.Features.Rows, l.heads)
 	dev.MatMul(l.scored, e.Features, folded, tensor.MatMul{})
 	dev.Free(folded)
@@ -106,7 +106,7 @@ func (l *gat) learnEdges(e *Edges, dscored tensor.Matrix) {
 	dev := l.p.Dev
 	dfolded := dev.Scratch(dev.Type(), l.edge.Value.Rows, l.heads)
 	dev.MatMul(dfolded, e.Features, dscored, tensor.MatMul{TransA: true})
-	dev.HeadDotGrad(l.edge.Grad, l.fold.Grad, dfolded, l.edge.Value, l.fold.Value)
+	dev.HeadDotGrad(l.edge.Grad, l.edge.Value, tensor.HeadDot{Score: dfolded, A: l.fold.Value, DA: l.fold.Grad})
 	dev.Free(dfolded)
 }
 
@@ -144,10 +144,13 @@ func (l *gat) begin(p *Pass, x Input) tensor.Matrix {
 func (l *gat) send(p *Pass, lo, hi int) {
 	z := l.z.Slice(lo, hi)
 	l.x.times(p.Dev, z, l.w.Value, lo, hi, false, tensor.After{})
-	p.Dev.HeadDot(l.left.Slice(lo, hi), z, l.src.Value)
-	if own := min(hi, l.right.Rows); lo < own {
-		p.Dev.HeadDot(l.right.Slice(lo, own), l.z.Slice(lo, own), l.dst.Value)
-	}
+	p.Dev.HeadDot(z, tensor.HeadDot{Score: l.left.Slice(lo, hi), A: l.src.Value},
+		tensor.HeadDot{Score: owned(l.right, lo, hi), A: l.dst.Value})
+}
+
+// owned is rows lo to hi of m as far as it has them: sources that are no destination have no score as one.
+func owned(m tensor.Matrix, lo, hi int) tensor.Matrix {
+	return m.Slice(min(lo, m.Rows), min(hi, m.Rows))
 }
 
 func (l *gat) gather(p *Pass) { p.Agg.Across(l) }
@@ -201,10 +204,9 @@ func (l *gat) rootGrad(*Pass, int, int) {}
 
 func (l *gat) sendGrad(p *Pass, lo, hi int) {
 	grads := l.scores.of(p, lo, l.src, l.dst)
-	p.Dev.HeadDotGrad(l.dz.Slice(lo, hi), grads[0], l.dleft.Slice(lo, hi), l.z.Slice(lo, hi), l.src.Value)
-	if own := min(hi, l.right.Rows); lo < own {
-		p.Dev.HeadDotGrad(l.dz.Slice(lo, own), grads[1], l.dright.Slice(lo, own), l.z.Slice(lo, own), l.dst.Value)
-	}
+	p.Dev.HeadDotGrad(l.dz.Slice(lo, hi), l.z.Slice(lo, hi),
+		tensor.HeadDot{Score: l.dleft.Slice(lo, hi), A: l.src.Value, DA: grads[0]},
+		tensor.HeadDot{Score: owned(l.dright, lo, hi), A: l.dst.Value, DA: grads[1]})
 	if l.wantDX {
 		p.Dev.MatMul(l.dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 	}

@@ -67,8 +67,8 @@ func (*dry) ColumnSum(_, _ tensor.Matrix, _ bool)                               
 func (*dry) Aggregate(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.Aggregate)    {}
 func (*dry) AggregateMax(_ tensor.Matrix, _ tensor.Index, _ *tensor.Sparse, _ tensor.Matrix)     {}
 func (*dry) AggregateMaxGrad(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.Index) {}
-func (*dry) HeadDot(_, _, _ tensor.Matrix)                                                       {}
-func (*dry) HeadDotGrad(_, _, _, _, _ tensor.Matrix)                                             {}
+func (*dry) HeadDot(_ tensor.Matrix, _ ...tensor.HeadDot)                                        {}
+func (*dry) HeadDotGrad(_, _ tensor.Matrix, _ ...tensor.HeadDot)                                 {}
 func (*dry) GatherRows(_, _ tensor.Matrix, _ tensor.Index)                                       {}
 func (*dry) ScatterAdd(_, _ tensor.Matrix, _ tensor.Index)                                       {}
 func (*dry) DropoutValues(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Dropout, _ bool)           {}

@@ -10,29 +10,50 @@ func needScores(name string, m Matrix, rows, cols int) {
 	need(m.Rows == rows && m.Cols == cols && m.dtype == F32, "%s is %v, want %dx%d float32", name, m, rows, cols)
 }
 
-// dotRows is how many rows of HeadDot make a chunk. It decides how da's sums
-// are grouped, so it may depend on shapes only.
+// dotRows is how many rows of HeadDot make a chunk: all vectors but the first find them
+// in the core's cache. It decides how da's sums are grouped, so it may depend on
+// shapes only.
 func dotRows(z Matrix) int { return rowChunk(z.Cols * z.dtype.Size()) }
 
-func (c *CPU) HeadDot(score, z, a Matrix) {
-	needRows("HeadDot: z", z, score.Rows, a.Cols)
-	needScores("HeadDot: a", a, 1, z.Cols)
-	needScores("HeadDot: score", score, z.Rows, score.Cols)
-	need(score.Cols > 0 && z.Cols%score.Cols == 0, "HeadDot: %d columns for %d heads", z.Cols, score.Cols)
+func (d HeadDot) needShapes(name string, z Matrix) {
+	need(d.Score.Rows <= z.Rows, "%s: %d rows of scores for %d rows", name, d.Score.Rows, z.Rows)
+	needScores(name+": a", d.A, 1, z.Cols)
+	needScores(name+": score", d.Score, d.Score.Rows, d.Score.Cols)
+	need(d.Score.Cols > 0 && z.Cols%d.Score.Cols == 0, "%s: %d columns for %d heads", name, z.Cols, d.Score.Cols)
+}
+
+// rows is the part of d and z from lo to hi at most.
+func (d HeadDot) rows(z Matrix, lo, hi int) simd.HeadDots {
+	hi = max(lo, min(hi, d.Score.Rows))
+	if lo == hi {
+		return simd.HeadDots{}
+	}
+	return simd.HeadDots{
+		Score: d.Score.Slice(lo, hi).strided(), Z: z.Slice(lo, hi).strided(), A: d.A.row(0),
+		Rows: hi - lo, Heads: d.Score.Cols, Width: z.Cols / d.Score.Cols,
+	}
+}
+
+func (c *CPU) HeadDot(z Matrix, dots ...HeadDot) {
+	needRows("HeadDot: z", z, z.Rows, z.Cols)
+	for _, d := range dots {
+		d.needShapes("HeadDot", z)
+	}
 	c.forRows(z.Rows, dotRows(z), func(lo, hi, _, _ int) {
-		simd.HeadDot(c.level, &simd.HeadDots{
-			Score: score.Slice(lo, hi).strided(), Z: z.Slice(lo, hi).strided(), A: a.row(0),
-			Rows: hi - lo, Heads: score.Cols, Width: z.Cols / score.Cols,
-		})
+		for _, d := range dots {
+			part := d.rows(z, lo, hi)
+			simd.HeadDot(c.level, &part)
+		}
 	})
 }
 
-func (c *CPU) HeadDotGrad(dz, da, dscore, z, a Matrix) {
-	needRows("HeadDotGrad: z", z, dscore.Rows, a.Cols)
-	needScores("HeadDotGrad: a", a, 1, z.Cols)
-	needScores("HeadDotGrad: da", da, 1, z.Cols)
-	needScores("HeadDotGrad: dscore", dscore, z.Rows, dscore.Cols)
-	need(dscore.Cols > 0 && z.Cols%dscore.Cols == 0, "HeadDotGrad: %d columns for %d heads", z.Cols, dscore.Cols)
+// HeadDotGrad has sums of da of its own for every chunk and adds them in order.
+func (c *CPU) HeadDotGrad(dz, z Matrix, dots ...HeadDot) {
+	needRows("HeadDotGrad: z", z, z.Rows, z.Cols)
+	for _, d := range dots {
+		d.needShapes("HeadDotGrad", z)
+		needScores("HeadDotGrad: da", d.DA, 1, z.Cols)
+	}
 	if !dz.IsZero() {
 		needRows("HeadDotGrad: dz", dz, z.Rows, z.Cols)
 	}
@@ -40,22 +61,22 @@ func (c *CPU) HeadDotGrad(dz, da, dscore, z, a Matrix) {
 		return
 	}
 	size := max(dotRows(z), (z.Rows+1023)/1024)
-	partial := c.Scratch(F32, (z.Rows+size-1)/size, z.Cols)
+	partial := c.Scratch(F32, (z.Rows+size-1)/size*len(dots), z.Cols)
 	defer c.Free(partial)
 	c.forRows(z.Rows, size, func(lo, hi, k, _ int) {
-		sum := partial.row(k)
-		clear(sum)
-		g := simd.HeadDots{
-			Score: dscore.Slice(lo, hi).strided(), Z: z.Slice(lo, hi).strided(), A: a.row(0), DA: sum,
-			Rows: hi - lo, Heads: dscore.Cols, Width: z.Cols / dscore.Cols,
+		sums := partial.Slice(k*len(dots), (k+1)*len(dots))
+		zeroRows(sums)
+		for i, d := range dots {
+			part := d.rows(z, lo, hi)
+			part.DA = sums.row(i)
+			if !dz.IsZero() {
+				part.DZ = dz.Slice(lo, hi).strided()
+			}
+			simd.HeadDotGrad(c.level, &part)
 		}
-		if !dz.IsZero() {
-			g.DZ = dz.Slice(lo, hi).strided()
-		}
-		simd.HeadDotGrad(c.level, &g)
 	})
-	sum := da.row(0)
 	for k := range partial.Rows {
+		sum := dots[k%len(dots)].DA.row(0)
 		for i, x := range partial.row(k) {
 			sum[i] += x
 		}

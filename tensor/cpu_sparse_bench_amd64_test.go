@@ -169,6 +169,7 @@ func BenchmarkHeadDot(b *testing.B) {
 	for _, t := range []DType{F32, BF16} {
 		z, dz := filled(d, t, rows, heads*width), filled(d, t, rows, heads*width)
 		score, a, da := filled(d, F32, rows, heads), filled(d, F32, 1, heads*width), filled(d, F32, 1, heads*width)
+		dot := HeadDot{Score: score, A: a, DA: da}
 		all := make([]uint32, rows)
 		for i := range all {
 			all[i] = uint32(i)
@@ -180,10 +181,10 @@ func BenchmarkHeadDot(b *testing.B) {
 		}
 		bytes := z.Bytes()
 		b.Run(fmt.Sprintf("pass=forward/type=%v", t), func(b *testing.B) {
-			ratio(b, plain, func() { d.HeadDot(score, z, a) }, bytes)
+			ratio(b, plain, func() { d.HeadDot(z, dot, dot) }, bytes)
 		})
 		b.Run(fmt.Sprintf("pass=backward/type=%v", t), func(b *testing.B) {
-			ratio(b, plain, func() { d.HeadDotGrad(dz, da, score, z, a) }, 3*bytes)
+			ratio(b, plain, func() { d.HeadDotGrad(dz, z, dot, dot) }, 3*bytes)
 		})
 		b.Run(fmt.Sprintf("pass=copy/type=%v", t), func(b *testing.B) {
 			ratio(b, plain, func() { d.GatherRows(dz, z, Index{all}) }, 2*bytes)

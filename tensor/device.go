@@ -146,12 +146,12 @@ type Graphs interface {
 	// transpose of adj.
 	AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg Index)
 
-	// HeadDot: score (rows x heads): score_ih = z_ih · a_h, where z is rows x
-	// (heads·width) and a is 1 x (heads·width).
-	HeadDot(score, z, a Matrix)
-	// HeadDotGrad: dz_ih += dscore_ih · a_h; da_h += sum over i of dscore_ih · z_ih.
-	// dz may be none.
-	HeadDotGrad(dz, da, dscore, z, a Matrix)
+	// HeadDot: for every one of dots, score_ih = z_ih · a_h, where z is rows x
+	// (heads·width). It goes through z once.
+	HeadDot(z Matrix, dots ...HeadDot)
+	// HeadDotGrad: for every one of dots, whose Score is the gradient now,
+	// dz_ih += score_ih · a_h; da_h += sum over i of score_ih · z_ih. dz may be none.
+	HeadDotGrad(dz, z Matrix, dots ...HeadDot)
 	// Attend: the attention layer's aggregation, all heads at once.
 	//   e_ij = leaky(left_j + right_i);  α_ij = softmax over row i of e_ij
 	//   dst_i = sum over j of drop(α_ij) · z_j       (per head)
@@ -178,6 +178,14 @@ type Aggregate struct {
 	// First is the row of src that is row 0 of dst itself, where adj is a slice.
 	First int
 	Add   bool
+}
+
+// HeadDot is a vector whose heads are multiplied with those of rows.
+type HeadDot struct {
+	// Score (rows x heads) may have fewer rows than there are: it is of the first ones.
+	Score Matrix
+	A     Matrix // 1 x (heads·width)
+	DA    Matrix // as A, its gradient; none in the forward pass
 }
 
 // Attention are the settings of an attention layer.

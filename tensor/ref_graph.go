@@ -71,26 +71,30 @@ func (r *Ref) AggregateMaxGrad(dsrc Matrix, adjT *Sparse, ddst Matrix, arg Index
 	}
 }
 
-func (r *Ref) HeadDot(score, z, a Matrix) {
-	w := z.Cols / score.Cols
-	for i := range z.Rows {
-		s, row := score.row64(i), z.row64(i)
-		clear(s)
-		for c, x := range row {
-			s[c/w] += x * a.row64(0)[c]
+func (r *Ref) HeadDot(z Matrix, dots ...HeadDot) {
+	for _, d := range dots {
+		w := z.Cols / d.Score.Cols
+		for i := range d.Score.Rows {
+			s := d.Score.row64(i)
+			clear(s)
+			for c, x := range z.row64(i) {
+				s[c/w] += x * d.A.row64(0)[c]
+			}
 		}
 	}
 }
 
-func (r *Ref) HeadDotGrad(dz, da, dscore, z, a Matrix) {
-	w := z.Cols / dscore.Cols
-	for i := range z.Rows {
-		ds, row := dscore.row64(i), z.row64(i)
-		for c, x := range row {
-			if !dz.IsZero() {
-				dz.row64(i)[c] += ds[c/w] * a.row64(0)[c]
+func (r *Ref) HeadDotGrad(dz, z Matrix, dots ...HeadDot) {
+	for _, d := range dots {
+		w := z.Cols / d.Score.Cols
+		for i := range d.Score.Rows {
+			ds := d.Score.row64(i)
+			for c, x := range z.row64(i) {
+				if !dz.IsZero() {
+					dz.row64(i)[c] += ds[c/w] * d.A.row64(0)[c]
+				}
+				d.DA.row64(0)[c] += ds[c/w] * x
 			}
-			da.row64(0)[c] += ds[c/w] * x
 		}
 	}
 }
