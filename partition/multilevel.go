@@ -20,7 +20,6 @@ import (
 //	          multilevel_local.go     then from place to place
 //	          multilevel_volume.go    the last step, if volume is the objective
 //	balance   multilevel_balance.go
-//	all again multilevel_best.go      small graphs: the better of two runs
 //
 // It is parallel in every stage that touches the large graphs, and its result is a
 // function of the problem and the seed.
@@ -50,12 +49,7 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	if g.skewed() {
 		m.style = mlBold
 	}
-	var part []uint16
-	if g.off[g.n] <= mlSmall {
-		part = m.best(g)
-	} else {
-		part = m.run(g)
-	}
+	part := m.run(g)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -81,8 +75,6 @@ type mlPartition struct {
 	k     int
 	limit []int64 // by constraint
 	style mlStyle
-
-	nth int // of several runs, from 1; 0: the only one
 }
 
 // mlStyle is how to coarsen.
@@ -106,7 +98,7 @@ var (
 )
 
 func (m *mlPartition) progress(stage string, done, total int) {
-	if m.p.Progress != nil && m.nth <= 1 {
+	if m.p.Progress != nil {
 		m.p.Progress(stage, int64(done), int64(total))
 	}
 }
@@ -161,9 +153,6 @@ func (m *mlPartition) coarsest() int { return max(m.style.perPart*m.k, m.style.f
 // tries is how often the coarsest graph is cut. With many parts, good and bad
 // luck even out by themselves.
 func (m *mlPartition) tries() int {
-	if m.nth > 0 { // the whole run is a try
-		return 1
-	}
 	if m.k > 8 {
 		return 2
 	}
