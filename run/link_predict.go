@@ -3,8 +3,8 @@ package run
 import (
 	"fmt"
 	"path/filepath"
-	"time"
 
+	"starling/graph"
 	"starling/serve"
 	"starling/tensor"
 )
@@ -22,27 +22,15 @@ func (o *PredictOptions) settleScores() error {
 	return checkFolder("--out", o.Out)
 }
 
-// predictScores scores the pairs of a file and writes them.
-func predictScores(o PredictOptions) (*Predicted, error) {
-	start := time.Now()
-	trained, err := serve.Open(o.Run)
+// scores scores the pairs of a file and writes them.
+func (r *Predicted) scores(trained *serve.Trained, dev tensor.Device, d *graph.Dataset, pairs string) error {
+	p, err := trained.Scores(dev, d, pairs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d, err := openForPrediction(o.Dataset)
-	if err != nil {
-		return nil, err
+	r.Pairs, r.Width = len(p.Values), 1
+	if err := p.Write(r.Out); err != nil {
+		return fmt.Errorf("%s: %w", r.Out, err)
 	}
-	defer d.Close()
-	dev := tensor.NewCPU(o.Threads)
-	defer dev.Close()
-	p, err := trained.Scores(dev, d, o.Pairs)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Write(o.Out); err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Out, err)
-	}
-	return &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: d.Graph.Nodes(), Pairs: len(p.Values), Width: 1,
-		Seconds: time.Since(start).Seconds(), RSS: maxRSS()}, nil
+	return nil
 }

@@ -52,9 +52,6 @@ func Predict(o PredictOptions) (*Predicted, error) {
 	if err := o.settle(); err != nil {
 		return nil, err
 	}
-	if o.What == serve.Scores {
-		return predictScores(o)
-	}
 	trained, err := serve.Open(o.Run)
 	if err != nil {
 		return nil, err
@@ -66,20 +63,30 @@ func Predict(o PredictOptions) (*Predicted, error) {
 	defer d.Close()
 	dev := tensor.NewCPU(o.Threads)
 	defer dev.Close()
-	p, err := trained.Predict(dev, d, o.What)
-	if err != nil {
-		return nil, err
-	}
-	if strings.HasSuffix(o.Out, ".parquet") {
-		err = p.WriteParquet(o.Out, d)
+	out := &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: d.Graph.Nodes()}
+	if o.What == serve.Scores {
+		err = out.scores(trained, dev, d, o.Pairs)
 	} else {
-		err = p.WriteNPY(o.Out)
+		err = out.vertices(trained, dev, d)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &Predicted{Run: o.Run, Dataset: d.Meta.Name, Model: trained.Config.Model.Model, What: o.What, Out: o.Out, Vertices: p.Vertices, Width: p.Width,
-		IDs: idsFile(d), Metric: p.Metric, Accuracy: convert[float64, Number](p.Measured), Seconds: time.Since(start).Seconds(), RSS: maxRSS()}, nil
+	out.Seconds, out.RSS = time.Since(start).Seconds(), maxRSS()
+	return out, nil
+}
+
+// vertices predicts for all vertices and writes it.
+func (r *Predicted) vertices(trained *serve.Trained, dev tensor.Device, d *graph.Dataset) error {
+	p, err := trained.Predict(dev, d, r.What)
+	if err != nil {
+		return err
+	}
+	r.Vertices, r.Width, r.IDs, r.Metric, r.Accuracy = p.Vertices, p.Width, idsFile(d), p.Metric, convert[float64, Number](p.Measured)
+	if strings.HasSuffix(r.Out, ".parquet") {
+		return p.WriteParquet(r.Out, d)
+	}
+	return p.WriteNPY(r.Out)
 }
 
 func (o *PredictOptions) settle() error {

@@ -145,7 +145,20 @@ func sum64(x []float32) float64 {
 // BCE is the loss of multi-label classification. rows must be distinct; none at
 // all means every row.
 func (c *CPU) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) float64 {
-	const op = "BCE"
+	return c.rowLoss("BCE", dlogits, logits, targets, rows, func(mine []uint32) (loss float64) {
+		for len(mine) > 0 {
+			n := runLength(mine)
+			first := int(mine[0])
+			loss += c.bceRows(dlogits, logits, targets, first, first+n, scale)
+			mine = mine[n:]
+		}
+		return loss
+	}) * scale
+}
+
+// rowLoss adds up a loss over rows, chunk by chunk; of writes the gradients of the rows
+// that it is given, those of all others become zero.
+func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of func(mine []uint32) float64) (loss float64) {
 	sameShape(op, logits, dlogits, targets)
 	noF64(op, logits, dlogits, targets)
 	list := ascending(op, rows, logits.Rows)
@@ -156,21 +169,15 @@ func (c *CPU) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) fl
 	losses := make([]float64, (logits.Rows+size-1)/size)
 	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
 		mine := within(list, lo, hi)
-		for len(mine) > 0 {
-			n := runLength(mine)
-			first := int(mine[0])
-			losses[k] += c.bceRows(dlogits, logits, targets, first, first+n, scale)
-			mine = mine[n:]
-		}
+		losses[k] = of(mine)
 		if !dlogits.IsZero() {
-			c.zeroOthers(dlogits, within(list, lo, hi), lo, hi)
+			c.zeroOthers(dlogits, mine, lo, hi)
 		}
 	})
-	loss := 0.0
 	for _, l := range losses {
 		loss += l
 	}
-	return loss * scale
+	return loss
 }
 
 // runLength is how many rows at the start of an ascending list follow each other.

@@ -3,27 +3,9 @@ package tensor
 // SquaredError is the loss of regression. rows must be distinct; none at all means
 // every row. There are a few targets a vertex at most, so plain loops do.
 func (c *CPU) SquaredError(dlogits, logits, targets Matrix, rows Index, scale float64) float64 {
-	const op = "SquaredError"
-	sameShape(op, logits, dlogits, targets)
-	noF64(op, logits, dlogits, targets)
-	list := ascending(op, rows, logits.Rows)
-	if logits.Rows == 0 || logits.Cols == 0 {
-		return 0
-	}
-	size := rowChunk(logits.Cols * 12)
-	losses := make([]float64, (logits.Rows+size-1)/size)
-	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
-		mine := within(list, lo, hi)
-		losses[k] = squaredRows(dlogits, logits, targets, mine, scale)
-		if !dlogits.IsZero() {
-			c.zeroOthers(dlogits, mine, lo, hi)
-		}
-	})
-	loss := 0.0
-	for _, l := range losses {
-		loss += l
-	}
-	return loss * scale
+	return c.rowLoss("SquaredError", dlogits, logits, targets, rows, func(mine []uint32) float64 {
+		return squaredRows(dlogits, logits, targets, mine, scale)
+	}) * scale
 }
 
 func squaredRows(dlogits, logits, targets Matrix, list []uint32, scale float64) (loss float64) {
