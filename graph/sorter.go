@@ -264,18 +264,21 @@ func (s *Sorter) Finish() error {
 	if err != nil {
 		return err
 	}
-	units := s.units()
+	units := s.units(total)
 	return errors.Join(s.sortUnits(units, out), out.close())
 }
 
 // unit is buckets lo to hi, sorted together.
 type unit struct{ lo, hi int }
 
-func (s *Sorter) units() (list []unit) {
+// units are of about equal edges. They are several even if one would hold them all:
+// every core has something to sort, and some sort while others write.
+func (s *Sorter) units(total int64) (list []unit) {
+	most := min(unitEdges, total/8)
 	var edges int64
 	for k := range s.buckets {
 		e := s.buckets[k].edges
-		if len(list) == 0 || edges+e > unitEdges || (k+1-list[len(list)-1].lo)<<s.shift > unitRows {
+		if len(list) == 0 || edges+e > most || (k+1-list[len(list)-1].lo)<<s.shift > unitRows {
 			list = append(list, unit{k, k})
 			edges = 0
 		}
