@@ -42,7 +42,7 @@ func (g *CSR) rebuild(keep func(v, u uint32) bool, loops bool) *CSR {
 	if g.Weights != nil {
 		out.Weights = newArray[float32](out.Indptr[n])
 	}
-	if g.EdgeFeatures != nil {
+	if g.EdgeDim > 0 {
 		out.EdgeDim, out.EdgeFeatures = g.EdgeDim, newArray[float32](out.Indptr[n]*int64(g.EdgeDim))
 	}
 	Parallel(n, grain, func(lo, hi int64) {
@@ -89,9 +89,12 @@ func (g *CSR) copyRow(out *CSR, v uint32, keep func(v, u uint32) bool, loops boo
 }
 
 // edgeRow are the features of an edge, if edges have any.
-func (g *CSR) edgeRow(e int64) []float32 {
+func (g *CSR) edgeRow(e int64) []float32 { return g.EdgeRows(e, e+1) }
+
+// EdgeRows are the features of edges lo to hi, if edges have any.
+func (g *CSR) EdgeRows(lo, hi int64) []float32 {
 	d := int64(g.EdgeDim)
-	return g.EdgeFeatures[e*d : (e+1)*d]
+	return g.EdgeFeatures[lo*d : hi*d]
 }
 
 // meanRow is the mean of the features of the in-edges of v that are kept.

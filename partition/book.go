@@ -33,6 +33,7 @@ type Book struct {
 	Edges     int64   `json:"edges"`
 	Symmetric bool    `json:"symmetric"`
 	Weighted  bool    `json:"weighted,omitempty"`
+	EdgeDim   int     `json:"edge_dim,omitempty"` // numbers an edge in edge_features.npy
 	Parts     int     `json:"parts"`
 	Servers   int     `json:"servers"` // parts are spread over them evenly, in order
 	Offsets   []int64 `json:"offsets"` // Parts+1: part k owns Offsets[k] to Offsets[k+1]-1
@@ -143,6 +144,8 @@ func (b *Book) validate(want, format string) error {
 		return badBook("nodes", fmt.Sprintf("%d, with %d edges", b.Nodes, b.Edges), "fewer than 2^32 of each")
 	case len(b.Offsets) != b.Parts+1 || b.Offsets[0] != 0 || b.Offsets[b.Parts] != b.Nodes:
 		return badBook("offsets", fmt.Sprintf("%d of them", len(b.Offsets)), fmt.Sprintf("%d, from 0 to %d", b.Parts+1, b.Nodes))
+	case b.EdgeDim < 0 || b.EdgeDim > 1<<20:
+		return badBook("edge_dim", b.EdgeDim, "0 or more numbers an edge")
 	case len(b.Dirs) != 0 && len(b.Dirs) != b.Parts:
 		return badBook("dirs", len(b.Dirs), "one a part, or none")
 	}

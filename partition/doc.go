@@ -31,6 +31,7 @@
 //	indptr.npy             int64   [core+1]
 //	indices.npy            uint32  [edges]      in-neighbours, local numbers, ascending: core first, then halo by owner
 //	weights.npy            float32 [edges]      only if the graph is weighted
+//	edge_features.npy      float32 [edges, d]   only if edges have features
 //	halo.npy               uint32  [halo]       new global numbers, ascending, and so by owner
 //	halo_indptr.npy        int64   [parts+1]    the halo owned by q: halo[halo_indptr[q]:halo_indptr[q+1]]
 //	send.npy               uint32  [sent]       core vertices that peers need, by peer

@@ -171,7 +171,7 @@ type folderWriter struct {
 func newFolderWriter(d *graph.Dataset, parts []uint32, k int, q *Quality, opt WriteOptions) *folderWriter {
 	w := &folderWriter{d: d, parts: parts, halos: make([][]uint32, k), number: make([]uint32, len(parts))}
 	w.book = Book{Format: bookFormat, Version: formatVersion, ID: identify(d, parts, k), Dataset: d.Meta.Name,
-		Nodes: int64(d.Graph.Nodes()), Edges: d.Graph.Edges(), Symmetric: d.Meta.Symmetric, Weighted: d.Graph.Weights != nil,
+		Nodes: int64(d.Graph.Nodes()), Edges: d.Graph.Edges(), Symmetric: d.Meta.Symmetric, Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
 		Parts: k, Servers: max(opt.Servers, 1), Features: d.Meta.Features, Task: d.Meta.Task, Classes: d.Meta.Classes,
 		Train: int64(len(d.Splits.Train)), Val: int64(len(d.Splits.Val)), Test: int64(len(d.Splits.Test)),
 		Method: opt.Method, Seed: opt.Seed, EdgeCut: q.EdgeCut, CommVolume: q.CommVolume, Dirs: absolute(opt.PartDirs)}
@@ -209,6 +209,9 @@ func absolute(dirs []string) []string {
 func identify(d *graph.Dataset, parts []uint32, k int) string {
 	h := sha256.New()
 	fmt.Fprintln(h, d.Meta.Name, d.Meta.CRC32C, k, "border first")
+	if d.Graph.EdgeDim > 0 { // the file may have been added after meta.json was written
+		fmt.Fprintln(h, "edge features", d.Graph.EdgeDim)
+	}
 	buf := make([]byte, 0, 1<<16)
 	for i, p := range parts {
 		buf = append(buf, byte(p), byte(p>>8))

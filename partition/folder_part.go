@@ -36,7 +36,7 @@ func (w *partWriter) write(ctx context.Context, meta string) error {
 	return writeSealed(meta, m, &m.CRC32C)
 }
 
-// edges writes indptr and indices (and weights), a row at a time.
+// edges writes indptr and indices (and weights, and features of edges), a row at a time.
 func (w *partWriter) edges() error {
 	g, core := w.d.Graph, w.core(w.k)
 	indptr := make([]int64, len(core)+1)
@@ -59,28 +59,43 @@ func (w *partWriter) edges() error {
 			}
 		}
 		return nil
-	}); err != nil || g.Weights == nil {
+	}); err != nil {
 		return err
 	}
-	return inPieces(w.out, "weights.npy", "<f4", w.meta.Edges, func(put func([]float32) error) error {
+	if g.Weights != nil {
+		if err := w.ofEdges("weights.npy", g.Weights, 1); err != nil {
+			return err
+		}
+	}
+	if g.EdgeDim > 0 {
+		return w.ofEdges("edge_features.npy", g.EdgeFeatures, g.EdgeDim, int64(g.EdgeDim))
+	}
+	return nil
+}
+
+// ofEdges writes dim numbers an edge in the order of the part's edges.
+func (w *partWriter) ofEdges(name string, from []float32, dim int, shape ...int64) error {
+	return inPieces(w.out, name, "<f4", w.meta.Edges, func(put func([]float32) error) error {
+		var row []uint32
 		var at []int
 		var out []float32
-		for _, v := range core {
+		for _, v := range w.core(w.k) {
 			row, at, out = w.localRow(row[:0], v), at[:0], out[:0]
 			for i := range row {
 				at = append(at, i)
 			}
-			// Stable, so that weights of repeated edges keep their order.
+			// Stable, so that what repeated edges have keeps its order.
 			slices.SortStableFunc(at, func(a, b int) int { return int(row[a]) - int(row[b]) })
+			first := int(w.d.Graph.Indptr[v])
 			for _, i := range at {
-				out = append(out, g.Weights[g.Indptr[v]+int64(i)])
+				out = append(out, from[(first+i)*dim:(first+i+1)*dim]...)
 			}
 			if err := put(out); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}, shape...)
 }
 
 // localRow appends the in-neighbours of v by local number, in the dataset's order.

@@ -135,6 +135,17 @@ func checkPart(t *testing.T, d *graph.Dataset, p *Part, need map[uint32]bool, or
 		if !slices.Equal(ours, slices.Clone(d.Graph.Neighbors(id))) {
 			t.Fatalf("in-edges of %d: %v", id, ours)
 		}
+		if p.In.EdgeDim != d.Graph.EdgeDim {
+			t.Fatalf("%d numbers an edge, the dataset has %d", p.In.EdgeDim, d.Graph.EdgeDim)
+		}
+		seen := map[float32]bool{}
+		for e := p.In.Indptr[i]; e < p.In.Indptr[i+1] && p.In.EdgeDim > 0; e++ {
+			f := p.In.EdgeRows(e, e+1)
+			if f[0] != float32(p.IDs[p.In.Indices[e]]) || f[1] != float32(id) || seen[f[2]] {
+				t.Fatalf("edge %d of vertex %d has the features %v", e, id, f)
+			}
+			seen[f[2]] = true
+		}
 	}
 }
 

@@ -96,6 +96,14 @@ func randomDataset(t testing.TB, r *rand.Rand, n int) string {
 		}
 		d.Labels = []*graph.Labels{d.Labels, severalOf(d.Labels), numbersOf(d.Labels)}[n%3]
 	}
+	if g := d.Graph; r.IntN(2) == 0 && g.Edges() > 0 { // which tell what edge they are of
+		g.EdgeDim = 3
+		for v := range uint32(n) {
+			for i, u := range g.Neighbors(v) {
+				g.EdgeFeatures = append(g.EdgeFeatures, float32(u), float32(v), float32(g.Indptr[v]+int64(i)))
+			}
+		}
+	}
 	dir := filepath.Join(t.TempDir(), "dataset")
 	if err := graph.Save(dir, d, graph.WriterOptions{}); err != nil {
 		t.Fatal(err)

@@ -140,7 +140,12 @@ func (p *Part) loadGraph() (err error) {
 		return err
 	}
 	if m.Book.Weighted {
-		p.In.Weights, err = graph.MapArray[float32](p.folder, "weights.npy", m.Edges)
+		if p.In.Weights, err = graph.MapArray[float32](p.folder, "weights.npy", m.Edges); err != nil {
+			return err
+		}
+	}
+	if p.In.EdgeDim = m.Book.EdgeDim; p.In.EdgeDim > 0 {
+		p.In.EdgeFeatures, err = graph.MapArray[float32](p.folder, "edge_features.npy", m.Edges, int64(p.In.EdgeDim))
 	}
 	return err
 }

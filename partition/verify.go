@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -103,7 +104,7 @@ func (p *Part) checkData(all bool) error {
 func Verify(dir string) error { return VerifyAgainst(dir, nil) }
 
 // VerifyAgainst is Verify, and compares with the dataset if it is not nil: edges
-// with their weights, features, labels and splits, all by original number.
+// with their weights and features, features, labels and splits, all by original number.
 func VerifyAgainst(dir string, d *graph.Dataset) error {
 	book, err := OpenBook(dir)
 	if err != nil {
@@ -264,7 +265,7 @@ func (v *verifier) against(p *Part, d *graph.Dataset) error {
 			return badBook("labels", fmt.Sprintf("others for vertex %d", id), "those of the dataset")
 		}
 	}
-	if err := sameFeatures(p, d); err != nil {
+	if err := errors.Join(sameEdgeFeatures(p, d), sameFeatures(p, d)); err != nil {
 		return err
 	}
 	for name, s := range map[string][2][]uint32{"train": {p.Splits.Train, d.Splits.Train}, "val": {p.Splits.Val, d.Splits.Val}, "test": {p.Splits.Test, d.Splits.Test}} {
@@ -318,4 +319,34 @@ func sameFeatures(p *Part, d *graph.Dataset) error {
 		}
 	}
 	return nil
+}
+
+// sameEdgeFeatures compares the features of edges; repeated edges have theirs in the
+// same order in both.
+func sameEdgeFeatures(p *Part, d *graph.Dataset) error {
+	if p.In.EdgeDim != d.Graph.EdgeDim {
+		return badBook("edge_dim", p.In.EdgeDim, fmt.Sprintf("%d, as in the dataset", d.Graph.EdgeDim))
+	}
+	if p.In.EdgeDim == 0 {
+		return nil
+	}
+	for i, id := range p.IDs[:p.Core()] {
+		ours := edgesBySource(p.In, uint32(i), func(u uint32) uint32 { return p.IDs[u] })
+		theirs := edgesBySource(d.Graph, id, func(u uint32) uint32 { return u })
+		for k := range ours {
+			if !slices.Equal(p.In.EdgeRows(ours[k], ours[k]+1), d.Graph.EdgeRows(theirs[k], theirs[k]+1)) {
+				return badBook("edge_features", fmt.Sprintf("others for an in-edge of vertex %d", id), "those of the dataset")
+			}
+		}
+	}
+	return nil
+}
+
+// edgesBySource are the positions of the in-edges of v, by the ids of their sources.
+func edgesBySource(g *graph.CSR, v uint32, id func(uint32) uint32) (at []int64) {
+	for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+		at = append(at, e)
+	}
+	slices.SortStableFunc(at, func(a, b int64) int { return cmp.Compare(id(g.Indices[a]), id(g.Indices[b])) })
+	return at
 }

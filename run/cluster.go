@@ -69,6 +69,10 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 	if s.Patience > 0 && c.parts.book.Val == 0 {
 		return mistake("--patience", fmt.Sprint(s.Patience), "0 for a dataset without a validation split", "")
 	}
+	if s.EdgeFeatures && c.parts.book.EdgeDim == 0 {
+		return &graph.InputError{File: c.parts.dir, Field: "--edge-features", Found: "a partition whose edges have none", Want: "edge_features.npy in its parts",
+			Fix: "add the file to the dataset (see docs/data.md) and partition it again, or leave the flag out"}
+	}
 	if err := s.settleTask(&c.parts.meta); err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
 package run
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"starling/dataset"
+	"starling/event"
 	"starling/graph"
 )
 
@@ -71,10 +73,11 @@ func TestEdgeFeatures(t *testing.T) {
 			}
 		}
 	}
+	workersUseEdgeFeatures(t, dir)
 	for _, change := range []func(*Spec){
 		func(s *Spec) { s.Model = "gcn" },
 		func(s *Spec) { s.Mode = "mini" },
-		func(s *Spec) { s.Workers = 2 },
+		func(s *Spec) { s.Task = "link" },
 	} {
 		s := quick(dir)
 		s.Model, s.EdgeFeatures = "gat", true
@@ -83,5 +86,40 @@ func TestEdgeFeatures(t *testing.T) {
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "--edge-features") {
 			t.Errorf("%s, %s, %d workers: %v", s.Model, s.Mode, s.Workers, err)
 		}
+	}
+}
+
+// workersUseEdgeFeatures: workers and a partition have the loss of one worker; a
+// partition without them, and a strategy that cannot use them, are refused by name.
+func workersUseEdgeFeatures(t *testing.T, dir string) {
+	t.Helper()
+	parts := filepath.Join(t.TempDir(), "parts")
+	cut := DefaultPartition()
+	cut.Parts, cut.Out, cut.Verify = 2, parts, true
+	if _, err := Partition(t.Context(), dir, cut, event.All()); err != nil {
+		t.Fatal(err)
+	}
+	for _, model := range []string{"gat", "gatv2", "gin"} {
+		s := quick(dir)
+		s.Model, s.EdgeFeatures, s.DType, s.Epochs = model, true, "f64", 3
+		want := trained(t, s, nil)
+		for _, data := range []string{dir, parts} {
+			s.Dataset, s.Workers, s.InProcess = data, 2, true
+			got := trained(t, s, nil)
+			for e := range want.Loss {
+				if a, b := float64(got.Loss[e]), float64(want.Loss[e]); math.Abs(a-b) > 1e-9*b {
+					t.Errorf("%s: loss %g on two workers, %g on one", model, a, b)
+				}
+			}
+		}
+	}
+	s := quick(dir)
+	s.Model, s.EdgeFeatures, s.Workers, s.InProcess, s.Strategy = "gin", true, 2, true, "bns:0.5"
+	if _, err := Train(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "--edge-features") || !strings.Contains(err.Error(), "bns") {
+		t.Errorf("bns: %v", err)
+	}
+	s.Dataset, s.Strategy = block(t, nil), "halo"
+	if _, err := Train(t.Context(), s, nil); err == nil || !strings.Contains(err.Error(), "--edge-features") {
+		t.Errorf("a partition without: %v", err)
 	}
 }

@@ -118,7 +118,7 @@ func openParts(dir string) (*parts, error) {
 		return nil, err
 	}
 	return &parts{dir: abs, book: book, remove: func() {},
-		meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric, Features: book.Features, Task: book.Task, Classes: book.Classes}}, nil
+		meta: graph.Meta{Name: book.Dataset, Nodes: book.Nodes, Edges: book.Edges, Symmetric: book.Symmetric, EdgeDim: book.EdgeDim, Features: book.Features, Task: book.Task, Classes: book.Classes}}, nil
 }
 
 // cut partitions the dataset into a temporary folder.

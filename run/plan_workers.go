@@ -109,7 +109,7 @@ func planPart(s *Spec, data *graph.Meta, part *partition.Part) *Plan {
 	}
 	dev := newDry(s.rows())
 	defer dev.Close()
-	on := &dryGraph{dev: dev, n: int(m.Core), count: int(m.Edges), halo: int(m.Halo), sent: int(m.Sent), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
+	on := &dryGraph{edgeDim: s.modelConfig(data).EdgeDim, dev: dev, n: int(m.Core), count: int(m.Edges), halo: int(m.Halo), sent: int(m.Sent), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
 	p.dryEpoch(s, data, dryInput(dev, s, part.Features), on, on)
 	return p
 }
@@ -130,6 +130,11 @@ func partBytes(s *Spec, part *partition.Part) int64 {
 	}
 	if part.In.Weights != nil {
 		total += 2 * 4 * e
+	}
+	if dim := int64(part.In.EdgeDim); s.EdgeFeatures && s.Model == "gin" { // backwards, and the places of edges
+		total += 8*all + 2*4*e
+	} else if s.EdgeFeatures { // with those of loops
+		total += 4 * dim * (e + rows)
 	}
 	f, entries := part.Features, int64(len(part.Features.Values))
 	if f.Kind() == graph.Sparse {

@@ -198,7 +198,7 @@ func (s *Spec) checkUnused() error {
 		{"--attention-dropout", s.AttentionDropout != 0, nn.Attends(s.Model), "only --model gat and gatv2 have attention"},
 		{"--aggregator", s.Aggregator != d.Aggregator, s.Model == "sage", "only --model sage has a choice of aggregators"},
 		{"--edge-features", s.EdgeFeatures, nn.UsesEdges(s.Model), "only --model gat, gatv2 and gin look at features of edges"},
-		{"--edge-features", s.EdgeFeatures, s.Mode == "full" && s.Strategy == "none", "it is for --mode full and one worker: mini-batches and parts do not carry features of edges"},
+		{"--edge-features", s.EdgeFeatures, s.Mode == "full", "it is for --mode full: mini-batches do not carry features of edges"},
 		{"--edge-features", s.EdgeFeatures, s.Task != "link" && s.Task != "unsupervised", "it is for tasks of vertices"},
 		{"--train-eps", s.TrainEps, s.Model == "gin", "only --model gin has an epsilon"},
 		{"--norm", s.Norm == "none", !strings.HasPrefix(s.Model, "res"), s.Model + " normalises before every layer: use batch or layer"},

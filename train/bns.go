@@ -34,6 +34,9 @@ func newBNS(s *site) (planned, error) {
 	if name := s.opt.Model.Model; s.opt.Strategy.Keep < 1 && slices.Contains(whole, name) {
 		return nil, fmt.Errorf("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:1 or halo, or one of the models gcn, sage, gat, gin", name)
 	}
+	if o := s.opt; o.Strategy.Keep < 1 && o.Model.Model == "gin" && o.Model.EdgeDim > 0 {
+		return nil, fmt.Errorf("bns leaves out border rows, and with --edge-features gin makes messages of rows that are missing too; use --strategy bns:1 or halo, or --model gat")
+	}
 	m := &bns{exact: &exact{site: s}, p: s.opt.Strategy.Keep, key: rng.New(s.opt.Seed).Fold(keyBNS), absent: map[int]tensor.Matrix{}}
 	m.now.epoch, m.plan.epoch = -1, -1
 	return newExchanging(s, m, newBorder(s.dev, haloLists(s.part))), nil

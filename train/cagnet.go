@@ -3,7 +3,6 @@ package train
 import (
 	"time"
 
-	"starling/graph"
 	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
@@ -79,7 +78,9 @@ func blockLists(p *partition.Part) lists {
 		l.sendPtr = append(l.sendPtr, int64(len(l.send)))
 	}
 	place := blockPlaces(p)
-	l.in = &graph.CSR{Indptr: p.In.Indptr, Indices: make([]uint32, len(p.In.Indices)), Weights: p.In.Weights}
+	in := *p.In
+	in.Indices = make([]uint32, len(p.In.Indices))
+	l.in = &in
 	for e, u := range p.In.Indices {
 		l.in.Indices[e] = place[u]
 	}

@@ -125,6 +125,7 @@ func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32) {
 	if c.in.Weights != nil {
 		l.in.Weights = c.in.Weights[:edges]
 	}
+	l.in.EdgeDim, l.in.EdgeFeatures = c.in.EdgeDim, c.in.EdgeRows(0, edges)
 	for e, p := range c.from[:edges] {
 		if int(p) >= src {
 			p = uint32(src) + at[int(p)-src]

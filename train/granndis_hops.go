@@ -39,7 +39,9 @@ func newSurroundings(l *lookup, pick *sampling) (*surroundings, error) {
 	first := l.part.Book.Server(l.end.Rank()) * each
 	s := &surroundings{lookup: l, first: first, last: first + each, where: map[uint32]int{}, hopOf: map[uint32]int{}, marks: map[uint32]mark{},
 		links: map[uint32]int64{}, pick: pick, needed: map[uint32]bool{}}
-	own := hop{in: &graph.CSR{Indptr: l.part.In.Indptr, Weights: l.part.In.Weights, Indices: make([]uint32, len(l.part.In.Indices))}}
+	in := *l.part.In
+	in.Indices = make([]uint32, len(in.Indices))
+	own := hop{in: &in}
 	for e, u := range l.part.In.Indices {
 		own.in.Indices[e] = l.global(u)
 	}
@@ -259,7 +261,7 @@ func shareOut(vertices []want, load []int64) []int {
 
 // copies are those of this worker if k layers are preloaded: hop j in depth k-j.
 func (s *surroundings) copies(k int) *copies {
-	c := &copies{lookup: s.lookup, marks: s.marks, in: &graph.CSR{Indptr: []int64{0}}}
+	c := &copies{lookup: s.lookup, marks: s.marks, in: &graph.CSR{Indptr: []int64{0}, EdgeDim: s.part.In.EdgeDim}}
 	for j, h := range s.hops[:min(k+1, len(s.hops))] {
 		if j > 0 {
 			c.ids = append(c.ids, h.ids...)
@@ -272,6 +274,7 @@ func (s *surroundings) copies(k int) *copies {
 			c.in.Indptr = append(c.in.Indptr, int64(len(c.in.Indices))+p)
 		}
 		c.in.Indices, c.in.Weights = append(c.in.Indices, h.in.Indices...), append(c.in.Weights, h.in.Weights...)
+		c.in.EdgeFeatures = append(c.in.EdgeFeatures, h.in.EdgeFeatures...)
 		c.kept = append(c.kept, h.kept...)
 	}
 	if len(c.in.Weights) == 0 {

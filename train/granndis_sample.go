@@ -109,13 +109,14 @@ func (s *surroundings) thin(weigh bool) {
 	for j := range s.hops {
 		h := &s.hops[j]
 		in := h.in
-		h.in = &graph.CSR{Indptr: []int64{0}}
+		h.in = &graph.CSR{Indptr: []int64{0}, EdgeDim: in.EdgeDim}
 		for v := range in.Nodes() {
 			first := len(h.in.Indices)
 			for e := in.Indptr[v]; e < in.Indptr[v+1]; e++ {
 				if s.keeps(j, in.Indices[e]) {
 					h.in.Indices = append(h.in.Indices, in.Indices[e])
 					h.in.Weights = append(h.in.Weights, weightOf(in, e))
+					h.in.EdgeFeatures = append(h.in.EdgeFeatures, in.EdgeRows(e, e+1)...)
 				}
 			}
 			share, n := 1.0, in.Degree(uint32(v))
@@ -171,6 +172,8 @@ func newSampled(s *site, layers int) (planned, error) {
 		return nil, err
 	case layers == 0:
 		return newHalo(s)
+	case s.opt.Model.Model == "gin" && s.opt.Model.EdgeDim > 0:
+		return nil, fmt.Errorf("granndis with sampling makes kept edges heavier, and with --edge-features gin does not weigh its edges; use --strategy granndis without sampling or halo, or --model gat")
 	case s.paper:
 		return nil, fmt.Errorf("granndis with sampling: %w", ErrUnplanned)
 	}

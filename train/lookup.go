@@ -77,13 +77,14 @@ func (l *lookup) marksOf(own []uint32) (b []byte) {
 
 // inEdges are the in-edges of vertices, from vertices by their numbers in the partition.
 func (l *lookup) inEdges(ids []uint32) (*graph.CSR, error) {
-	out := &graph.CSR{Indptr: []int64{0}}
+	out := &graph.CSR{Indptr: []int64{0}, EdgeDim: l.part.In.EdgeDim}
 	err := l.rounds(wire.Topology, ids, 1<<16, l.inEdgesOf, func(some []uint32, r *reader) {
 		for _, n := range take[uint32](r, len(some)) {
 			out.Indices = append(out.Indices, take[uint32](r, int(n))...)
 			if l.part.Book.Weighted {
 				out.Weights = append(out.Weights, take[float32](r, int(n))...)
 			}
+			out.EdgeFeatures = append(out.EdgeFeatures, take[float32](r, int(n)*out.EdgeDim)...)
 			out.Indptr = append(out.Indptr, int64(len(out.Indices)))
 		}
 	})
@@ -101,6 +102,7 @@ func (l *lookup) inEdgesOf(own []uint32) (b []byte) {
 		if in.Weights != nil {
 			b, _ = binary.Append(b, binary.LittleEndian, in.Weights[lo:hi])
 		}
+		b, _ = binary.Append(b, binary.LittleEndian, in.EdgeRows(lo, hi))
 	}
 	return b
 }

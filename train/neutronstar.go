@@ -127,6 +127,7 @@ func (h *hybrid) learn(candidates []candidate, layer int) error {
 		if in.Weights != nil {
 			h.weights[v] = in.Weights[in.Indptr[i]:in.Indptr[i+1]]
 		}
+		h.edgeFeatures[v] = in.EdgeRows(in.Indptr[i], in.Indptr[i+1])
 		for _, u := range h.in[v] {
 			if _, ok := h.degree[u]; !ok && !h.isOwn(u) {
 				unknown[u] = true
@@ -143,7 +144,9 @@ func (h *hybrid) learn(candidates []candidate, layer int) error {
 
 // copies are what was chosen, in the order that borders want.
 func (h *hybrid) copies() *copies {
-	c := &copies{lookup: h.lookup, marks: h.marks, in: &graph.CSR{Indptr: slices.Clone(h.part.In.Indptr), Weights: slices.Clone(h.part.In.Weights)}}
+	part := h.part.In
+	c := &copies{lookup: h.lookup, marks: h.marks, in: &graph.CSR{Indptr: slices.Clone(part.Indptr), Weights: slices.Clone(part.Weights),
+		EdgeDim: part.EdgeDim, EdgeFeatures: slices.Clone(part.EdgeFeatures)}}
 	for _, u := range h.part.In.Indices {
 		c.in.Indices = append(c.in.Indices, h.global(u))
 	}
@@ -155,6 +158,7 @@ func (h *hybrid) copies() *copies {
 		c.depth = append(c.depth, h.depth[v])
 		if h.depth[v] > 0 {
 			c.in.Indices, c.in.Weights = append(c.in.Indices, h.in[v]...), append(c.in.Weights, h.weights[v]...)
+			c.in.EdgeFeatures = append(c.in.EdgeFeatures, h.edgeFeatures[v]...)
 			c.in.Indptr = append(c.in.Indptr, int64(len(c.in.Indices)))
 		}
 	}

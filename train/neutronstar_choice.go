@@ -13,14 +13,16 @@ type dependencies struct {
 	isOwn   func(v uint32) bool
 	in      map[uint32][]uint32 // in-neighbours, where they are known
 	weights map[uint32][]float32
-	degree  map[uint32]int64
-	depth   map[uint32]int // of copies: layers that are recomputed for them
-	bytes   int64          // that copies take
-	budget  int64          // 0: any
+	// edgeFeatures are those of the same edges.
+	edgeFeatures map[uint32][]float32
+	degree       map[uint32]int64
+	depth        map[uint32]int // of copies: layers that are recomputed for them
+	bytes        int64          // that copies take
+	budget       int64          // 0: any
 }
 
 func newDependencies(c *costs, isOwn func(v uint32) bool, budget int64) *dependencies {
-	return &dependencies{costs: c, isOwn: isOwn, budget: budget, in: map[uint32][]uint32{}, weights: map[uint32][]float32{},
+	return &dependencies{costs: c, isOwn: isOwn, budget: budget, in: map[uint32][]uint32{}, weights: map[uint32][]float32{}, edgeFeatures: map[uint32][]float32{},
 		degree: map[uint32]int64{}, depth: map[uint32]int{}}
 }
 

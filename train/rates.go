@@ -113,7 +113,7 @@ func (l *lookup) timeStep(model *nn.Model) (row, edge []float64, err error) {
 	n := min(l.part.Core(), timed)
 	row, edge = make([]float64, model.Convs()), make([]float64, model.Convs())
 	g := folded(l.part.In, n)
-	bare, err := l.stepSeconds(model, &graph.CSR{Indptr: make([]int64, n+1)})
+	bare, err := l.stepSeconds(model, &graph.CSR{Indptr: make([]int64, n+1), EdgeDim: g.EdgeDim})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +132,7 @@ func (l *lookup) timeStep(model *nn.Model) (row, edge []float64, err error) {
 // folded is the first n vertices of a graph with all their in-edges, from vertices
 // folded into the same range: degrees and the way memory is read stay as they are.
 func folded(in *graph.CSR, n int) *graph.CSR {
-	g := &graph.CSR{Indptr: in.Indptr[:n+1], Indices: make([]uint32, in.Indptr[n])}
+	g := &graph.CSR{Indptr: in.Indptr[:n+1], Indices: make([]uint32, in.Indptr[n]), EdgeDim: in.EdgeDim, EdgeFeatures: in.EdgeRows(0, in.Indptr[n])}
 	if in.Weights != nil {
 		g.Weights = in.Weights[:in.Indptr[n]]
 	}

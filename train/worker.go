@@ -18,13 +18,25 @@ func Worker(ctx context.Context, dev tensor.Device, part *partition.Part, end wi
 		events = event.All()
 	}
 	// Whoever is asked to stop still finishes the epoch, so waits do not end with ctx.
-	s := &site{ctx: context.WithoutCancel(ctx), dev: dev, part: part, end: end, peers: peers, opt: opt, events: events}
+	s := &site{ctx: context.WithoutCancel(ctx), dev: dev, part: used(part, opt), end: end, peers: peers, opt: opt, events: events}
 	r, err := s.train(ctx)
 	if err != nil {
 		end.Fail(err) // so that nobody waits for us
 		return nil, err
 	}
 	return r, nil
+}
+
+// used is a part without features of edges if the model looks at none, so that nobody
+// carries them about.
+func used(part *partition.Part, opt Options) *partition.Part {
+	if opt.Model.EdgeDim > 0 || part.In.EdgeDim == 0 {
+		return part
+	}
+	less, in := *part, *part.In
+	in.EdgeDim, in.EdgeFeatures = 0, nil
+	less.In = &in
+	return &less
 }
 
 func (s *site) train(ctx context.Context) (*Result, error) {
@@ -65,6 +77,8 @@ func (s *site) check() error {
 		return fmt.Errorf("the partition has %d parts and there are %d workers; start one worker a part", part.Book.Parts, s.end.Size())
 	case part.Features == nil || part.Labels == nil:
 		return fmt.Errorf("part %s: training needs features and labels", part.Dir)
+	case s.opt.Model.EdgeDim > 0 && part.In.EdgeDim != s.opt.Model.EdgeDim:
+		return fmt.Errorf("part %s has %d numbers an edge and the model looks at %d (--edge-features); partition the dataset again", part.Dir, part.In.EdgeDim, s.opt.Model.EdgeDim)
 	case part.Book.Train == 0:
 		return fmt.Errorf("partition of %s: no part has a training vertex", part.Book.Dataset)
 	case s.opt.Inductive:
