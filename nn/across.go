@@ -37,6 +37,9 @@ type Edges struct {
 	In, Out *tensor.Sparse
 	// Features of edges [entries of In, d], where a layer looks at them.
 	Features tensor.Matrix
+	// Counts is a diagonal matrix, where edges are drawn: what those of a row count, to
+	// stand for the others too; nil: one. It is for sums.
+	Counts *tensor.Sparse
 	// IDs are the vertex ids of the columns; none: those of the pass.
 	IDs tensor.Index
 }

@@ -78,11 +78,25 @@ func (l *gineSum) edges(e *Edges) tensor.EdgeInput {
 }
 
 func (l *gineSum) Do(e *Edges, lo, hi int) {
-	l.p.Dev.EdgeSum(l.sum.Slice(lo, hi), e.In.Slice(lo, hi), l.msg, l.edges(e))
+	sum := l.sum.Slice(lo, hi)
+	if e.Counts == nil {
+		l.p.Dev.EdgeSum(sum, e.In.Slice(lo, hi), l.msg, l.edges(e))
+		return
+	}
+	drawn := l.p.Dev.Scratch(l.p.rowType(), e.In.Rows, sum.Cols)
+	l.p.Dev.EdgeSum(drawn, e.In, l.msg, l.edges(e))
+	l.p.Dev.Aggregate(sum, e.Counts.Slice(lo, hi), drawn, tensor.Aggregate{})
+	l.p.Dev.Free(drawn)
 }
 
 func (l *gineSum) Undo(e *Edges) {
-	l.p.Dev.EdgeSumGrad(l.dmsg, e.In, e.Out, l.msg, l.dsum, l.edges(e))
+	dsum := l.dsum
+	if e.Counts != nil {
+		dsum = l.p.Dev.Scratch(l.p.rowType(), l.dsum.Rows, l.dsum.Cols)
+		defer l.p.Dev.Free(dsum)
+		l.p.Dev.Aggregate(dsum, e.Counts, l.dsum, tensor.Aggregate{})
+	}
+	l.p.Dev.EdgeSumGrad(l.dmsg, e.In, e.Out, l.msg, dsum, l.edges(e))
 }
 
 func (l *gineSum) begin(p *Pass, x Input) tensor.Matrix {

@@ -73,11 +73,25 @@ func TestEdgeFeatures(t *testing.T) {
 			}
 		}
 	}
+	for _, change := range []func(*Spec){
+		func(s *Spec) { s.Mode = "mini" },
+		func(s *Spec) { s.Task, s.EvalEvery = "link", 5 },
+		func(s *Spec) { s.Task, s.EvalEvery, s.Mode = "link", 5, "mini" },
+	} {
+		s := quick(dir)
+		s.Model, s.EdgeFeatures = "gat", true
+		change(&s)
+		with := trained(t, s, nil)
+		s.EdgeFeatures = false
+		if without := trained(t, s, nil); with.Loss[0] == without.Loss[0] {
+			t.Errorf("%s %s: the loss is the same without features of edges", s.Mode, s.Task)
+		}
+	}
 	workersUseEdgeFeatures(t, dir)
 	for _, change := range []func(*Spec){
 		func(s *Spec) { s.Model = "gcn" },
-		func(s *Spec) { s.Mode = "mini" },
-		func(s *Spec) { s.Task = "link" },
+		func(s *Spec) { s.Model, s.Mode, s.Sampler = "gin", "mini", "ladies" },
+		func(s *Spec) { s.Model, s.Mode, s.Weighted = "gin", "mini", true },
 	} {
 		s := quick(dir)
 		s.Model, s.EdgeFeatures = "gat", true

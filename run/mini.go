@@ -173,6 +173,12 @@ func (p *Plan) planMini(s *Spec, data *graph.Dataset, x nn.Input, measureOn *dry
 		}
 		p.Matrices += 4 * size * r * width // the rows, their sums, and the gradients of both
 	}
+	perEdge := int64(12)
+	if s.EdgeFeatures {
+		dim := int64(data.Graph.EdgeDim)
+		p.Matrices += 4 * dim * (edges + rows[len(rows)-1]) // with those of loops
+		perEdge += 4 + 4*dim
+	}
 	ahead := int64(2*s.threads() + 1)
-	p.Graph += ahead*(12*edges+16*rows[len(rows)-1]) + int64(s.threads())*8*int64(data.Graph.Nodes())
+	p.Graph += ahead*(perEdge*edges+16*rows[len(rows)-1]) + int64(s.threads())*8*int64(data.Graph.Nodes())
 }

@@ -39,6 +39,8 @@ type Block struct {
 	// multiply. Empty: one each.
 	Weights    []float32
 	RowWeights []float32
+	// Places are the edges' positions in the graph; only if edges have features there.
+	Places []uint32
 	// ByID: Indices are ids of vertices, not rows of the batch, and Src is Dst. The
 	// first block may be so: features are then read where they lie.
 	ByID bool
@@ -87,7 +89,7 @@ func (b *Batch) reset(epoch, number, blocks int) {
 	b.Blocks = b.Blocks[:blocks]
 	for i := range b.Blocks {
 		x := &b.Blocks[i]
-		*x = Block{Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0], Weights: x.Weights[:0], RowWeights: x.RowWeights[:0]}
+		*x = Block{Indptr: append(x.Indptr[:0], 0), Indices: x.Indices[:0], Weights: x.Weights[:0], RowWeights: x.RowWeights[:0], Places: x.Places[:0]}
 	}
 }
 

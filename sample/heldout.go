@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -33,10 +34,7 @@ func HoldOut(g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
 	if !(val >= 0 && test >= 0 && val+test < 1) {
 		return nil, fmt.Errorf("shares %g and %g of the edges to hold out: they must not be negative, and leave some to learn from", val, test)
 	}
-	g, err := ascending(g)
-	if err != nil {
-		return nil, err
-	}
+	g = ascending(g)
 	key := rng.New(seed).Fold(useHoldOut)
 	part := func(u, v uint32) int {
 		switch x := key.Fold(uint64(u)).Float64(uint64(v)); {
@@ -49,14 +47,14 @@ func HoldOut(g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
 		}
 		return 0
 	}
-	s := &EdgeSplit{Graph: &graph.CSR{Indptr: make([]int64, g.Nodes()+1)}}
+	s := &EdgeSplit{Graph: &graph.CSR{Indptr: make([]int64, g.Nodes()+1), EdgeDim: g.EdgeDim}}
 	parts := [3]*Pairs{&s.Train, &s.Val, &s.Test}
 	for v := range uint32(g.Nodes()) {
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			u := g.Indices[e]
 			to := part(min(u, v), max(u, v))
 			if to == 0 {
-				s.keep(g, e)
+				copyEdge(s.Graph, g, e)
 			}
 			if first := e == g.Indptr[v] || g.Indices[e-1] != u; first && (u < v || u > v && !linked(g, v, u)) {
 				parts[to].add(min(u, v), max(u, v))
@@ -67,12 +65,13 @@ func HoldOut(g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
 	return s, s.check(val, test)
 }
 
-// keep copies an edge.
-func (s *EdgeSplit) keep(g *graph.CSR, e int64) {
-	s.Graph.Indices = append(s.Graph.Indices, g.Indices[e])
+// copyEdge appends an edge of g with all that it has.
+func copyEdge(to, g *graph.CSR, e int64) {
+	to.Indices = append(to.Indices, g.Indices[e])
 	if g.Weights != nil {
-		s.Graph.Weights = append(s.Graph.Weights, g.Weights[e])
+		to.Weights = append(to.Weights, g.Weights[e])
 	}
+	to.EdgeFeatures = append(to.EdgeFeatures, g.EdgeRows(e, e+1)...)
 }
 
 func (s *EdgeSplit) check(val, test float64) error {
@@ -95,19 +94,25 @@ func linked(g *graph.CSR, u, v uint32) bool {
 
 // ascending is a graph with every row in ascending order: g itself, unless someone
 // else's program wrote it otherwise.
-func ascending(g *graph.CSR) (*graph.CSR, error) {
+func ascending(g *graph.CSR) *graph.CSR {
 	sorted := true
 	for v := range uint32(g.Nodes()) {
 		sorted = sorted && slices.IsSorted(g.Neighbors(v))
 	}
 	if sorted {
-		return g, nil
+		return g
 	}
-	dst := make([]uint32, 0, g.Edges())
+	out := &graph.CSR{Indptr: g.Indptr, Indices: make([]uint32, 0, g.Edges()), EdgeDim: g.EdgeDim}
+	var row []int64
 	for v := range uint32(g.Nodes()) {
-		for range g.Neighbors(v) {
-			dst = append(dst, v)
+		row = row[:0]
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			row = append(row, e)
+		}
+		slices.SortStableFunc(row, func(a, b int64) int { return cmp.Compare(g.Indices[a], g.Indices[b]) })
+		for _, e := range row {
+			copyEdge(out, g, e)
 		}
 	}
-	return graph.FromEdges(g.Nodes(), g.Indices, dst, g.Weights, graph.BuildOptions{})
+	return out
 }

@@ -135,3 +135,33 @@ func bothWays(t *testing.T, g *graph.CSR) *graph.CSR {
 	}
 	return both
 }
+
+// TestHoldOutKeepsFeaturesOfEdges, of a graph whose rows do not ascend too.
+func TestHoldOutKeepsFeaturesOfEdges(t *testing.T) {
+	for _, turned := range []bool{false, true} {
+		g := odd(t, 60, 400, false)
+		for v := range uint32(g.Nodes()) {
+			if turned {
+				slices.Reverse(g.Indices[g.Indptr[v]:g.Indptr[v+1]])
+			}
+			for _, u := range g.Neighbors(v) {
+				g.EdgeFeatures = append(g.EdgeFeatures, float32(u), float32(v))
+			}
+		}
+		g.EdgeDim = 2
+		s, err := HoldOut(g, 0.1, 0.2, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Graph.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		for v := range uint32(g.Nodes()) {
+			for e := s.Graph.Indptr[v]; e < s.Graph.Indptr[v+1]; e++ {
+				if f := s.Graph.EdgeRows(e, e+1); f[0] != float32(s.Graph.Indices[e]) || f[1] != float32(v) {
+					t.Fatalf("the edge %d → %d has the features %v", s.Graph.Indices[e], v, f)
+				}
+			}
+		}
+	}
+}

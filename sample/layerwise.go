@@ -118,6 +118,9 @@ func (d *drawing) connect(b *Batch, x *Block, dst []uint32) {
 			var row uint32
 			row, b.Vertices = d.rows.add(b.Vertices, u)
 			x.Indices = append(x.Indices, row)
+			if d.Graph.EdgeDim > 0 {
+				x.Places = append(x.Places, uint32(e))
+			}
 			x.Weights = append(x.Weights, d.count[at]*float32(weight(d.Graph, e)))
 		}
 		x.Indptr = append(x.Indptr, int64(len(x.Indices)))

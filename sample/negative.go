@@ -29,10 +29,7 @@ const tries = 16
 // NewNegatives draws by degree to a power, uniformly where that is 0. With avoid no
 // draw is the vertex itself or linked with it in g, as long as there is any other.
 func NewNegatives(g *graph.CSR, power float64, avoid bool, seed uint64) (*Negatives, error) {
-	g, err := ascending(g)
-	if err != nil {
-		return nil, err
-	}
+	g = ascending(g)
 	n := &Negatives{g: g, avoid: avoid, key: rng.New(seed).Fold(useNegatives)}
 	if power == 0 || g.Edges() == 0 {
 		return n, nil

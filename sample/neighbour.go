@@ -160,6 +160,9 @@ func (s *neighbours) pick(x *Block, dst []uint32, fanout int, key rng.Key) {
 		}
 		x.Indptr = append(x.Indptr, done+int64(len(s.picked)))
 	}
+	if s.Graph.EdgeDim > 0 {
+		x.Places = append(x.Places, s.picked...)
+	}
 	if s.Graph.Weights != nil && !s.Weighted {
 		for _, e := range s.picked {
 			x.Weights = append(x.Weights, s.Graph.Weights[e])

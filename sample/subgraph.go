@@ -36,6 +36,9 @@ func (s *subgraph) induce(b *Batch, t *table, weigh func(u, v uint32, edge int64
 				continue
 			}
 			x.Indices = append(x.Indices, at)
+			if s.graph.EdgeDim > 0 {
+				x.Places = append(x.Places, uint32(e))
+			}
 			switch {
 			case weigh != nil:
 				x.Weights = append(x.Weights, float32(weigh(u, v, e)*weight(s.graph, e)))

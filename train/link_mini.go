@@ -13,7 +13,7 @@ import (
 
 // inBatches makes batches of pairs ready to be sampled.
 func (l *links) inBatches(data *graph.Dataset) error {
-	mo, g := l.link.Mini, l.link.Graph
+	mo, g := l.link.Mini, seen(l.link.Graph, l.opt)
 	switch convs := l.model.Convs(); {
 	case mo.Sampler != "neighbour" || mo.Replace || mo.Weighted:
 		return fmt.Errorf("batches of pairs are drawn by the neighbour sampler alone, without replacement and not by weight")
@@ -34,7 +34,7 @@ func (l *links) inBatches(data *graph.Dataset) error {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	on := newBlocks(l.dev, g, l.x.Matrix)
-	host := &hostSide{features: features, form: formOf(l.model, on.loops), nodes: g.Nodes()}
+	host := newHostSide(l.loop, g, features, nil, on.loops)
 	l.mini = &mini{loop: l.loop, batches: method.Batches(), on: on, ahead: newAhead(method, host, l.state.Epoch, l.opt.Epochs, threads)}
 	return nil
 }

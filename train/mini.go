@@ -110,7 +110,7 @@ func Mini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 	if opt.Inductive {
 		g = g.Subgraph(marked(g.Nodes(), data.Splits.Train))
 	}
-	m, err := newMini(ctx, f, g, data, mini)
+	m, err := newMini(ctx, f, seen(g, opt), data, mini)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +120,17 @@ func Mini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Optio
 		Vertices: int64(data.Graph.Nodes()), Edges: data.Graph.Edges(), Parameters: f.model.Size(),
 		FirstEpoch: f.state.Epoch, Epochs: opt.Epochs, Metric: f.task.Name()})
 	return f.run(ctx)
+}
+
+// seen is a graph without features of edges if the model looks at none: samplers then
+// need not say which edges they drew.
+func seen(g *graph.CSR, opt Options) *graph.CSR {
+	if opt.Model.EdgeDim > 0 || g.EdgeDim == 0 {
+		return g
+	}
+	plain := *g
+	plain.EdgeDim, plain.EdgeFeatures = 0, nil
+	return &plain
 }
 
 // marked has true for the vertices listed.
@@ -144,6 +155,9 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	if layered := len(mo.Fanouts); (mo.Sampler == "neighbour" || mo.Sampler == "fastgcn" || mo.Sampler == "ladies") && layered != convs {
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one a layer", layered, convs)
 	}
+	if f.opt.Model.Model == "gin" && f.opt.Model.EdgeDim > 0 && (mo.Weighted || mo.Sampler != "neighbour" && mo.Sampler != "cluster") {
+		return nil, fmt.Errorf("sampler %s makes each edge count by what it drew, and with --edge-features gin does not weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", mo.Sampler)
+	}
 	if text := mo.before(g.Nodes()); text != "" {
 		f.events.On(event.Note{Text: text})
 	}
@@ -161,7 +175,7 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 		threads = runtime.GOMAXPROCS(0)
 	}
 	on := newBlocks(f.dev, g, f.x.Matrix)
-	host := &hostSide{features: features, labels: data.Labels, form: formOf(f.model, on.loops), nodes: g.Nodes()}
+	host := newHostSide(f, g, features, data.Labels, on.loops)
 	return &mini{loop: f, batches: method.Batches(), on: on,
 		ahead: newAhead(method, host, f.state.Epoch, f.opt.Epochs, threads)}, nil
 }

@@ -22,6 +22,9 @@ type onBlocks struct {
 	features tensor.Matrix // of the whole graph, where they are dense
 	columns  tensor.Matrix // factors of all vertices for blocks by id
 	zeros    []int64
+	// Indices of a diagonal matrix, and its rows' starts.
+	diagonal    []uint32
+	diagonalPtr []int64
 
 	batch *ready
 	made  []onDevice
@@ -31,6 +34,8 @@ type onBlocks struct {
 // onDevice is a block there.
 type onDevice struct {
 	in, out        *tensor.Sparse
+	counts         *tensor.Sparse // a diagonal of row weights, for edges with features
+	features       tensor.Matrix  // of edges
 	kind           nn.Kind
 	scaled         bool
 	rows, own, col tensor.Matrix // factors of edges' rows, of own rows, of columns; none: one
@@ -85,6 +90,23 @@ func (a *onBlocks) begin(b *ready) {
 		if v := m.out.Values(); !v.IsZero() {
 			a.taken = append(a.taken, v)
 		}
+		if b.graph != nil {
+			a.putFeatures(m, x, e)
+		}
+	}
+}
+
+// putFeatures puts those of a block's edges on the device.
+func (a *onBlocks) putFeatures(m *onDevice, x *sample.Block, e *edges) {
+	m.features = a.dev.Scratch(a.dev.Type(), len(e.in.index), a.batch.graph.EdgeDim)
+	a.dev.Upload32(m.features, e.features)
+	a.taken = append(a.taken, m.features)
+	m.counts = nil
+	if len(x.RowWeights) > 0 {
+		for len(a.diagonal) <= x.Dst {
+			a.diagonal, a.diagonalPtr = append(a.diagonal, uint32(len(a.diagonal))), append(a.diagonalPtr, int64(len(a.diagonalPtr)))
+		}
+		m.counts = a.dev.SparseMatrix(x.Dst, x.Dst, a.diagonalPtr[:x.Dst+1], a.diagonal[:x.Dst], x.RowWeights)
 	}
 }
 
@@ -199,7 +221,7 @@ func (a *onBlocks) allColumns() tensor.Matrix {
 // edges are those of a layer's block: they were put in its form when the batch was made.
 func (a *onBlocks) edges(layer int) *nn.Edges {
 	_, m := a.of(layer)
-	return &nn.Edges{In: m.in, Out: m.out}
+	return &nn.Edges{In: m.in, Out: m.out, Features: m.features, Counts: m.counts}
 }
 
 func (a *onBlocks) Across(op nn.Across) {

@@ -39,6 +39,15 @@ type hostSide struct {
 	labels   *graph.Labels
 	form     form
 	nodes    int
+	graph    *graph.CSR // of which edges have features that the model looks at, or nil
+}
+
+func newHostSide(f *loop, g *graph.CSR, features *graph.Features, labels *graph.Labels, hasLoops bool) *hostSide {
+	h := &hostSide{features: features, labels: labels, form: formOf(f.model, hasLoops), nodes: g.Nodes()}
+	if f.opt.Model.EdgeDim > 0 {
+		h.graph = g
+	}
+	return h
 }
 
 // ready is a batch and all that is made of it on the host. Its memory is reused.
@@ -66,6 +75,8 @@ type edges struct {
 	back  sparseRows
 	place []uint32 // of the entries of back, in in
 	own   sparseRows
+	// features are those of in's edges, where the model looks at them.
+	features []float32
 }
 
 // prepare makes what the block's layers need.
@@ -78,6 +89,9 @@ func (r *ready) prepare() {
 		e.in = sparseRows{x.Indptr, x.Indices, x.Weights}
 		if r.form != asDrawn {
 			e.reform(x, r.Vertices, r.form)
+		}
+		if r.graph != nil {
+			e.gather(x, r.graph, r.form)
 		}
 		if !x.ByID {
 			e.back.ptr, e.back.index, e.place = transpose(x.Src, &e.in, e.back, e.place)
@@ -125,6 +139,37 @@ func (e *edges) reform(x *sample.Block, vertices []uint32, f form) {
 		e.own.ptr = append(e.own.ptr, int64(len(e.own.index)))
 	}
 	e.in = e.own
+}
+
+// gather copies the features of a block's edges, in its form. A loop that is added has
+// the mean of those of the other edges drawn.
+func (e *edges) gather(x *sample.Block, g *graph.CSR, f form) {
+	e.features = e.features[:0]
+	for i := range x.Dst {
+		first := len(e.features)
+		for k := x.Indptr[i]; k < x.Indptr[i+1]; k++ {
+			if f == asDrawn || x.Indices[k] != uint32(i) {
+				at := int64(x.Places[k])
+				e.features = append(e.features, g.EdgeRows(at, at+1)...)
+			}
+		}
+		if f == looped {
+			e.features = appendMean(e.features, first, g.EdgeDim)
+		}
+	}
+}
+
+// appendMean appends the mean of the rows from first on; zeros if there are none.
+func appendMean(rows []float32, first, dim int) []float32 {
+	end := len(rows)
+	for c := range dim {
+		sum := 0.0
+		for at := first + c; at < end; at += dim {
+			sum += float64(rows[at])
+		}
+		rows = append(rows, float32(sum/max(float64((end-first)/dim), 1)))
+	}
+	return rows
 }
 
 // transpose turns rows round, in memory of earlier ones: for each column its rows,
