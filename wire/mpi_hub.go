@@ -92,7 +92,7 @@ func newMPIHub(w *mpiWorld, cfg *Config) *mpiHub {
 // start sends hello and sets the endpoint going.
 func (h *mpiHub) start(hello []byte) {
 	n := h.node
-	n.poll = func(p *Pending) bool { return h.look(p.isDone) }
+	n.poll = func(s sought) bool { return h.look(s.found) }
 	n.box.room = func() {
 		h.roomMade.Store(true)
 		h.nudge()

@@ -65,7 +65,7 @@ type node struct {
 	waits    waits
 	// poll, where there is shared memory, looks for messages on the waiter's own
 	// goroutine, until the pending is done or it gives up.
-	poll func(*Pending) bool
+	poll func(sought) bool
 	// asked, likewise, is told from whom a message was asked for.
 	asked func(peer int)
 
@@ -108,7 +108,27 @@ func (n *node) addr(peer int) string {
 	return ""
 }
 
-func (n *node) spin(p *Pending) bool { return n.poll != nil && n.poll(p) }
+func (n *node) spin(s sought) bool { return n.poll != nil && n.poll(s) }
+
+// sought is what a waiter looks for: a message, or any of several.
+type sought struct {
+	one *Pending
+	any []*Pending
+}
+
+func (s sought) nothing() bool { return s.one == nil && s.any == nil }
+
+func (s sought) found() bool {
+	if s.one != nil {
+		return s.one.isDone()
+	}
+	for _, p := range s.any {
+		if p.isDone() {
+			return true
+		}
+	}
+	return false
+}
 
 // sending and asking are what a message needs on its two ends, taken from the heap
 // in one piece.

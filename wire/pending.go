@@ -53,7 +53,7 @@ func (p *Pending) isDone() bool { return p.done.Load() == ended }
 // ctx has no deadline the endpoint's timeout holds. The buffer of a wait that
 // timed out still belongs to the wire, until the endpoint is closed.
 func (p *Pending) Wait(ctx context.Context) error {
-	if p.isDone() || p.node.spin(p) {
+	if p.isDone() || p.node.spin(sought{one: p}) {
 		return p.err
 	}
 	start := time.Now()

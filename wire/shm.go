@@ -105,7 +105,7 @@ const (
 func (h *hub) start() {
 	h.spins.Store(mostSpins)
 	h.crowded = len(h.peers)+1 > runtime.NumCPU()
-	h.node.poll = func(p *Pending) bool { return h.look(p, mostSpins) }
+	h.node.poll = func(s sought) bool { return h.look(s, mostSpins) }
 	h.node.box.room = func() {
 		for _, p := range h.peers {
 			p.stalled.Store(false)
@@ -146,7 +146,7 @@ func (h *hub) close() {
 // listen does the work when nobody else does.
 func (h *hub) listen() {
 	for !h.closed.Load() {
-		h.look(nil, listenerSpins)
+		h.look(sought{}, listenerSpins)
 		h.bell.wait()
 		if h.watching.Load() {
 			h.watch()
@@ -160,25 +160,25 @@ func (h *hub) watch() {
 	for !h.closed.Load() {
 		seen := h.looks.Load()
 		if h.bell.waitFor(watchTime) {
-			h.look(nil, listenerSpins)
+			h.look(sought{}, listenerSpins)
 		} else if h.looks.Load() == seen && !h.looking.Load() {
 			return
 		}
 	}
 }
 
-// look moves what there is to move, until p is done (without p: until the hub is
-// closed) or until nothing has come for some time. One looks at a time: two would
+// look moves what there is to move, until s is found (who seeks nothing: until the hub
+// is closed) or until nothing has come for some time. One looks at a time: two would
 // only take each other's processors.
-func (h *hub) look(p *Pending, most int64) bool {
-	if !h.looking.CompareAndSwap(false, true) && !h.relieve(p) {
-		return h.over(p)
+func (h *hub) look(s sought, most int64) bool {
+	if !h.looking.CompareAndSwap(false, true) && !h.relieve(s) {
+		return h.over(s)
 	}
-	if p == nil {
+	if s.nothing() {
 		h.relief.Store(false)
 		h.listener.Store(true)
 	}
-	found := h.lookFor(p, most)
+	found := h.lookFor(s, most)
 	h.listener.Store(false)
 	h.leave(found)
 	return found
@@ -186,8 +186,8 @@ func (h *hub) look(p *Pending, most int64) bool {
 
 // relieve takes over from the listener: who waits sees what has come sooner than
 // the listener can wake him. It says whether it has.
-func (h *hub) relieve(p *Pending) bool {
-	for i := 1; p != nil && h.listener.Load() && i <= mostTries; i++ {
+func (h *hub) relieve(s sought) bool {
+	for i := 1; !s.nothing() && h.listener.Load() && i <= mostTries; i++ {
 		h.relief.Store(true)
 		if h.looking.CompareAndSwap(false, true) {
 			return true
@@ -196,20 +196,20 @@ func (h *hub) relieve(p *Pending) bool {
 			yield()
 		}
 	}
-	return p != nil && h.looking.CompareAndSwap(false, true)
+	return !s.nothing() && h.looking.CompareAndSwap(false, true)
 }
 
 // over says whether there is no more reason to look.
-func (h *hub) over(p *Pending) bool {
-	if p == nil {
+func (h *hub) over(s sought) bool {
+	if s.nothing() {
 		return h.closed.Load() || h.relief.Load()
 	}
-	return p.isDone()
+	return s.found()
 }
 
 // lookFor is look.
 // REQUIRES: looking is true, by whoever calls this.
-func (h *hub) lookFor(p *Pending, most int64) bool {
+func (h *hub) lookFor(s sought, most int64) bool {
 	if !h.awake.Load() {
 		h.say(true)
 	}
@@ -218,7 +218,7 @@ func (h *hub) lookFor(p *Pending, most int64) bool {
 	if h.looks.Add(1)%tryEvery == 0 {
 		spins = most
 	}
-	for i := 1; !h.over(p); i++ {
+	for i := 1; !h.over(s); i++ {
 		switch {
 		case h.work():
 			h.foundAfter(begin)
@@ -228,7 +228,7 @@ func (h *hub) lookFor(p *Pending, most int64) bool {
 		case i%16 == 0 || h.crowded:
 			if h.clock()-begin > spins {
 				h.spins.Store(h.spins.Load() * 3 / 4)
-				return h.over(p)
+				return h.over(s)
 			}
 			if i > 64 || h.crowded {
 				yield() // the peer may be waiting for this very processor

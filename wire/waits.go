@@ -83,18 +83,14 @@ func (w *waits) end(p *Pending) {
 // with the error of the first when the endpoint's timeout has passed, or ctx ends.
 // Messages that have arrived already end it at once.
 func WaitAny(ctx context.Context, list []*Pending) error {
-	var cases []reflect.SelectCase
-	for _, p := range list {
-		if p.isDone() {
-			return nil
-		}
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.Done())})
-	}
-	if len(list) == 0 {
+	which := sought{any: list}
+	if len(list) == 0 || which.found() || list[0].node.spin(which) {
 		return nil
 	}
 	start, n := time.Now(), list[0].node
+	var cases []reflect.SelectCase
 	for _, p := range list {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.Done())})
 		n.waits.begin(p, start)
 		defer n.waits.end(p)
 	}
