@@ -16,6 +16,7 @@ type edgeFeed struct {
 	nodes    int
 	expected int64
 	weighted bool
+	features *rowFeed                    // of edges, in the order they are listed; nil: none
 	fill     func(s *graph.Sorter) error // adds all edges
 	close    func()                      // may be nil
 }
@@ -27,10 +28,17 @@ func (e *edgeFeed) write(w *graph.Writer, opt graph.BuildOptions) (listed int64,
 	}
 	s := w.Sorter(e.nodes, e.expected, e.weighted, opt)
 	defer s.Close()
+	if e.features != nil {
+		s.Number()
+	}
 	if err := e.fill(s); err != nil {
 		return 0, err
 	}
-	return s.Listed(), s.Finish()
+	listed = s.Listed()
+	if err := s.Finish(); err != nil || e.features == nil {
+		return listed, err
+	}
+	return listed, inPath(e.features.file, w.EdgeFeatures(listed, e.features.cols, e.features.each))
 }
 
 // newScratch is a nameless file for what is too much to hold.

@@ -23,7 +23,9 @@ type Params struct {
 	Directed bool  // otherwise every edge has its reverse
 	Features int   // dimension; 0: none
 	BFloat16 bool  // store features as bfloat16
-	Classes  int   // 0: no labels
+	// EdgeFeatures is the numbers of an edge; 0: none.
+	EdgeFeatures int
+	Classes      int // 0: no labels
 	// Task is what the labels are for: classify, multilabel or regression; see GeneratedTasks.
 	Task   string
 	Signal float64
@@ -99,6 +101,7 @@ const (
 	pilotStream
 	scrambleStream
 	taskStream
+	edgeFeatureStream
 )
 
 // Generate draws a graph of the given kind (sbm, rmat, er) and writes it to out.
@@ -130,6 +133,12 @@ func Generate(kind string, p Params, out string) (Summary, error) {
 	p.report("write edges", 0, 1)
 	if err := w.Graph(g); err != nil {
 		return Summary{}, err
+	}
+	if p.EdgeFeatures > 0 && g.Edges() > 0 {
+		p.report("write edge features", 0, 1)
+		if err := p.writeEdgeFeatures(w, g, m.class); err != nil {
+			return Summary{}, err
+		}
 	}
 	*g = graph.CSR{} // the largest array is not needed beside the features
 	m.source = nil
@@ -229,6 +238,8 @@ func (p Params) validate() error {
 		return badParam("edges", fmt.Sprintf("%d among %d vertices", p.Edges, p.Nodes), "at most half of all pairs")
 	case p.Features < 0 || p.Features > 1<<20:
 		return badParam("features", fmt.Sprint(p.Features), "0 to 2^20")
+	case p.EdgeFeatures < 0 || p.EdgeFeatures > 1<<16:
+		return badParam("edge-feature-width", fmt.Sprint(p.EdgeFeatures), "0 to 2^16")
 	case p.Classes < 0 || p.Classes > 1<<16 || int64(p.Classes) > p.Nodes:
 		return badParam("classes", fmt.Sprint(p.Classes), "0 to 65536, and no more than vertices")
 	case !slices.Contains(GeneratedTasks(), p.Task):
@@ -253,6 +264,9 @@ func (p Params) describe(kind string) string {
 	}
 	if p.Task != classify {
 		s += " --task " + p.Task
+	}
+	if p.EdgeFeatures > 0 {
+		s += fmt.Sprintf(" --edge-feature-width %d", p.EdgeFeatures)
 	}
 	if p.Directed {
 		s += " --directed"

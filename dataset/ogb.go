@@ -18,11 +18,12 @@ import (
 //	edge.csv.gz               source,target
 //	num-node-list.csv.gz      the number of vertices
 //	node-feat.csv.gz          numbers a vertex, if there are features
+//	edge-feat.csv.gz          numbers an edge, in the order of edge.csv.gz, if there are any
 //	node-label.csv.gz         a class, or a 0/1 column a class; empty or nan: none
 //
 // or, as papers100M and ogb's own DatasetSaver,
 //
-//	data.npz                  edge_index [2,edges], num_nodes_list, node_feat
+//	data.npz                  edge_index [2,edges], num_nodes_list, node_feat, edge_feat
 //	node-label.npz            node_label, NaN where there is none
 //
 // and split/NAME has train, valid and test as csv.gz, or split_dict.pt. The loader of
@@ -106,8 +107,10 @@ func (o *ogb) text(r *read) (n int, err error) {
 			return 0, err
 		}
 	}
-	if _, ok := o.file("edge-feat"); ok {
-		r.notes = append(r.notes, "edge-feat is not used")
+	if path, ok := o.file("edge-feat"); ok {
+		if r.edges.features, err = csvRows(path, int(e.total), o.opt); err != nil {
+			return 0, err
+		}
 	}
 	if path, ok := o.file("node-label"); ok {
 		r.labels, err = csvLabels(path, n, o.opt)
@@ -224,7 +227,10 @@ func (o *ogb) binary(r *read) (n int, err error) {
 		}
 	}
 	if z.find("edge_feat") != nil {
-		r.notes = append(r.notes, "edge_feat is not used")
+		r.edges.features, err = rowsOf(z.path, "edge_feat", int(r.edges.expected), func() (*arrayStream, error) { return openInNPZ(z.path, "OGB", "edge_feat") })
+		if err != nil {
+			return 0, err
+		}
 	}
 	path := filepath.Join(o.raw, "node-label.npz")
 	if _, missing := os.Stat(path); missing != nil {

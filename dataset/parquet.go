@@ -48,11 +48,16 @@ func readParquet(src string, opt ImportOptions) (*read, error) {
 	}
 	r.intIDs, r.textIDs = ids.ints, ids.texts
 	r.edges = &edgeFeed{nodes: ids.n, expected: e.total, weighted: opt.Weights, fill: e.fill, close: e.Close}
-	if nodes != nil {
-		if err := nodes.attach(r, ids, opt); err != nil {
-			e.Close()
-			return nil, err
-		}
+	if r.edges.features, err = parquetEdgeRows(edgeFiles); err == nil && nodes != nil {
+		err = nodes.attach(r, ids, opt)
+	}
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	if r.edges.features != nil && opt.Weights {
+		r.edges.features = nil
+		r.notes = append(r.notes, "features of edges are not kept beside weights: leave out --weights to have them")
 	}
 	return r, nil
 }

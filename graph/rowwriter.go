@@ -16,7 +16,8 @@ type rowWriter struct {
 	offsets                  []int64
 }
 
-func (w *Writer) startRows(nodes int64, weighted bool) (*rowWriter, error) {
+// startRows has weights in the named file, or none.
+func (w *Writer) startRows(nodes int64, weights string) (*rowWriter, error) {
 	r := &rowWriter{w: w, nodes: nodes}
 	var err error
 	if r.indptr, err = w.Array("indptr.npy", "<i8", nodes+1); err != nil {
@@ -25,8 +26,8 @@ func (w *Writer) startRows(nodes int64, weighted bool) (*rowWriter, error) {
 	if err = WriteSlice(r.indptr, []int64{0}); err == nil {
 		r.indices, err = w.lateArray("indices.npy", "<u4")
 	}
-	if err == nil && weighted {
-		r.weights, err = w.lateArray("weights.npy", "<f4")
+	if err == nil && weights != "" {
+		r.weights, err = w.lateArray(weights, "<f4")
 	}
 	if err != nil {
 		r.abort()

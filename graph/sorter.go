@@ -27,6 +27,7 @@ type Sorter struct {
 	w        *Writer
 	n        int
 	weighted bool
+	numbered bool // weights are where edges were listed, see edgerows.go
 	opt      BuildOptions
 	shift    int // a bucket's targets are those equal above this bit
 	full     int // edges a bucket buffers
@@ -103,6 +104,9 @@ func (s *Sorter) Add(seq int64, src, dst []uint32, weights []float32) error {
 		s.err = &InputError{Field: fmt.Sprintf("edge %d", s.listed+int64(bad)), Found: fmt.Sprintf("%d → %d", src[bad], dst[bad]),
 			Want: fmt.Sprintf("vertices from 0 to %d", s.n-1), Fix: "an edge names an absent vertex: correct the source or the number of vertices"}
 	}
+	if s.err == nil && s.numbered {
+		s.err = s.number(d, len(src))
+	}
 	if s.err == nil {
 		s.err = s.take(d)
 	}
@@ -160,7 +164,9 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 		at := count[v>>shift]
 		count[v>>shift]++
 		d.src[at], d.dst[at] = u, v
-		if s.weighted {
+		if s.numbered {
+			d.weights[at] = math.Float32frombits(uint32(i))
+		} else if s.weighted {
 			d.weights[at] = weights[i]
 		}
 	}
@@ -260,7 +266,14 @@ func (s *Sorter) Finish() error {
 	if total > MaxEdges || int64(s.n) > MaxNodes || s.n < 0 {
 		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total), Want: "fewer than 2^32 of each", Fix: "split the graph"}
 	}
-	out, err := s.w.startRows(int64(s.n), s.weighted)
+	weights := ""
+	switch {
+	case s.numbered:
+		weights = numbersFile
+	case s.weighted:
+		weights = "weights.npy"
+	}
+	out, err := s.w.startRows(int64(s.n), weights)
 	if err != nil {
 		return err
 	}
@@ -368,7 +381,11 @@ func (x *unitSort) sort(s *Sorter, u unit) error {
 	if s.opt.DropDuplicates {
 		x.g.dropDuplicates()
 	}
-	x.lopsided = x.g.lopsided(0, int64(rows), uint64(first))
+	plain := x.g
+	if s.numbered {
+		plain.Weights = nil // an edge and its reverse are as they are, wherever they were listed
+	}
+	x.lopsided = plain.lopsided(0, int64(rows), uint64(first))
 	return checkFinite("weights", x.g.Weights, 1)
 }
 

@@ -20,6 +20,7 @@ type Info struct {
 	Edges     int64     `json:"edges"`
 	Symmetric bool      `json:"symmetric"`
 	Weighted  bool      `json:"weighted"`
+	EdgeDim   int       `json:"edge_dim,omitempty"`
 	SelfLoops int64     `json:"self_loops"`
 	Isolated  int64     `json:"isolated"` // vertices without in-edges
 	Degree    Quantiles `json:"degree"`   // in-edges of a vertex
@@ -69,7 +70,7 @@ func Describe(ctx context.Context, dir string, verify, guess bool) (*Info, error
 		return nil, inFile(dir, err)
 	}
 	m := &d.Meta
-	i := &Info{Name: m.Name, Vertices: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Weighted: d.Graph.Weights != nil,
+	i := &Info{Name: m.Name, Vertices: m.Nodes, Edges: m.Edges, Symmetric: m.Symmetric, Weighted: d.Graph.Weights != nil, EdgeDim: d.Graph.EdgeDim,
 		Train: len(d.Splits.Train), Val: len(d.Splits.Val), Test: len(d.Splits.Test), Source: m.Source, Notes: m.Notes,
 		FeatureDensity: Number(math.NaN()), Homophily: Number(math.NaN()), LabelsPerVertex: Number(math.NaN()), Task: m.Task}
 	for _, a := range m.Arrays {
@@ -232,6 +233,9 @@ func (i *Info) String() string {
 	line("name", "%s", i.Name)
 	line("vertices", "%s (%s without in-edges)", event.Count(i.Vertices), event.Count(i.Isolated))
 	kind := map[bool]string{true: "symmetric", false: "directed"}[i.Symmetric]
+	if i.EdgeDim > 0 {
+		kind += fmt.Sprintf(", %d features each", i.EdgeDim)
+	}
 	if i.Weighted {
 		kind += ", weighted"
 	}

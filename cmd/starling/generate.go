@@ -71,6 +71,7 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 	f.BoolVar(&p.Directed, "directed", p.Directed, "edges go one way")
 	f.IntVar(&p.Features, "features", p.Features, "features of a vertex; 0: none")
 	f.BoolVar(&p.BFloat16, "bf16", p.BFloat16, "store features as bfloat16")
+	f.IntVar(&p.EdgeFeatures, "edge-feature-width", p.EdgeFeatures, "features of an edge; 0: none")
 	f.IntVar(&p.Classes, "classes", p.Classes, "classes; 0: no labels")
 	f.StringVar(&p.Task, "task", p.Task, "what the labels are for: classify, multilabel (any number of classes a vertex) or regression (a number)")
 	f.Float64Var(&p.Signal, "signal", p.Signal, "how far apart the classes' features are, in standard deviations")
