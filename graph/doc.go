@@ -18,6 +18,7 @@
 //	indptr.npy             int64   [nodes+1]
 //	indices.npy            uint32  [edges]        in-neighbours of v: indices[indptr[v]:indptr[v+1]]
 //	weights.npy            float32 [edges]        only if the graph is weighted
+//	edge_features.npy      float32 [edges, d]     only if edges have features
 //	features.npy           float32 [nodes, dim]   or uint16, the upper half of a float32 (bfloat16)
 //	features_indptr.npy    int64   [nodes+1]      these three instead, if features are sparse
 //	features_indices.npy   uint32  [nonzeros]
