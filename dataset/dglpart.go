@@ -3,6 +3,7 @@ package dataset
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,6 +277,7 @@ func (b *dglBook) vertexData(r *read) error {
 			}
 		}
 	}
+	b.edgeData(r)
 	data := dglColumns{b, parts}
 	if err := data.labels(r); err != nil {
 		return err
@@ -287,6 +289,18 @@ func (b *dglBook) vertexData(r *read) error {
 		return err
 	}
 	return data.features(r)
+}
+
+// edgeData tells that data of edges is there, which is not read.
+func (b *dglBook) edgeData(r *read) {
+	d, err := b.open(0, "edge_feats")
+	if err != nil {
+		return // it is not needed
+	}
+	defer d.f.Close()
+	if names := d.tensors(); d.err == nil && len(names) > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("data of edges is not read: %s", strings.Join(slices.Sorted(maps.Keys(names)), ", ")))
+	}
 }
 
 // dglColumns is vertex data, by part and name.
