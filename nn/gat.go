@@ -12,24 +12,21 @@ import "starling/tensor"
 // before leaky, and a loop has the mean of its vertex's. x [n, in], W [in, H·C], a_src and a_dst [H, C],
 // y [n, H·C], or [n, C] for the mean.
 type gat struct {
-	output
+	attended
 	heads, out int
 	slope      float64
 	attDrop    float64
 	w          *Param
 	src, dst   *Param
-	edge, fold *Param        // of edges' features and their scores, or nil
-	mean       tensor.Matrix // H·C x C, averages the heads; none to concatenate
+	edge, fold *Param // of edges' features and their scores, or nil
 
 	p                    *Pass
 	x                    Input
 	sent                 int // rows of messages that are our own
 	z, left, right, stat tensor.Matrix
 	scored               tensor.Matrix // scores of edges' features
-	att, y               tensor.Matrix
 
 	wantDX            bool
-	dy, g             tensor.Matrix // the gradient of y, and before the heads' mean
 	dz, dleft, dright tensor.Matrix
 	dx                tensor.Matrix
 	scores            later
@@ -37,7 +34,7 @@ type gat struct {
 
 // newGAT has heads of width c each.
 func newGAT(b *builder, in, c, heads int, concat bool, attDrop float64, edgeDim int, o output) *gat {
-	l := &gat{output: o, heads: heads, slope: 0.2, attDrop: attDrop}
+	l := &gat{attended: attended{output: o}, heads: heads, slope: 0.2, attDrop: attDrop}
 	head := []int{1, heads, c}
 	l.src = b.add("att_src", head, false, 1, heads*c, glorot(heads, c))
 	l.dst = b.add("att_dst", head, false, 1, heads*c, glorot(heads, c))
@@ -155,15 +152,6 @@ func owned(m tensor.Matrix, lo, hi int) tensor.Matrix {
 
 func (l *gat) gather(p *Pass) { p.Agg.Across(l) }
 
-func (l *gat) finish(p *Pass, lo, hi int) {
-	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), l.after(p, lo, hi)
-	if l.mean.IsZero() {
-		p.Dev.Activate(y, att, after)
-	} else {
-		p.Dev.MatMul(y, att, l.mean, tensor.MatMul{After: after})
-	}
-}
-
 func (l *gat) end(p *Pass) {
 	if !p.Train {
 		l.release(p)
@@ -176,10 +164,8 @@ func (l *gat) release(p *Pass) {
 }
 
 func (l *gat) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.dy, l.g, l.wantDX, l.dx = dy, dy, wantDX, tensor.Matrix{}
-	if !l.mean.IsZero() {
-		l.g = p.Dev.Scratch(p.rowType(), dy.Rows, l.att.Cols)
-	}
+	l.takeGrad(p, dy)
+	l.wantDX, l.dx = wantDX, tensor.Matrix{}
 	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
 	l.dleft = p.Dev.Scratch(p.Dev.Type(), l.left.Rows, l.heads)
 	l.dright = p.Dev.Scratch(p.Dev.Type(), l.right.Rows, l.heads)
@@ -189,18 +175,7 @@ func (l *gat) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	return l.dx
 }
 
-func (l *gat) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
-	if !l.mean.IsZero() {
-		p.Dev.MatMul(l.g.Slice(lo, hi), l.dy.Slice(lo, hi), l.mean, tensor.MatMul{TransB: true})
-	}
-}
-
-func (l *gat) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, l.dy, lo, hi) }
-
 func (l *gat) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
-
-func (l *gat) rootGrad(*Pass, int, int) {}
 
 func (l *gat) sendGrad(p *Pass, lo, hi int) {
 	grads := l.scores.of(p, lo, l.src, l.dst)
@@ -218,12 +193,10 @@ func (l *gat) sendLearn(p *Pass, lo, hi int) {
 }
 
 func (l *gat) endGrad(p *Pass) {
-	if !l.mean.IsZero() {
-		p.Dev.Free(l.g)
-	}
+	l.attended.endGrad(p)
 	p.Dev.Free(l.dz)
 	p.Dev.Free(l.dleft)
 	p.Dev.Free(l.dright)
 	l.release(p)
-	l.dx, l.dy, l.g, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+	l.dx, l.x, l.p = tensor.Matrix{}, Input{}, nil
 }

@@ -13,28 +13,25 @@ import "starling/tensor"
 // the vertex. x [n, in], L and R [in, H·C], a [H, C], y [n, H·C], or [n, C] for the
 // mean. α is kept for the way back: a number an edge and head.
 type gatv2 struct {
-	output
+	attended
 	heads, out       int
 	slope            float64
 	attDrop          float64
 	left, leftBias   *Param
 	right, rightBias *Param
 	a                *Param
-	edge             *Param        // of edges' features, or nil
-	mean             tensor.Matrix // H·C x C, averages the heads; none to concatenate
+	edge             *Param // of edges' features, or nil
 
 	p           *Pass
 	x           Input
 	sent        int
 	z, r, alpha tensor.Matrix
-	att, y      tensor.Matrix
-	dy, g       tensor.Matrix // the gradient of y, and before the heads' mean
 	dz, dr, dx  tensor.Matrix
 }
 
 // newGATv2 has heads of width c each.
 func newGATv2(b *builder, in, c, heads int, concat bool, attDrop float64, edgeDim int, o output) *gatv2 {
-	l := &gatv2{output: o, heads: heads, slope: 0.2, attDrop: attDrop}
+	l := &gatv2{attended: attended{output: o}, heads: heads, slope: 0.2, attDrop: attDrop}
 	wide := heads * c
 	l.a = b.add("att", []int{1, heads, c}, false, 1, wide, glorot(heads, c))
 	l.out = wide
@@ -111,15 +108,6 @@ func (l *gatv2) send(p *Pass, lo, hi int) {
 
 func (l *gatv2) gather(p *Pass) { p.Agg.Across(l) }
 
-func (l *gatv2) finish(p *Pass, lo, hi int) {
-	y, att, after := l.y.Slice(lo, hi), l.att.Slice(lo, hi), l.after(p, lo, hi)
-	if l.mean.IsZero() {
-		p.Dev.Activate(y, att, after)
-	} else {
-		p.Dev.MatMul(y, att, l.mean, tensor.MatMul{After: after})
-	}
-}
-
 func (l *gatv2) end(p *Pass) {
 	if !p.Train {
 		l.release(p)
@@ -130,10 +118,8 @@ func (l *gatv2) end(p *Pass) {
 func (l *gatv2) release(p *Pass) { freeAll(p, &l.z, &l.r, &l.alpha, &l.att) }
 
 func (l *gatv2) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.dy, l.g, l.dx = dy, dy, tensor.Matrix{}
-	if !l.mean.IsZero() {
-		l.g = p.Dev.Scratch(p.rowType(), dy.Rows, l.att.Cols)
-	}
+	l.takeGrad(p, dy)
+	l.dx = tensor.Matrix{}
 	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
 	l.dr = p.Dev.Scratch(p.rowType(), l.r.Rows, l.r.Cols)
 	if wantDX {
@@ -142,18 +128,7 @@ func (l *gatv2) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix 
 	return l.dx
 }
 
-func (l *gatv2) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
-	if !l.mean.IsZero() {
-		p.Dev.MatMul(l.g.Slice(lo, hi), l.dy.Slice(lo, hi), l.mean, tensor.MatMul{TransB: true})
-	}
-}
-
-func (l *gatv2) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, l.dy, lo, hi) }
-
 func (l *gatv2) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
-
-func (l *gatv2) rootGrad(*Pass, int, int) {}
 
 func (l *gatv2) sendGrad(p *Pass, lo, hi int) {
 	if l.dx.IsZero() {
@@ -175,10 +150,8 @@ func (l *gatv2) sendLearn(p *Pass, lo, hi int) {
 }
 
 func (l *gatv2) endGrad(p *Pass) {
-	if !l.mean.IsZero() {
-		p.Dev.Free(l.g)
-	}
+	l.attended.endGrad(p)
 	freeAll(p, &l.dz, &l.dr)
 	l.release(p)
-	l.dx, l.dy, l.g, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+	l.dx, l.x, l.p = tensor.Matrix{}, Input{}, nil
 }
