@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"math"
 	"slices"
-	"strings"
 )
 
 // HTML is the report as one page that needs nothing else: sizes of the parts, the
@@ -37,7 +36,8 @@ type partRow struct {
 	Part, Server                 int
 	Core, Edges, Remote          int64
 	CoreBar, EdgesBar, RemoteBar float64 // percent of the largest
-	Memory, Send                 string
+	Sent                         int64
+	Memory                       string
 }
 
 type cell struct {
@@ -47,9 +47,9 @@ type cell struct {
 
 type otherRow struct {
 	Compared
-	Chosen  bool
-	Bytes   string
-	Balance string
+	Chosen   bool
+	Bytes    string
+	Balances []string // in the order of the report's own
 }
 
 func (r *Report) view() *view {
@@ -69,27 +69,21 @@ func (r *Report) view() *view {
 	for k := range r.Parts {
 		v.PartRows = append(v.PartRows, partRow{Part: k, Server: k / each, Core: r.Core[k], Edges: r.CoreEdges[k], Remote: r.Remote[k],
 			CoreBar: percent(r.Core[k], r.Core), EdgesBar: percent(r.CoreEdges[k], r.CoreEdges), RemoteBar: percent(r.Remote[k], r.Remote),
-			Memory: size(r.Plan.Memory[k]), Send: fmt.Sprint(sent[k])})
+			Sent: sent[k], Memory: size(r.Plan.Memory[k])})
 	}
 	v.Cells = r.cells()
 	for _, c := range r.Compared {
-		v.Others = append(v.Others, otherRow{Compared: c, Chosen: c.Method == r.Method, Bytes: size(c.EpochBytes), Balance: balanceText(c.Balance)})
+		o := otherRow{Compared: c, Chosen: c.Method == r.Method, Bytes: size(c.EpochBytes)}
+		for _, b := range v.Balances {
+			o.Balances = append(o.Balances, fmt.Sprintf("%.3f", c.Balance[b.Name]))
+		}
+		v.Others = append(v.Others, o)
 	}
 	return v
 }
 
-func balanceText(b map[string]float64) string {
-	var items []string
-	for _, name := range ConstraintNames {
-		if x, ok := b[name]; ok {
-			items = append(items, fmt.Sprintf("%s %.3f", name, x))
-		}
-	}
-	return strings.Join(items, ", ")
-}
-
-// cells colours each pair of parts by its rows, on a root scale so that light
-// traffic can be told from none.
+// cells shades each pair of parts by its rows, on a root scale so that light traffic
+// can be told from none. One hue: darker is more to every eye.
 func (r *Report) cells() [][]cell {
 	var most int64 = 1
 	for _, row := range r.Traffic {
@@ -98,12 +92,16 @@ func (r *Report) cells() [][]cell {
 	out := make([][]cell, r.Parts)
 	for p, row := range r.Traffic {
 		for q, rows := range row {
-			c := cell{Title: fmt.Sprintf("part %d needs %d rows from part %d", p, rows, q), Text: short(rows)}
+			c := cell{Title: fmt.Sprintf("part %d needs %s rows from part %d", p, grouped(rows), q), Text: short(rows)}
 			if p == q {
 				c.Title, c.Text = "itself", ""
 			}
 			share := math.Sqrt(float64(rows) / float64(most))
-			c.Colour = template.CSS(fmt.Sprintf("background:hsl(%.0f 70%% %.0f%%)", 215-185*share, 97-47*share))
+			ink := "#123"
+			if share > 0.6 {
+				ink = "#fff"
+			}
+			c.Colour = template.CSS(fmt.Sprintf("background:hsl(212 55%% %.0f%%);color:%s", 96-62*share, ink))
 			out[p] = append(out[p], c)
 		}
 	}
@@ -112,6 +110,15 @@ func (r *Report) cells() [][]cell {
 
 func percent(x int64, all []int64) float64 {
 	return 100 * float64(x) / float64(max(slices.Max(all), 1))
+}
+
+// grouped writes a number with its thousands apart.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // short writes a number in few characters: 12, 3.4k, 5.6M.
@@ -143,7 +150,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", x, units[u])
 }
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "share": func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }}).Parse(`<!doctype html>
+var page = template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "count": grouped, "share": func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }}).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>{{.Dataset}} in {{.Parts}} parts</title>
 <style>
@@ -152,44 +159,43 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{"size": siz
 body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;color:var(--text);background:var(--page)}
 h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2.2rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}
+th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left;padding-left:0}
 thead th{color:var(--quiet);font-weight:600}.chosen{background:var(--chosen);font-weight:600}
-.bar{display:inline-block;height:.6em;background:var(--bar);vertical-align:baseline;margin-left:.4em}
-.facts td:first-child{color:var(--quiet)}.scroll{overflow-x:auto}
+.bar{display:block;height:.3em;background:var(--bar);margin:.1em 0 .2em auto}
+.facts td{white-space:normal}.facts td:first-child{color:var(--quiet)}.scroll{overflow-x:auto}
 .heat td,.heat th{padding:{{if .Compact}}0;width:10px;height:10px;font-size:0{{else}}.25rem .4rem;font-size:12px{{end}};text-align:center;border:1px solid var(--page)}
-.heat td{color:#223}
-small{color:var(--quiet)}
+small{color:var(--quiet);font-weight:400;font-size:.85em}
 </style></head><body>
 <h1>{{.Dataset}}: {{.Parts}} parts by {{.Method}}</h1>
 <table class="facts">
-<tr><td>vertices, edges</td><td>{{.Vertices}}, {{.Edges}}</td></tr>
-<tr><td>edge cut</td><td>{{.EdgeCut}} ({{share .EdgeCutShare}} of all)</td></tr>
-<tr><td>communication volume</td><td>{{.CommVolume}} rows</td></tr>
-<tr><td>remote vertices, most and fewest</td><td>{{.RemoteMax}}, {{.RemoteMin}} ({{printf "%.3f" .RemoteMaxOverMin}} times)</td></tr>
-{{if gt .Servers 1}}<tr><td>rows between servers</td><td>{{.BetweenServers}}</td></tr>{{end}}
+<tr><td>vertices, edges</td><td>{{count .Vertices}}, {{count .Edges}}</td></tr>
+<tr><td>edge cut</td><td>{{count .EdgeCut}} ({{share .EdgeCutShare}} of all)</td></tr>
+<tr><td>communication volume</td><td>{{count .CommVolume}} rows</td></tr>
+<tr><td>remote vertices, most and fewest</td><td>{{count .RemoteMax}}, {{count .RemoteMin}} ({{printf "%.3f" .RemoteMaxOverMin}} times)</td></tr>
+{{if gt .Servers 1}}<tr><td>rows between servers</td><td>{{count .BetweenServers}}</td></tr>{{end}}
 <tr><td>feature rows of all halos</td><td>{{size .HaloBytes}}</td></tr>
-<tr><td>an epoch of {{len .Plan.Layers}}-layer {{.Plan.Model}}, full graph</td><td>{{size .Plan.EpochBytes}}</td></tr>
-{{with .Plan.Sampled}}<tr><td>an epoch, sampled {{.Fanout}} in batches of {{.BatchSize}}</td><td>about {{size .EpochBytes}}; {{share .RemoteShare}} of rows are remote</td></tr>{{end}}
+<tr><td>sent in an epoch of {{len .Plan.Layers}}-layer {{.Plan.Model}} on the full graph</td><td>{{size .Plan.EpochBytes}}</td></tr>
+{{with .Plan.Sampled}}<tr><td>pulled in an epoch of batches of {{.BatchSize}}, neighbours {{.Fanout}}</td><td>about {{size .EpochBytes}}; {{share .RemoteShare}} of rows are remote</td></tr>{{end}}
 <tr><td>found in</td><td>{{printf "%.2f" .Seconds}} s</td></tr>
 </table>
 {{range .Notes}}<p><b>Note:</b> {{.}}</p>{{end}}
 <h2>Balance <small>heaviest part over the mean</small></h2>
 <div class="scroll"><table><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table></div>
-<h2>Traffic <small>rows that the part on the left needs from the part above, a layer and direction</small></h2>
+<h2>Traffic <small>rows that the part on the left needs from the part above, in each layer; darker is more</small></h2>
 <div class="scroll"><table class="heat"><tr><th></th>{{range $q, $_ := .Cells}}<th>{{$q}}</th>{{end}}</tr>
 {{range $p, $row := .Cells}}<tr><th>{{$p}}</th>{{range $row}}<td title="{{.Title}}" style="{{.Colour}}">{{if not $.Compact}}{{.Text}}{{end}}</td>{{end}}</tr>
 {{end}}</table></div>
-<h2>Parts</h2>
-<div class="scroll"><table><thead><tr><th>part</th><th>server</th><th>vertices</th><th>in-edges</th><th>remote vertices</th><th>rows sent</th><th>memory, about</th></tr></thead>
-{{range .PartRows}}<tr><td>{{.Part}}</td><td>{{.Server}}</td>
-<td>{{.Core}}<span class="bar" style="width:{{printf "%.1f" .CoreBar}}px"></span></td>
-<td>{{.Edges}}<span class="bar" style="width:{{printf "%.1f" .EdgesBar}}px"></span></td>
-<td>{{.Remote}}<span class="bar" style="width:{{printf "%.1f" .RemoteBar}}px"></span></td>
-<td>{{.Send}}</td><td>{{.Memory}}</td></tr>
+<h2>Parts <small>bars: of the largest part</small></h2>
+<div class="scroll"><table><thead><tr><th>part</th>{{if gt .Servers 1}}<th>server</th>{{end}}<th>vertices</th><th>in-edges</th><th>remote vertices</th><th>rows sent</th><th>memory, about</th></tr></thead>
+{{range .PartRows}}<tr><td>{{.Part}}</td>{{if gt $.Servers 1}}<td>{{.Server}}</td>{{end}}
+<td>{{count .Core}}<span class="bar" style="width:{{printf "%.1f" .CoreBar}}%"></span></td>
+<td>{{count .Edges}}<span class="bar" style="width:{{printf "%.1f" .EdgesBar}}%"></span></td>
+<td>{{count .Remote}}<span class="bar" style="width:{{printf "%.1f" .RemoteBar}}%"></span></td>
+<td>{{count .Sent}}</td><td>{{.Memory}}</td></tr>
 {{end}}</table></div>
-{{if .Others}}<h2>What each method gives</h2>
-<div class="scroll"><table><thead><tr><th>method</th><th>edge cut</th><th>volume</th><th>remote max/min</th><th>epoch</th><th>seconds</th><th>balance</th></tr></thead>
-{{range .Others}}<tr{{if .Chosen}} class="chosen"{{end}}><td>{{.Method}}</td><td>{{.EdgeCut}}</td><td>{{.CommVolume}}</td><td>{{printf "%.3f" .RemoteMaxOverMin}}</td><td>{{.Bytes}}</td><td>{{printf "%.2f" .Seconds}}</td><td>{{.Balance}}</td></tr>
+{{if .Others}}<h2>What each method gives <small>the last columns: balance, heaviest part over the mean</small></h2>
+<div class="scroll"><table><thead><tr><th>method</th><th>edge cut</th><th>volume</th><th>remote max/min</th><th>sent in an epoch</th><th>found in</th>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead>
+{{range .Others}}<tr{{if .Chosen}} class="chosen"{{end}}><td>{{.Method}}</td><td>{{count .EdgeCut}}</td><td>{{count .CommVolume}}</td><td>{{printf "%.3f" .RemoteMaxOverMin}}</td><td>{{.Bytes}}</td><td>{{printf "%.2f" .Seconds}} s</td>{{range .Balances}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</table></div>{{end}}
 </body></html>
 `))

@@ -7,6 +7,7 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"starling/event"
@@ -39,8 +40,7 @@ func (c *Comparison) WriteHTML(path string) error {
 // page is what the template shows.
 type page struct {
 	*Comparison
-	Heads  []string // of the table
-	Cells  [][]string
+	Tables []pageTable
 	Times  []bar
 	Bytes  []bar
 	Curves []curve
@@ -51,53 +51,78 @@ type page struct {
 	Beside []beside
 }
 
+type pageTable struct {
+	Heads []string
+	Cells [][]string
+}
+
 // bar is a row of a bar chart: two parts of one length, as percent of the longest.
 type bar struct {
 	Name, Text    string
 	First, Second float64
 }
 
+// curve is a line, and whoever is on it: strategies that agree would hide each other.
 type curve struct {
-	Name, Points, Colour string
+	Names                []string
+	Points, Colour, Dash string
+	at                   []float64 // its heights, in percent
 }
 
-// colours are told apart in light and dark, and without red and green.
-var colours = []string{"#4477aa", "#ee7733", "#009988", "#cc3311", "#33bbee", "#ee3377", "#997700", "#999999"}
+// colours are told apart in light and dark, and without red and green; dashes tell
+// lines apart without any.
+var (
+	colours = []string{"#4477aa", "#ee7733", "#009988", "#cc3311", "#33bbee", "#ee3377", "#997700", "#999999"}
+	dashes  = []string{"none", "7 3", "2 3"}
+)
 
 func (c *Comparison) page() *page {
 	p := &page{Comparison: c, Beside: c.besidePapers()}
-	columns := append(c.speed(), c.kinds()...)
-	p.Heads = []string{"strategy"}
-	for _, col := range columns {
-		p.Heads = append(p.Heads, col.head)
-	}
 	var slowest, most float64
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		if r.Rounds == 0 {
+		if r.Error != "" {
 			p.Failed = append(p.Failed, *r)
-			continue
 		}
-		line := []string{r.Strategy}
-		for _, col := range columns {
-			line = append(line, col.cell(r))
+		if r.Rounds > 0 {
+			slowest, most = max(slowest, float64(r.MeanSeconds)), max(most, float64(r.Bytes.Total))
 		}
-		p.Cells = append(p.Cells, line)
-		slowest, most = max(slowest, float64(r.MeanSeconds)), max(most, float64(r.Bytes.Total))
 	}
 	for i := range c.Rows {
 		if r := &c.Rows[i]; r.Rounds > 0 {
 			p.bars(r, slowest, most)
 		}
 	}
+	if len(p.Times) > 0 {
+		p.Tables = []pageTable{c.pageTable(c.speed()), c.pageTable(c.kinds())}
+	}
 	p.curves()
 	return p
 }
 
+func (c *Comparison) pageTable(columns []column) (t pageTable) {
+	t.Heads = []string{"strategy"}
+	for _, col := range columns {
+		t.Heads = append(t.Heads, col.head)
+	}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Rounds == 0 {
+			continue
+		}
+		line := []string{r.Strategy}
+		for _, col := range columns {
+			line = append(line, col.cell(r))
+		}
+		t.Cells = append(t.Cells, line)
+	}
+	return t
+}
+
 func (p *page) bars(r *CompareRow, slowest, most float64) {
 	s, waited := float64(r.MeanSeconds), float64(r.WaitShare)
-	whole := 100 * s / slowest
-	p.Times = append(p.Times, bar{r.Strategy, fmt.Sprintf("%s, %s waiting", seconds(s), percent(waited)), whole * (1 - waited), whole * waited})
+	length := 100 * s / slowest
+	p.Times = append(p.Times, bar{r.Strategy, fmt.Sprintf("%s, %s waiting", seconds(s), whole(r.WaitShare)), length * (1 - waited), length * waited})
 	between := r.Bytes.ByLink[wire.BetweenServers.String()]
 	text := event.Bytes(r.Bytes.Total)
 	if between > 0 {
@@ -113,19 +138,40 @@ func (p *page) curves() {
 	for _, r := range p.Rows {
 		p.Epochs = max(p.Epochs, len(r.Loss))
 		for _, x := range r.Loss {
-			low, high = min(low, float64(x)), max(high, float64(x))
+			if y := float64(x); !math.IsNaN(y) && !math.IsInf(y, 0) {
+				low, high = min(low, y), max(high, y)
+			}
 		}
 	}
 	p.Low, p.High = fmt.Sprintf("%.3g", low), fmt.Sprintf("%.3g", high)
 	for _, r := range p.Rows {
-		if len(r.Loss) == 0 {
-			continue
+		var at []float64
+		for _, x := range r.Loss {
+			y := 100 * (float64(x) - low) / max(high-low, 1e-300)
+			if !(y >= 0 && y <= 100) {
+				break // a loss that is no number: the line ends here
+			}
+			at = append(at, y)
 		}
-		var points []string
-		step := max(len(r.Loss)/400, 1)
-		for e := 0; e < len(r.Loss); e += step {
-			points = append(points, fmt.Sprintf("%.2f,%.2f", 100*float64(e)/float64(max(p.Epochs-1, 1)), 100-100*(float64(r.Loss[e])-low)/max(high-low, 1e-300)))
+		if len(at) > 0 {
+			p.draw(r.Strategy, at)
 		}
-		p.Curves = append(p.Curves, curve{r.Strategy, strings.Join(points, " "), colours[len(p.Curves)%len(colours)]})
 	}
+}
+
+// draw adds a line, or a name to one that it cannot be told from.
+func (p *page) draw(name string, at []float64) {
+	for i := range p.Curves {
+		if c := &p.Curves[i]; slices.EqualFunc(c.at, at, func(a, b float64) bool { return math.Abs(a-b) < 0.5 }) {
+			c.Names = append(c.Names, name)
+			return
+		}
+	}
+	var points []string
+	step := max(len(at)/400, 1)
+	for e := 0; e < len(at); e += step {
+		points = append(points, fmt.Sprintf("%.2f,%.2f", 100*float64(e)/float64(max(p.Epochs-1, 1)), 100-at[e]))
+	}
+	i := len(p.Curves)
+	p.Curves = append(p.Curves, curve{[]string{name}, strings.Join(points, " "), colours[i%len(colours)], dashes[i%len(dashes)], at})
 }
