@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,6 +45,30 @@ func TestWorkersInProcess(t *testing.T) {
 		if low, high := 0.9*float64(got.DevicePeakBytes)-1<<18, 1.6*float64(got.DevicePeakBytes)+1<<18; float64(got.DevicePlannedBytes) < low || float64(got.DevicePlannedBytes) > high {
 			t.Errorf("%s: planned %d, the largest device had %d at once", name, got.DevicePlannedBytes, got.DevicePeakBytes)
 		}
+	}
+}
+
+// TestServersOfTheRun: --servers groups the workers of a partition that was cut for
+// one server, for strategies as for the ledger.
+func TestServersOfTheRun(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 2_000, 8_000, 40 })
+	out := filepath.Join(t.TempDir(), "parts")
+	cut := DefaultPartition()
+	cut.Parts, cut.Out, cut.Method = 4, out, "chunk"
+	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
+		t.Fatal(err)
+	}
+	between := func(strategy string) int64 {
+		s := Default()
+		s.Dataset, s.Strategy, s.Servers, s.Epochs, s.InProcess, s.Quiet = out, strategy, 2, 2, true, true
+		r := trained(t, s, nil)
+		if r.Bytes.Total != r.Bytes.Planned {
+			t.Errorf("%s: %+v", strategy, r.Bytes)
+		}
+		return r.Bytes.ByLink[wire.BetweenServers.String()]
+	}
+	if halo, preloaded := between("halo"), between("granndis:2"); preloaded >= halo {
+		t.Errorf("granndis sends %d bytes between servers, halo %d", preloaded, halo)
 	}
 }
 

@@ -45,6 +45,7 @@ func (c *clusterRun) plan() (all *Plan, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
+		c.spec.regroup(part)
 		err = c.addPart(all, part, opt)
 		part.Close()
 		if err != nil {

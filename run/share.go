@@ -118,7 +118,15 @@ func (t *task) openPart(rank int, dir string) (part *partition.Part, err error) 
 		return nil, &graph.InputError{File: part.Dir, Found: fmt.Sprintf("part %d of partition %s", part.Meta.Part, part.Book.ID),
 			Want: fmt.Sprintf("part %d of %s", rank, t.ID), Fix: "copy the right part to this host, or name its folder with --part-dir"}
 	}
+	t.Spec.regroup(part)
 	return part, nil
+}
+
+// regroup makes --servers hold for strategies too, whatever the partition was cut for.
+func (s *Spec) regroup(part *partition.Part) {
+	if s.Servers > 0 {
+		part.Book.Servers = s.Servers
+	}
 }
 
 // result joins what the workers ended with. They must agree on all that they added up.
