@@ -49,6 +49,14 @@ type common interface {
 	gatherGrad(p *Pass)
 }
 
+// rooted is a stepped module in which a vertex's own part may have a weight of its own.
+// Its gradient is added up before the others': it travels while these are computed.
+type rooted interface {
+	stepped
+	rootWeight() *Param // or nil
+	rootLearn(p *Pass, lo, hi int)
+}
+
 // rowwise are the steps that a module without a common part does not have.
 type rowwise struct{}
 
@@ -72,6 +80,10 @@ func forward(c stepped, p *Pass, x Input, src int) tensor.Matrix {
 func backward(c stepped, p *Pass, dy tensor.Matrix, wantDX bool, src int) tensor.Matrix {
 	dx := c.beginGrad(p, dy, wantDX)
 	c.finishGrad(p, 0, dy.Rows)
+	if c, ok := c.(rooted); ok && c.rootWeight() != nil {
+		c.rootLearn(p, 0, dy.Rows)
+		p.ready(c.rootWeight())
+	}
 	c.finishLearn(p, 0, dy.Rows)
 	if c, ok := c.(common); ok {
 		c.gatherGrad(p)

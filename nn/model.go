@@ -248,13 +248,12 @@ func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 // Forward kept. dlogits may be overwritten.
 func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
 	dy := dlogits
+	clear(p.told)
 	for i := len(m.modules) - 1; i >= 0; i-- {
 		end := p.span(m.names[i])
 		dx := m.modules[i].Backward(p, dy, i > 0)
 		end()
-		if p.Ready != nil {
-			p.Ready(m.Params[m.params[i]:m.params[i+1]])
-		}
+		p.ready(m.Params[m.params[i]:m.params[i+1]]...)
 		if i < len(m.modules)-1 {
 			if !tensor.Same(dx, dy) {
 				p.Dev.Free(dy)

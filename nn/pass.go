@@ -35,6 +35,25 @@ type Pass struct {
 	// Span, if set, is told when a part of the pass begins; what it returns is
 	// called when that part ends.
 	Span func(name string) (end func())
+
+	told map[*Param]bool // those that Ready knows of
+}
+
+// ready tells of parameters whose gradients are final, of each once.
+func (p *Pass) ready(params ...*Param) {
+	if p.Ready == nil {
+		return
+	}
+	if p.told == nil {
+		p.told = map[*Param]bool{}
+	}
+	var news []*Param
+	for _, q := range params {
+		if !p.told[q] {
+			p.told[q], news = true, append(news, q)
+		}
+	}
+	p.Ready(news)
 }
 
 // span times a part of the pass, if anyone wants to know.

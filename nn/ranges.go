@@ -227,7 +227,10 @@ func (r *Ranges) Whole(joint int)     { r.steps[r.joints[joint]].(common).gather
 func (r *Ranges) WholeGrad(joint int) { r.steps[r.joints[joint]].(common).gatherGrad(r.p) }
 
 // BeginGrad begins the way back. dlogits may be overwritten; the caller frees it.
-func (r *Ranges) BeginGrad(dlogits tensor.Matrix) { r.dy[len(r.steps)-1] = dlogits }
+func (r *Ranges) BeginGrad(dlogits tensor.Matrix) {
+	clear(r.p.told)
+	r.dy[len(r.steps)-1] = dlogits
+}
 
 func (r *Ranges) beginGrad(step int) {
 	for r.begunGrad > step {
@@ -262,8 +265,32 @@ func (r *Ranges) Backward(phase, lo, hi int) {
 // vertex's own part in a layer. It comes between Backward of the two phases.
 func (r *Ranges) Root(joint, lo, hi int) { r.steps[r.joints[joint]].rootGrad(r.p, lo, hi) }
 
-// Learn adds to the gradients of parameters what rows lo to hi of a phase say, after
-// Backward of these, which may have been several ranges. They come in ascending order.
+// Roots reports whether a phase has root weights, whose gradients LearnRoots adds up.
+func (r *Ranges) Roots(phase int) bool { return len(r.roots(phase)) > 0 }
+
+func (r *Ranges) roots(phase int) (out []rooted) {
+	from, to := r.bounds(phase)
+	for i := min(to, len(r.steps)) - 1; i >= max(from, 0); i-- {
+		if c, ok := r.steps[i].(rooted); ok && c.rootWeight() != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// LearnRoots is Learn for the root weights, which can leave once the last range has
+// been learnt from, while the other weights are.
+func (r *Ranges) LearnRoots(phase, lo, hi int, last bool) {
+	for _, c := range r.roots(phase) {
+		c.rootLearn(r.p, lo, hi)
+		if last {
+			r.p.ready(c.rootWeight())
+		}
+	}
+}
+
+// Learn adds to the gradients of the other parameters what rows lo to hi of a phase say,
+// after Backward of these, which may have been several ranges. They come in ascending order.
 func (r *Ranges) Learn(phase, lo, hi int) {
 	from, to := r.bounds(phase)
 	if to < len(r.steps) {
@@ -284,8 +311,8 @@ func (r *Ranges) EndBackward(phase int) {
 	for i := min(to, len(r.steps)-1); i > from; i-- {
 		r.steps[i].endGrad(r.p)
 		r.free(i)
-		if mod := r.module[i]; r.p.Ready != nil && (i == 0 || r.module[i-1] != mod) {
-			r.p.Ready(r.model.Params[r.model.params[mod]:r.model.params[mod+1]])
+		if mod := r.module[i]; i == 0 || r.module[i-1] != mod {
+			r.p.ready(r.model.Params[r.model.params[mod]:r.model.params[mod+1]]...)
 		}
 	}
 	if phase == 0 {

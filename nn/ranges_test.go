@@ -112,6 +112,9 @@ func byRanges(m *Model, agg *Local, p *Pass, x Input, d tensor.Matrix, n int, ke
 			if i+2 < len(los) {
 				end = los[i+2]
 			}
+			if r.Roots(phase) {
+				r.LearnRoots(phase, los[i], end, end == n)
+			}
 			r.Learn(phase, los[i], end)
 		}
 		r.EndBackward(phase)

@@ -219,11 +219,12 @@ func (c *sumConv) finishGrad(p *Pass, lo, hi int) {
 	}
 }
 
+func (c *sumConv) rootWeight() *Param { return c.r }
+
+func (c *sumConv) rootLearn(p *Pass, lo, hi int) { c.x.gradWeight(p.Dev, c.r.Grad, c.g, lo, hi) }
+
 func (c *sumConv) finishLearn(p *Pass, lo, hi int) {
 	c.gradBias(p, c.g, lo, hi)
-	if c.r != nil {
-		c.x.gradWeight(p.Dev, c.r.Grad, c.g, lo, hi)
-	}
 	switch {
 	case c.keepsSum():
 		rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.g, lo, hi)

@@ -149,12 +149,21 @@ const learnBins = 4
 
 // learn adds up the gradients of a phase's weights, bins in ascending order.
 func (g *g3) learn(s *schedule, p *nn.Pass, phase int, rows []int) (all []int) {
+	if g.run.Roots(phase) {
+		all = g.learnEach(s, p, fmt.Sprintf("roots' weights of phase %d", phase), urgency(urgentLearn, 2*(g.run.Phases()-phase), 0), rows,
+			func(lo, hi int, last bool) { g.run.LearnRoots(phase, lo, hi, last) })
+	}
+	return append(all, g.learnEach(s, p, fmt.Sprintf("weights of phase %d", phase), urgency(urgentLearn, 2*(g.run.Phases()-phase)+1, 0), rows,
+		func(lo, hi int, _ bool) { g.run.Learn(phase, lo, hi) })...)
+}
+
+func (g *g3) learnEach(s *schedule, p *nn.Pass, name string, urgency int64, rows []int, learn func(lo, hi int, last bool)) (all []int) {
 	var before []int
 	for b := 0; b < g.bins.count(); b += learnBins {
 		end := min(b+learnBins, g.bins.count())
-		id := s.add(urgency(urgentLearn, g.run.Phases()-phase, b), func() {
-			done := p.Span(fmt.Sprintf("weights of phase %d, bins %d to %d", phase, b, end-1))
-			g.run.Learn(phase, g.bins.at[b], g.bins.at[end])
+		id := s.add(urgency+int64(b), func() {
+			done := p.Span(fmt.Sprintf("%s, bins %d to %d", name, b, end-1))
+			learn(g.bins.at[b], g.bins.at[end], end == g.bins.count())
 			done()
 		}, rows[b:end], before)
 		before = []int{id}
