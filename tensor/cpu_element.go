@@ -25,6 +25,17 @@ func (m Matrix) block(i int) simd.Block {
 	}
 }
 
+// result is the block of a matrix that is computed from others: written past the caches if
+// these will not hold it, unless a line is in them anyway because it is read too.
+func (m Matrix) result(i int, from ...simd.Block) simd.Block {
+	b := m.block(i)
+	b.Past = m.Bytes() >= streamBytes && (uintptr(b.Data)|uintptr(b.Stride))&63 == 0
+	for _, f := range from {
+		b.Past = b.Past && f.Data != b.Data
+	}
+	return b
+}
+
 // vector is the numbers of a 1 x n parameter, or nil for none.
 func (m Matrix) vector(op, name string, n int) *float32 {
 	if m.IsZero() {
@@ -188,7 +199,8 @@ func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
 func (c *CPU) mapChunks(ms []Matrix, m simd.Map) {
 	c.byRows(ms, func(lo, hi int) {
 		part := m
-		part.Dst, part.Src, part.Other = ms[0].block(lo), ms[1].block(lo), ms[2].block(lo)
+		part.Src, part.Other = ms[1].block(lo), ms[2].block(lo)
+		part.Dst = ms[0].result(lo, part.Src, part.Other)
 		part.Rows, part.Cols = hi-lo, ms[0].Cols
 		part.Drop = m.Drop.Rows(lo)
 		if m.Stat != nil {
@@ -291,7 +303,8 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 	ms := []Matrix{dx, dy, y}
 	run := func(ms []Matrix, lo, hi int, sums *float32) {
 		part := g
-		part.Dx, part.Dy, part.Y = ms[0].block(lo), ms[1].block(lo), ms[2].block(lo)
+		part.Dy, part.Y = ms[1].block(lo), ms[2].block(lo)
+		part.Dx = ms[0].result(lo, part.Dy, part.Y)
 		part.Rows, part.Cols = hi-lo, ms[0].Cols
 		part.Drop = g.Drop.Rows(lo)
 		part.Sums = sums

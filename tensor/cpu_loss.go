@@ -53,8 +53,9 @@ func (c *CPU) softmaxRoom(size, cols int) Matrix {
 }
 
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
+	x := src.block(0)
 	return simd.Softmax{
-		X: src.block(0), Dst: dst.block(0), Cols: src.Cols,
+		X: x, Dst: dst.result(0, x), Cols: src.Cols,
 		Sum: &room[0], Gap: &room[size], Exp: &room[2*size],
 	}
 }
@@ -199,7 +200,7 @@ func (c *CPU) bceRows(dlogits, logits, targets Matrix, lo, hi int, scale float64
 			b := simd.BCE{Rows: min(step, hi-i), Cols: min(wide, cols-j), Scale: float32(scale)}
 			b.X, b.T = logits.Columns(j, j+b.Cols).block(i), targets.Columns(j, j+b.Cols).block(i)
 			if !dlogits.IsZero() {
-				b.Dst = dlogits.Columns(j, j+b.Cols).block(i)
+				b.Dst = dlogits.Columns(j, j+b.Cols).result(i, b.X, b.T)
 			}
 			for k := range b.Product {
 				b.Product[k] = 1
@@ -225,8 +226,8 @@ func (c *CPU) Softmax(dst, src Matrix) {
 	room := c.softmaxRoom(size, src.Cols)
 	defer c.Free(room)
 	c.forRows(src.Rows, size, func(lo, hi, _, thread int) {
-		s := c.softmaxPart(room.row(thread), size, dst.Slice(lo, hi), src.Slice(lo, hi))
-		s.Rows, s.Scale = hi-lo, 1
+		s := c.softmaxPart(room.row(thread), size, dst, src)
+		s.X, s.Dst, s.Rows, s.Scale = s.X.Rows(lo), s.Dst.Rows(lo), hi-lo, 1
 		s.Run(c.level)
 	})
 }

@@ -154,9 +154,10 @@ func (c *CPU) BatchNormGrad(dx, dy, x, mv, gs, gamma Matrix, count int64, eps fl
 	run := func(ms []Matrix) {
 		c.byRows(ms, func(lo, hi int) {
 			g := simd.NormGrad{
-				Dx: ms[0].block(lo), Dy: ms[1].block(lo), X: ms[2].block(lo), Rows: hi - lo, Cols: ms[0].Cols,
+				Dy: ms[1].block(lo), X: ms[2].block(lo), Rows: hi - lo, Cols: ms[0].Cols,
 				Mean: &mean[0], A: &ka[0], B: &kb[0], C: &kc[0],
 			}
+			g.Dx = ms[0].result(lo, g.Dy, g.X)
 			g.Run(c.level)
 		})
 	}
@@ -191,7 +192,8 @@ func (c *CPU) LayerNorm(y, stat, x, gamma, beta Matrix, eps float64, after After
 	all.Moments, all.Eps, all.StatStride = true, float32(eps), stat.stride*4
 	c.byRows([]Matrix{y, x}, func(lo, hi int) {
 		m := all
-		m.Dst, m.Src, m.Rows, m.Cols = y.block(lo), x.block(lo), hi-lo, x.Cols
+		m.Src, m.Rows, m.Cols = x.block(lo), hi-lo, x.Cols
+		m.Dst = y.result(lo, m.Src)
 		m.Stat, m.Drop = &stat.row(lo)[0], all.Drop.Rows(lo)
 		m.Run(c.level)
 	})
@@ -208,10 +210,11 @@ func (c *CPU) LayerNormGrad(dx, dgamma, dbeta, dy, x, stat, gamma Matrix) {
 	scale := gamma.vector(op, "gamma", x.Cols)
 	c.sumColumns(1, []Matrix{dx, dy, x}, [][]float32{dgamma.f32, dbeta.f32}, func(_ []Matrix, lo, hi int, sums []float32) {
 		g := simd.LayerGrad{
-			Dx: dx.block(lo), Dy: dy.block(lo), X: x.block(lo), Rows: hi - lo, Cols: x.Cols,
+			Dy: dy.block(lo), X: x.block(lo), Rows: hi - lo, Cols: x.Cols,
 			Stat: &stat.row(lo)[0], StatStride: stat.stride * 4,
 			Gamma: scale, DGamma: &sums[0], DBeta: &sums[padded(x.Cols)],
 		}
+		g.Dx = dx.result(lo, g.Dy, g.X)
 		g.Run(c.level)
 	})
 }

@@ -10,6 +10,10 @@ type Block struct {
 	Data   unsafe.Pointer
 	Stride int // bytes from one row to the next
 	BF16   bool
+	// Past says that whole lines are stored past the caches: of what will not be read soon,
+	// and is not read now, that saves fetching them first, a third of a copy's traffic.
+	// REQUIRES: Data and Stride are multiples of 64.
+	Past bool
 }
 
 // At is the number in row i, column j.

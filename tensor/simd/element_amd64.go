@@ -3,10 +3,16 @@ package simd
 //go:generate sh -c "cd asm && go run ./element -out ../element_amd64.s"
 
 //go:noescape
+func mapAMX(a *Map)
+
+//go:noescape
 func mapAVX512(a *Map)
 
 //go:noescape
 func mapAVX2(a *Map)
+
+//go:noescape
+func actGradAMX(a *ActGrad)
 
 //go:noescape
 func actGradAVX512(a *ActGrad)
@@ -33,16 +39,25 @@ func columnSumsAVX512(a *ColumnSums)
 func columnSumsAVX2(a *ColumnSums)
 
 //go:noescape
+func normGradAMX(a *NormGrad)
+
+//go:noescape
 func normGradAVX512(a *NormGrad)
 
 //go:noescape
 func normGradAVX2(a *NormGrad)
 
 //go:noescape
+func layerGradAMX(a *LayerGrad)
+
+//go:noescape
 func layerGradAVX512(a *LayerGrad)
 
 //go:noescape
 func layerGradAVX2(a *LayerGrad)
+
+//go:noescape
+func softmaxAMX(a *Softmax)
 
 //go:noescape
 func softmaxAVX512(a *Softmax)
@@ -55,6 +70,9 @@ func argmaxAVX512(a *Argmax)
 
 //go:noescape
 func argmaxAVX2(a *Argmax)
+
+//go:noescape
+func bceAMX(a *BCE)
 
 //go:noescape
 func bceAVX512(a *BCE)
@@ -81,6 +99,8 @@ func clearLines(p *byte, lines int) { clearLinesAVX512(p, lines) }
 
 func runMap(l Level, a *Map) {
 	switch {
+	case l >= AMX:
+		mapAMX(a)
 	case l >= AVX512:
 		mapAVX512(a)
 	case l == AVX2:
@@ -92,6 +112,8 @@ func runMap(l Level, a *Map) {
 
 func runActGrad(l Level, a *ActGrad) {
 	switch {
+	case l >= AMX:
+		actGradAMX(a)
 	case l >= AVX512:
 		actGradAVX512(a)
 	case l == AVX2:
@@ -136,6 +158,8 @@ func runColumnSums(l Level, a *ColumnSums) {
 
 func runNormGrad(l Level, a *NormGrad) {
 	switch {
+	case l >= AMX:
+		normGradAMX(a)
 	case l >= AVX512:
 		normGradAVX512(a)
 	case l == AVX2:
@@ -147,6 +171,8 @@ func runNormGrad(l Level, a *NormGrad) {
 
 func runLayerGrad(l Level, a *LayerGrad) {
 	switch {
+	case l >= AMX:
+		layerGradAMX(a)
 	case l >= AVX512:
 		layerGradAVX512(a)
 	case l == AVX2:
@@ -158,6 +184,8 @@ func runLayerGrad(l Level, a *LayerGrad) {
 
 func runSoftmax(l Level, a *Softmax) {
 	switch {
+	case l >= AMX:
+		softmaxAMX(a)
 	case l >= AVX512:
 		softmaxAVX512(a)
 	case l == AVX2:
@@ -180,6 +208,8 @@ func runArgmax(l Level, a *Argmax) {
 
 func runBCE(l Level, a *BCE) {
 	switch {
+	case l >= AMX:
+		bceAMX(a)
 	case l >= AVX512:
 		bceAVX512(a)
 	case l == AVX2:

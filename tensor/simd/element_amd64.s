@@ -56,6 +56,72 @@ DATA elementUpper<>+60(SB)/2, $0x003d
 DATA elementUpper<>+62(SB)/2, $0x003f
 GLOBL elementUpper<>(SB), RODATA|NOPTR, $64
 
+DATA elementToUpper<>+0(SB)/2, $0x0000
+DATA elementToUpper<>+2(SB)/2, $0x0000
+DATA elementToUpper<>+4(SB)/2, $0x0001
+DATA elementToUpper<>+6(SB)/2, $0x0001
+DATA elementToUpper<>+8(SB)/2, $0x0002
+DATA elementToUpper<>+10(SB)/2, $0x0002
+DATA elementToUpper<>+12(SB)/2, $0x0003
+DATA elementToUpper<>+14(SB)/2, $0x0003
+DATA elementToUpper<>+16(SB)/2, $0x0004
+DATA elementToUpper<>+18(SB)/2, $0x0004
+DATA elementToUpper<>+20(SB)/2, $0x0005
+DATA elementToUpper<>+22(SB)/2, $0x0005
+DATA elementToUpper<>+24(SB)/2, $0x0006
+DATA elementToUpper<>+26(SB)/2, $0x0006
+DATA elementToUpper<>+28(SB)/2, $0x0007
+DATA elementToUpper<>+30(SB)/2, $0x0007
+DATA elementToUpper<>+32(SB)/2, $0x0008
+DATA elementToUpper<>+34(SB)/2, $0x0008
+DATA elementToUpper<>+36(SB)/2, $0x0009
+DATA elementToUpper<>+38(SB)/2, $0x0009
+DATA elementToUpper<>+40(SB)/2, $0x000a
+DATA elementToUpper<>+42(SB)/2, $0x000a
+DATA elementToUpper<>+44(SB)/2, $0x000b
+DATA elementToUpper<>+46(SB)/2, $0x000b
+DATA elementToUpper<>+48(SB)/2, $0x000c
+DATA elementToUpper<>+50(SB)/2, $0x000c
+DATA elementToUpper<>+52(SB)/2, $0x000d
+DATA elementToUpper<>+54(SB)/2, $0x000d
+DATA elementToUpper<>+56(SB)/2, $0x000e
+DATA elementToUpper<>+58(SB)/2, $0x000e
+DATA elementToUpper<>+60(SB)/2, $0x000f
+DATA elementToUpper<>+62(SB)/2, $0x000f
+DATA elementToUpper<>+64(SB)/2, $0x0010
+DATA elementToUpper<>+66(SB)/2, $0x0010
+DATA elementToUpper<>+68(SB)/2, $0x0011
+DATA elementToUpper<>+70(SB)/2, $0x0011
+DATA elementToUpper<>+72(SB)/2, $0x0012
+DATA elementToUpper<>+74(SB)/2, $0x0012
+DATA elementToUpper<>+76(SB)/2, $0x0013
+DATA elementToUpper<>+78(SB)/2, $0x0013
+DATA elementToUpper<>+80(SB)/2, $0x0014
+DATA elementToUpper<>+82(SB)/2, $0x0014
+DATA elementToUpper<>+84(SB)/2, $0x0015
+DATA elementToUpper<>+86(SB)/2, $0x0015
+DATA elementToUpper<>+88(SB)/2, $0x0016
+DATA elementToUpper<>+90(SB)/2, $0x0016
+DATA elementToUpper<>+92(SB)/2, $0x0017
+DATA elementToUpper<>+94(SB)/2, $0x0017
+DATA elementToUpper<>+96(SB)/2, $0x0018
+DATA elementToUpper<>+98(SB)/2, $0x0018
+DATA elementToUpper<>+100(SB)/2, $0x0019
+DATA elementToUpper<>+102(SB)/2, $0x0019
+DATA elementToUpper<>+104(SB)/2, $0x001a
+DATA elementToUpper<>+106(SB)/2, $0x001a
+DATA elementToUpper<>+108(SB)/2, $0x001b
+DATA elementToUpper<>+110(SB)/2, $0x001b
+DATA elementToUpper<>+112(SB)/2, $0x001c
+DATA elementToUpper<>+114(SB)/2, $0x001c
+DATA elementToUpper<>+116(SB)/2, $0x001d
+DATA elementToUpper<>+118(SB)/2, $0x001d
+DATA elementToUpper<>+120(SB)/2, $0x001e
+DATA elementToUpper<>+122(SB)/2, $0x001e
+DATA elementToUpper<>+124(SB)/2, $0x001f
+DATA elementToUpper<>+126(SB)/2, $0x001f
+GLOBL elementToUpper<>(SB), RODATA|NOPTR, $128
+
 DATA elementNumbers<>+0(SB)/4, $0x00000000
 DATA elementNumbers<>+4(SB)/4, $0x00000001
 DATA elementNumbers<>+8(SB)/4, $0x00000002
@@ -177,10 +243,10 @@ rows1:
 cols3:
 	CMPB       40(AX), $0x00
 	JNE        half5
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
-	PREFETCHT0 1664(SI)(CX*4)
-	PREFETCHT0 1728(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
 	VMOVUPS    64(SI)(CX*4), Z8
 	VMOVUPS    128(SI)(CX*4), Z9
@@ -188,16 +254,16 @@ cols3:
 	JMP        both6
 
 half5:
-	PREFETCHT0 1536(SI)(CX*2)
-	PREFETCHT0 1600(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  32(SI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	VPMOVZXWD  64(SI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-	VPMOVZXWD  96(SI)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z9
+	VMOVDQU32  elementToUpper<>+64(SB), Z10
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z9, K2, Z7
+	VPERMW.Z   (SI)(CX*2), Z10, K2, Z8
+	VPERMW.Z   64(SI)(CX*2), Z9, K2, Z9
+	VPERMW.Z   64(SI)(CX*2), Z10, K2, Z10
 
 both6:
 	VADDPS Z7, Z3, Z3
@@ -217,18 +283,20 @@ cols4:
 cols7:
 	CMPB       40(AX), $0x00
 	JNE        half9
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
 	VMOVUPS    64(SI)(CX*4), Z8
 	JMP        both10
 
 half9:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  32(SI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z7, K2, Z7
+	VPERMW.Z   (SI)(CX*2), Z8, K2, Z8
 
 both10:
 	VADDPS Z7, Z3, Z3
@@ -246,12 +314,12 @@ cols8:
 cols11:
 	CMPB       40(AX), $0x00
 	JNE        half13
-	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
 	JMP        both14
 
 half13:
-	PREFETCHT0 1536(SI)(CX*2)
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
@@ -267,12 +335,12 @@ cols12:
 	JGE        row15
 	CMPB       40(AX), $0x00
 	JNE        half16
-	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z7
 	JMP        both17
 
 half16:
-	PREFETCHT0  1536(SI)(CX*2)
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z7
 	VPSLLD      $0x10, Z7, Z7
 
@@ -306,10 +374,10 @@ row15:
 cols18:
 	CMPB       40(AX), $0x00
 	JNE        half20
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
-	PREFETCHT0 1664(SI)(CX*4)
-	PREFETCHT0 1728(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
@@ -317,16 +385,16 @@ cols18:
 	JMP        both21
 
 half20:
-	PREFETCHT0 1536(SI)(CX*2)
-	PREFETCHT0 1600(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	VPMOVZXWD  32(SI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-	VPMOVZXWD  64(SI)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
-	VPMOVZXWD  96(SI)(CX*2), Z11
-	VPSLLD     $0x10, Z11, Z11
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z10
+	VMOVDQU32  elementToUpper<>+64(SB), Z11
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z10, K2, Z8
+	VPERMW.Z   (SI)(CX*2), Z11, K2, Z9
+	VPERMW.Z   64(SI)(CX*2), Z10, K2, Z10
+	VPERMW.Z   64(SI)(CX*2), Z11, K2, Z11
 
 both21:
 	VSUBPS Z7, Z8, Z8
@@ -354,18 +422,20 @@ cols19:
 cols22:
 	CMPB       40(AX), $0x00
 	JNE        half24
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	VMOVUPS    64(SI)(CX*4), Z9
 	JMP        both25
 
 half24:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	VPMOVZXWD  32(SI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z8
+	VMOVDQU32  elementToUpper<>+64(SB), Z9
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z8, K2, Z8
+	VPERMW.Z   (SI)(CX*2), Z9, K2, Z9
 
 both25:
 	VSUBPS Z7, Z8, Z8
@@ -387,12 +457,12 @@ cols23:
 cols26:
 	CMPB       40(AX), $0x00
 	JNE        half28
-	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	JMP        both29
 
 half28:
-	PREFETCHT0 1536(SI)(CX*2)
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z8
 	VPSLLD     $0x10, Z8, Z8
 
@@ -410,12 +480,12 @@ cols27:
 	JGE        row30
 	CMPB       40(AX), $0x00
 	JNE        half31
-	PREFETCHT0 1536(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z8
 	JMP        both32
 
 half31:
-	PREFETCHT0  1536(SI)(CX*2)
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z8
 	VPSLLD      $0x10, Z8, Z8
 
@@ -487,10 +557,10 @@ skip33:
 cols35:
 	CMPB       40(AX), $0x00
 	JNE        half37
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
-	PREFETCHT0 1664(SI)(CX*4)
-	PREFETCHT0 1728(SI)(CX*4)
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
 	VMOVUPS    128(SI)(CX*4), Z4
@@ -498,16 +568,16 @@ cols35:
 	JMP        both38
 
 half37:
-	PREFETCHT0 1536(SI)(CX*2)
-	PREFETCHT0 1600(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z2
-	VPSLLD     $0x10, Z2, Z2
-	VPMOVZXWD  32(SI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-	VPMOVZXWD  64(SI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	VPMOVZXWD  96(SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z4, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z3
+	VPERMW.Z   64(SI)(CX*2), Z4, K2, Z4
+	VPERMW.Z   64(SI)(CX*2), Z5, K2, Z5
 
 both38:
 	CMPB         180(AX), $0x00
@@ -523,10 +593,10 @@ both38:
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
 	JNE          half41
-	PREFETCHT0   1536(DI)(CX*4)
-	PREFETCHT0   1600(DI)(CX*4)
-	PREFETCHT0   1664(DI)(CX*4)
-	PREFETCHT0   1728(DI)(CX*4)
+	PREFETCHT0   3072(DI)(CX*4)
+	PREFETCHT0   3136(DI)(CX*4)
+	PREFETCHT0   3200(DI)(CX*4)
+	PREFETCHT0   3264(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
 	VMOVUPS      64(DI)(CX*4), Z8
 	VMOVUPS      128(DI)(CX*4), Z9
@@ -534,16 +604,16 @@ both38:
 	JMP          both42
 
 half41:
-	PREFETCHT0 1536(DI)(CX*2)
-	PREFETCHT0 1600(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  32(DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	VPMOVZXWD  64(DI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-	VPMOVZXWD  96(DI)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
+	PREFETCHT0 3072(DI)(CX*2)
+	PREFETCHT0 3136(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z9
+	VMOVDQU32  elementToUpper<>+64(SB), Z10
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z9, K2, Z7
+	VPERMW.Z   (DI)(CX*2), Z10, K2, Z8
+	VPERMW.Z   64(DI)(CX*2), Z9, K2, Z9
+	VPERMW.Z   64(DI)(CX*2), Z10, K2, Z10
 
 both42:
 	VFMADD231PS Z6, Z7, Z2
@@ -856,20 +926,31 @@ none47:
 	VMULPS.Z     Z10, Z5, K2, Z5
 
 skip53:
-	CMPB    16(AX), $0x00
-	JNE     half54
+	CMPB     16(AX), $0x00
+	JNE      half54
+	CMPB     17(AX), $0x00
+	JEQ      near56
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	VMOVNTPS Z4, 128(BX)(CX*4)
+	VMOVNTPS Z5, 192(BX)(CX*4)
+	JMP      placed57
+
+near56:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both55
+
+placed57:
+	JMP both55
 
 half54:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan56
+	JNE          nan58
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -881,7 +962,6 @@ half54:
 	VPADDD       Z7, Z3, Z2
 	VPADDD       Z8, Z3, K2, Z2
 	VPERMT2W     Z2, Z9, Z10
-	VMOVDQU32    Z10, (BX)(CX*2)
 	VPTESTMD     Z6, Z4, K2
 	VPADDD       Z7, Z4, Z2
 	VPADDD       Z8, Z4, K2, Z2
@@ -889,10 +969,20 @@ half54:
 	VPADDD       Z7, Z5, Z3
 	VPADDD       Z8, Z5, K2, Z3
 	VPERMT2W     Z3, Z9, Z2
-	VMOVDQU32    Z2, 64(BX)(CX*2)
-	JMP          stored57
+	CMPB         17(AX), $0x00
+	JEQ          near60
+	VMOVNTDQ     Z10, (BX)(CX*2)
+	VMOVNTDQ     Z2, 64(BX)(CX*2)
+	JMP          placed61
 
-nan56:
+near60:
+	VMOVDQU32 Z10, (BX)(CX*2)
+	VMOVDQU32 Z2, 64(BX)(CX*2)
+
+placed61:
+	JMP stored59
+
+nan58:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -903,33 +993,42 @@ nan56:
 	VCMPPS       $0x03, Z2, Z2, K2
 	VPORD        Z8, Z2, K2, Z9
 	VPSRLD       $0x10, Z9, Z9
-	VPSRLD       $0x10, Z3, Z2
-	VPANDD       Z6, Z2, Z2
-	VPADDD       Z7, Z2, Z2
-	VPADDD       Z3, Z2, Z2
-	VCMPPS       $0x03, Z3, Z3, K2
-	VPORD        Z8, Z3, K2, Z2
-	VPSRLD       $0x10, Z2, Z2
-	VPSRLD       $0x10, Z4, Z3
-	VPANDD       Z6, Z3, Z3
-	VPADDD       Z7, Z3, Z3
-	VPADDD       Z4, Z3, Z3
-	VCMPPS       $0x03, Z4, Z4, K2
-	VPORD        Z8, Z4, K2, Z3
-	VPSRLD       $0x10, Z3, Z3
-	VPSRLD       $0x10, Z5, Z4
-	VPANDD       Z6, Z4, Z4
-	VPADDD       Z7, Z4, Z4
-	VPADDD       Z5, Z4, Z4
-	VCMPPS       $0x03, Z5, Z5, K2
-	VPORD        Z8, Z5, K2, Z4
-	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z9, (BX)(CX*2)
-	VPMOVDW      Z2, 32(BX)(CX*2)
-	VPMOVDW      Z3, 64(BX)(CX*2)
-	VPMOVDW      Z4, 96(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z2
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z3, Z8
+	VPANDD       Z2, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z3, Z8, Z8
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z7, Z3, K2, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, 32(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z2
+	VBROADCASTSS element00007fff<>+0(SB), Z3
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z4, Z7
+	VPANDD       Z2, Z7, Z7
+	VPADDD       Z3, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCMPPS       $0x03, Z4, Z4, K2
+	VPORD        Z6, Z4, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, 64(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z2
+	VBROADCASTSS element00007fff<>+0(SB), Z3
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z6
+	VPANDD       Z2, Z6, Z6
+	VPADDD       Z3, Z6, Z6
+	VPADDD       Z5, Z6, Z6
+	VCMPPS       $0x03, Z5, Z5, K2
+	VPORD        Z4, Z5, K2, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z6, 96(BX)(CX*2)
 
-stored57:
+stored59:
 both55:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
@@ -939,58 +1038,62 @@ both55:
 cols36:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols59
+	JGT  cols63
 
-cols58:
+cols62:
 	CMPB       40(AX), $0x00
-	JNE        half60
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	JNE        half64
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both61
+	JMP        both65
 
-half60:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z2
-	VPSLLD     $0x10, Z2, Z2
-	VPMOVZXWD  32(SI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
+half64:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z2
+	VMOVDQU32  elementToUpper<>+64(SB), Z3
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z2, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z3, K2, Z3
 
-both61:
+both65:
 	CMPB         180(AX), $0x00
-	JEQ          skip62
+	JEQ          skip66
 	VBROADCASTSS 168(AX), Z4
 	VMULPS       Z4, Z2, Z2
 	VMULPS       Z4, Z3, Z3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip63
+	JZ           skip67
 	VBROADCASTSS 172(AX), Z4
 	CMPB         64(AX), $0x00
-	JNE          half64
-	PREFETCHT0   1536(DI)(CX*4)
-	PREFETCHT0   1600(DI)(CX*4)
+	JNE          half68
+	PREFETCHT0   3072(DI)(CX*4)
+	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z5
 	VMOVUPS      64(DI)(CX*4), Z6
-	JMP          both65
+	JMP          both69
 
-half64:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(DI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
+half68:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (DI)(CX*2), Z6, K2, Z6
 
-both65:
+both69:
 	VFMADD231PS Z4, Z5, Z2
 	VFMADD231PS Z4, Z6, Z3
 
-skip63:
-skip62:
+skip67:
+skip66:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip66
+	JZ           skip70
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS 4(R8), Z5
 	VSUBPS       Z4, Z2, Z2
@@ -998,45 +1101,45 @@ skip62:
 	VSUBPS       Z4, Z3, Z3
 	VMULPS       Z5, Z3, Z3
 
-skip66:
+skip70:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip67
+	JZ      skip71
 	VMOVUPS (R12)(CX*4), Z4
 	VSUBPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VSUBPS  Z4, Z3, Z3
 
-skip67:
+skip71:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip68
+	JZ      skip72
 	VMOVUPS (R12)(CX*4), Z4
 	VMULPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VMULPS  Z4, Z3, Z3
 
-skip68:
+skip72:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip69
+	JZ      skip73
 	VMOVUPS (R12)(CX*4), Z4
 	VADDPS  Z4, Z2, Z2
 	VMOVUPS 64(R12)(CX*4), Z4
 	VADDPS  Z4, Z3, Z3
 
-skip69:
+skip73:
 	CMPB         182(AX), $0x00
-	JEQ          none70
+	JEQ          none74
 	CMPB         182(AX), $0x01
-	JNE          act71
+	JNE          act75
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMAXPS       Z2, Z4, Z2
 	VMAXPS       Z3, Z4, Z3
 
-act71:
+act75:
 	CMPB         182(AX), $0x03
-	JNE          act72
+	JNE          act76
 	VBROADCASTSS element3c23d70a<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VMULPS       Z4, Z2, Z6
@@ -1046,14 +1149,14 @@ act71:
 	VCMPPS       $0x01, Z5, Z3, K2
 	VBLENDMPS    Z6, Z3, K2, Z3
 
-act72:
+act76:
 	CMPB         182(AX), $0x02
-	JNE          act73
+	JNE          act77
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMINPS       Z2, Z4, Z5
 	VMINPS       Z3, Z4, Z6
 	CMPB         16(AX), $0x00
-	JNE          half74
+	JNE          half78
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VMAXPS       Z5, Z7, Z5
@@ -1101,9 +1204,9 @@ act72:
 	VBLENDMPS    Z2, Z7, K2, Z2
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z3, Z9, K2, Z3
-	JMP          both75
+	JMP          both79
 
-half74:
+half78:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VMAXPS       Z5, Z7, Z5
@@ -1143,11 +1246,11 @@ half74:
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z3, Z9, K2, Z3
 
-both75:
-act73:
-none70:
+both79:
+act77:
+none74:
 	CMPB         160(AX), $0x00
-	JEQ          skip76
+	JEQ          skip80
 	VBROADCASTSS element7feb352d<>+0(SB), Z4
 	VBROADCASTSS element846ca68b<>+0(SB), Z5
 	VBROADCASTSS elemente3779b10<>+0(SB), Z6
@@ -1176,17 +1279,26 @@ none70:
 	VPCMPUD      $0x05, Z7, Z9, K2
 	VMULPS.Z     Z8, Z3, K2, Z3
 
-skip76:
-	CMPB    16(AX), $0x00
-	JNE     half77
+skip80:
+	CMPB     16(AX), $0x00
+	JNE      half81
+	CMPB     17(AX), $0x00
+	JEQ      near83
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	JMP      placed84
+
+near83:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
-	JMP     both78
 
-half77:
+placed84:
+	JMP both82
+
+half81:
 	VCMPPS       $0x03, Z2, Z3, K2
 	KORTESTW     K2, K2
-	JNE          nan79
+	JNE          nan85
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -1198,10 +1310,18 @@ half77:
 	VPADDD       Z5, Z3, Z2
 	VPADDD       Z6, Z3, K2, Z2
 	VPERMT2W     Z2, Z7, Z8
-	VMOVDQU32    Z8, (BX)(CX*2)
-	JMP          stored80
+	CMPB         17(AX), $0x00
+	JEQ          near87
+	VMOVNTDQ     Z8, (BX)(CX*2)
+	JMP          placed88
 
-nan79:
+near87:
+	VMOVDQU32 Z8, (BX)(CX*2)
+
+placed88:
+	JMP stored86
+
+nan85:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -1212,118 +1332,121 @@ nan79:
 	VCMPPS       $0x03, Z2, Z2, K2
 	VPORD        Z6, Z2, K2, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPSRLD       $0x10, Z3, Z2
-	VPANDD       Z4, Z2, Z2
-	VPADDD       Z5, Z2, Z2
-	VPADDD       Z3, Z2, Z2
-	VCMPPS       $0x03, Z3, Z3, K2
-	VPORD        Z6, Z3, K2, Z2
-	VPSRLD       $0x10, Z2, Z2
 	VPMOVDW      Z7, (BX)(CX*2)
-	VPMOVDW      Z2, 32(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z2
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00400000<>+0(SB), Z5
+	VPSRLD       $0x10, Z3, Z6
+	VPANDD       Z2, Z6, Z6
+	VPADDD       Z4, Z6, Z6
+	VPADDD       Z3, Z6, Z6
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z5, Z3, K2, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z6, 32(BX)(CX*2)
 
-stored80:
-both78:
+stored86:
+both82:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols58
+	JLE  cols62
 
-cols59:
+cols63:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols82
+	JGT  cols90
 
-cols81:
+cols89:
 	CMPB       40(AX), $0x00
-	JNE        half83
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half91
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both84
+	JMP        both92
 
-half83:
-	PREFETCHT0 1536(SI)(CX*2)
+half91:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both84:
+both92:
 	CMPB         180(AX), $0x00
-	JEQ          skip85
+	JEQ          skip93
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip86
+	JZ           skip94
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half87
-	PREFETCHT0   1536(DI)(CX*4)
+	JNE          half95
+	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z4
-	JMP          both88
+	JMP          both96
 
-half87:
-	PREFETCHT0 1536(DI)(CX*2)
+half95:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both88:
+both96:
 	VFMADD231PS Z3, Z4, Z2
 
-skip86:
-skip85:
+skip94:
+skip93:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip89
+	JZ           skip97
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip89:
+skip97:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip90
+	JZ      skip98
 	VMOVUPS (R12)(CX*4), Z3
 	VSUBPS  Z3, Z2, Z2
 
-skip90:
+skip98:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip91
+	JZ      skip99
 	VMOVUPS (R12)(CX*4), Z3
 	VMULPS  Z3, Z2, Z2
 
-skip91:
+skip99:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip92
+	JZ      skip100
 	VMOVUPS (R12)(CX*4), Z3
 	VADDPS  Z3, Z2, Z2
 
-skip92:
+skip100:
 	CMPB         182(AX), $0x00
-	JEQ          none93
+	JEQ          none101
 	CMPB         182(AX), $0x01
-	JNE          act94
+	JNE          act102
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act94:
+act102:
 	CMPB         182(AX), $0x03
-	JNE          act95
+	JNE          act103
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act95:
+act103:
 	CMPB         182(AX), $0x02
-	JNE          act96
+	JNE          act104
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	CMPB         16(AX), $0x00
-	JNE          half97
+	JNE          half105
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMAXPS       Z4, Z5, Z4
@@ -1353,9 +1476,9 @@ act95:
 	VFMADD213PS  Z4, Z7, Z5
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
-	JMP          both98
+	JMP          both106
 
-half97:
+half105:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMAXPS       Z4, Z5, Z4
@@ -1380,11 +1503,11 @@ half97:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-both98:
-act96:
-none93:
+both106:
+act104:
+none101:
 	CMPB         160(AX), $0x00
-	JEQ          skip99
+	JEQ          skip107
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1402,13 +1525,21 @@ none93:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip99:
-	CMPB    16(AX), $0x00
-	JNE     half100
-	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both101
+skip107:
+	CMPB     16(AX), $0x00
+	JNE      half108
+	CMPB     17(AX), $0x00
+	JEQ      near110
+	VMOVNTPS Z2, (BX)(CX*4)
+	JMP      placed111
 
-half100:
+near110:
+	VMOVUPS Z2, (BX)(CX*4)
+
+placed111:
+	JMP both109
+
+half108:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1421,104 +1552,104 @@ half100:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both101:
+both109:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols81
+	JLE  cols89
 
-cols82:
+cols90:
 	CMPQ       CX, DX
-	JGE        row104
+	JGE        row112
 	CMPB       40(AX), $0x00
-	JNE        half105
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half113
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both106
+	JMP        both114
 
-half105:
-	PREFETCHT0  1536(SI)(CX*2)
+half113:
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both106:
+both114:
 	CMPB         180(AX), $0x00
-	JEQ          skip107
+	JEQ          skip115
 	VBROADCASTSS 168(AX), Z3
 	VMULPS       Z3, Z2, Z2
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip108
+	JZ           skip116
 	VBROADCASTSS 172(AX), Z3
 	CMPB         64(AX), $0x00
-	JNE          half109
-	PREFETCHT0   1536(DI)(CX*4)
+	JNE          half117
+	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K1, Z4
-	JMP          both110
+	JMP          both118
 
-half109:
-	PREFETCHT0  1536(DI)(CX*2)
+half117:
+	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both110:
+both118:
 	VFMADD231PS Z3, Z4, Z2
 
-skip108:
-skip107:
+skip116:
+skip115:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip111
+	JZ           skip119
 	VBROADCASTSS (R8), Z3
 	VBROADCASTSS 4(R8), Z4
 	VSUBPS       Z3, Z2, Z2
 	VMULPS       Z4, Z2, Z2
 
-skip111:
+skip119:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip112
+	JZ        skip120
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VSUBPS    Z3, Z2, Z2
 
-skip112:
+skip120:
 	MOVQ      112(AX), R12
 	TESTQ     R12, R12
-	JZ        skip113
+	JZ        skip121
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VMULPS    Z3, Z2, Z2
 
-skip113:
+skip121:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip114
+	JZ        skip122
 	VMOVUPS.Z (R12)(CX*4), K1, Z3
 	VADDPS    Z3, Z2, Z2
 
-skip114:
+skip122:
 	CMPB         182(AX), $0x00
-	JEQ          none115
+	JEQ          none123
 	CMPB         182(AX), $0x01
-	JNE          act116
+	JNE          act124
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMAXPS       Z2, Z3, Z2
 
-act116:
+act124:
 	CMPB         182(AX), $0x03
-	JNE          act117
+	JNE          act125
 	VBROADCASTSS element3c23d70a<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VMULPS       Z3, Z2, Z3
 	VCMPPS       $0x01, Z4, Z2, K2
 	VBLENDMPS    Z3, Z2, K2, Z2
 
-act117:
+act125:
 	CMPB         182(AX), $0x02
-	JNE          act118
+	JNE          act126
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VMINPS       Z2, Z3, Z4
 	CMPB         16(AX), $0x00
-	JNE          half119
+	JNE          half127
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMAXPS       Z4, Z5, Z4
@@ -1548,9 +1679,9 @@ act117:
 	VFMADD213PS  Z4, Z7, Z5
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
-	JMP          both120
+	JMP          both128
 
-half119:
+half127:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	VMAXPS       Z4, Z5, Z4
@@ -1575,11 +1706,11 @@ half119:
 	VCMPPS       $0x1e, Z3, Z2, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-both120:
-act118:
-none115:
+both128:
+act126:
+none123:
 	CMPB         160(AX), $0x00
-	JEQ          skip121
+	JEQ          skip129
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -1597,13 +1728,13 @@ none115:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-skip121:
+skip129:
 	CMPB    16(AX), $0x00
-	JNE     half122
+	JNE     half130
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both123
+	JMP     both131
 
-half122:
+half130:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -1616,14 +1747,15 @@ half122:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both123:
-row104:
+both131:
+row112:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
 	JNZ  rows1
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -1719,16 +1851,16 @@ TEXT ·actGradAVX512(SB), $16-8
 	MOVL  112(AX), R9
 	MOVQ  72(AX), R10
 
-rows126:
+rows132:
 	CMPB  128(AX), $0x00
-	JEQ   skip127
+	JEQ   skip133
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id128
+	JZ    id134
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id128:
+id134:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -1753,68 +1885,68 @@ id128:
 	VPSRLQ       $0x20, X1, X1
 	VPBROADCASTD X1, Z1
 
-skip127:
+skip133:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols130
+	JGT  cols136
 
-cols129:
+cols135:
 	CMPB       40(AX), $0x00
-	JNE        half131
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
-	PREFETCHT0 1664(SI)(CX*4)
-	PREFETCHT0 1728(SI)(CX*4)
+	JNE        half137
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
 	VMOVUPS    128(SI)(CX*4), Z4
 	VMOVUPS    192(SI)(CX*4), Z5
-	JMP        both132
+	JMP        both138
 
-half131:
-	PREFETCHT0 1536(SI)(CX*2)
-	PREFETCHT0 1600(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z2
-	VPSLLD     $0x10, Z2, Z2
-	VPMOVZXWD  32(SI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-	VPMOVZXWD  64(SI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	VPMOVZXWD  96(SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
+half137:
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (SI)(CX*2), Z4, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z3
+	VPERMW.Z   64(SI)(CX*2), Z4, K2, Z4
+	VPERMW.Z   64(SI)(CX*2), Z5, K2, Z5
 
-both132:
+both138:
 	CMPB       136(AX), $0x00
-	JEQ        skip133
+	JEQ        skip139
 	CMPB       64(AX), $0x00
-	JNE        half134
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
-	PREFETCHT0 1664(DI)(CX*4)
-	PREFETCHT0 1728(DI)(CX*4)
+	JNE        half140
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	PREFETCHT0 3200(DI)(CX*4)
+	PREFETCHT0 3264(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
 	VMOVUPS    128(DI)(CX*4), Z8
 	VMOVUPS    192(DI)(CX*4), Z9
-	JMP        both135
+	JMP        both141
 
-half134:
-	PREFETCHT0 1536(DI)(CX*2)
-	PREFETCHT0 1600(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-	VPMOVZXWD  32(DI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  64(DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-	VPMOVZXWD  96(DI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+half140:
+	PREFETCHT0 3072(DI)(CX*2)
+	PREFETCHT0 3136(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z8
+	VMOVDQU32  elementToUpper<>+64(SB), Z9
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (DI)(CX*2), Z8, K2, Z6
+	VPERMW.Z   (DI)(CX*2), Z9, K2, Z7
+	VPERMW.Z   64(DI)(CX*2), Z8, K2, Z8
+	VPERMW.Z   64(DI)(CX*2), Z9, K2, Z9
 
-both135:
+both141:
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	CMPB         136(AX), $0x01
-	JNE          act136
+	JNE          act142
 	VCMPPS       $0x1e, Z10, Z6, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z10, Z7, K2
@@ -1824,9 +1956,9 @@ both135:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VMOVAPS.Z    Z5, K2, Z5
 
-act136:
+act142:
 	CMPB         136(AX), $0x03
-	JNE          act137
+	JNE          act143
 	VBROADCASTSS element3c23d70a<>+0(SB), Z11
 	VMULPS       Z11, Z2, Z12
 	VCMPPS       $0x1e, Z10, Z6, K2
@@ -1841,16 +1973,16 @@ act136:
 	VCMPPS       $0x1e, Z10, Z9, K2
 	VBLENDMPS    Z5, Z12, K2, Z5
 
-act137:
+act143:
 	CMPB         136(AX), $0x02
-	JNE          act138
+	JNE          act144
 	VBROADCASTSS element3f800000<>+0(SB), Z11
 	VBROADCASTSS element3f800000<>+0(SB), Z12
 	CMPB         128(AX), $0x00
-	JEQ          skip139
+	JEQ          skip145
 	VBROADCASTSS 124(AX), Z11
 
-skip139:
+skip145:
 	VMINPS      Z6, Z10, Z6
 	VFMADD213PS Z12, Z11, Z6
 	VMULPS      Z6, Z2, Z2
@@ -1864,20 +1996,20 @@ skip139:
 	VFMADD213PS Z12, Z11, Z9
 	VMULPS      Z9, Z5, Z5
 
-act138:
-skip133:
+act144:
+skip139:
 	CMPB         128(AX), $0x00
-	JEQ          skip140
+	JEQ          skip146
 	CMPB         136(AX), $0x01
-	JNE          draws141
+	JNE          draws147
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z2, Z2
 	VMULPS       Z6, Z3, Z3
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn142
+	JMP          drawn148
 
-draws141:
+draws147:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -1928,22 +2060,33 @@ draws141:
 	VPCMPUD      $0x05, Z9, Z11, K2
 	VMULPS.Z     Z10, Z5, K2, Z5
 
-drawn142:
-skip140:
-	CMPB    16(AX), $0x00
-	JNE     half143
+drawn148:
+skip146:
+	CMPB     16(AX), $0x00
+	JNE      half149
+	CMPB     17(AX), $0x00
+	JEQ      near151
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	VMOVNTPS Z4, 128(BX)(CX*4)
+	VMOVNTPS Z5, 192(BX)(CX*4)
+	JMP      placed152
+
+near151:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 	VMOVUPS Z4, 128(BX)(CX*4)
 	VMOVUPS Z5, 192(BX)(CX*4)
-	JMP     both144
 
-half143:
+placed152:
+	JMP both150
+
+half149:
 	VCMPPS       $0x03, Z2, Z3, K2
 	VCMPPS       $0x03, Z4, Z5, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan145
+	JNE          nan153
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -1955,18 +2098,27 @@ half143:
 	VPADDD       Z7, Z3, Z11
 	VPADDD       Z8, Z3, K2, Z11
 	VPERMT2W     Z11, Z9, Z10
-	VMOVDQU32    Z10, (BX)(CX*2)
 	VPTESTMD     Z6, Z4, K2
-	VPADDD       Z7, Z4, Z10
-	VPADDD       Z8, Z4, K2, Z10
+	VPADDD       Z7, Z4, Z11
+	VPADDD       Z8, Z4, K2, Z11
 	VPTESTMD     Z6, Z5, K2
 	VPADDD       Z7, Z5, Z6
 	VPADDD       Z8, Z5, K2, Z6
-	VPERMT2W     Z6, Z9, Z10
-	VMOVDQU32    Z10, 64(BX)(CX*2)
-	JMP          stored146
+	VPERMT2W     Z6, Z9, Z11
+	CMPB         17(AX), $0x00
+	JEQ          near155
+	VMOVNTDQ     Z10, (BX)(CX*2)
+	VMOVNTDQ     Z11, 64(BX)(CX*2)
+	JMP          placed156
 
-nan145:
+near155:
+	VMOVDQU32 Z10, (BX)(CX*2)
+	VMOVDQU32 Z11, 64(BX)(CX*2)
+
+placed156:
+	JMP stored154
+
+nan153:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -1977,37 +2129,46 @@ nan145:
 	VCMPPS       $0x03, Z2, Z2, K2
 	VPORD        Z8, Z2, K2, Z9
 	VPSRLD       $0x10, Z9, Z9
-	VPSRLD       $0x10, Z3, Z10
-	VPANDD       Z6, Z10, Z10
-	VPADDD       Z7, Z10, Z10
-	VPADDD       Z3, Z10, Z10
-	VCMPPS       $0x03, Z3, Z3, K2
-	VPORD        Z8, Z3, K2, Z10
-	VPSRLD       $0x10, Z10, Z10
-	VPSRLD       $0x10, Z4, Z11
-	VPANDD       Z6, Z11, Z11
-	VPADDD       Z7, Z11, Z11
-	VPADDD       Z4, Z11, Z11
-	VCMPPS       $0x03, Z4, Z4, K2
-	VPORD        Z8, Z4, K2, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPSRLD       $0x10, Z5, Z12
-	VPANDD       Z6, Z12, Z12
-	VPADDD       Z7, Z12, Z12
-	VPADDD       Z5, Z12, Z12
-	VCMPPS       $0x03, Z5, Z5, K2
-	VPORD        Z8, Z5, K2, Z12
-	VPSRLD       $0x10, Z12, Z12
 	VPMOVDW      Z9, (BX)(CX*2)
-	VPMOVDW      Z10, 32(BX)(CX*2)
-	VPMOVDW      Z11, 64(BX)(CX*2)
-	VPMOVDW      Z12, 96(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z3, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z3, Z9, Z9
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z8, Z3, K2, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, 32(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z4, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCMPPS       $0x03, Z4, Z4, K2
+	VPORD        Z8, Z4, K2, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, 64(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z5, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z5, Z9, Z9
+	VCMPPS       $0x03, Z5, Z5, K2
+	VPORD        Z8, Z5, K2, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, 96(BX)(CX*2)
 
-stored146:
-both144:
+stored154:
+both150:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip147
+	JZ      skip157
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
@@ -2017,63 +2178,67 @@ both144:
 	VADDPS  192(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 192(R11)(CX*4)
 
-skip147:
+skip157:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols129
+	JLE  cols135
 
-cols130:
+cols136:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols149
+	JGT  cols159
 
-cols148:
+cols158:
 	CMPB       40(AX), $0x00
-	JNE        half150
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	JNE        half160
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both151
+	JMP        both161
 
-half150:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z2
-	VPSLLD     $0x10, Z2, Z2
-	VPMOVZXWD  32(SI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
+half160:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z2
+	VMOVDQU32  elementToUpper<>+64(SB), Z3
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (SI)(CX*2), Z2, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z3, K2, Z3
 
-both151:
+both161:
 	CMPB       136(AX), $0x00
-	JEQ        skip152
+	JEQ        skip162
 	CMPB       64(AX), $0x00
-	JNE        half153
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
+	JNE        half163
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both154
+	JMP        both164
 
-half153:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	VPMOVZXWD  32(DI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
+half163:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (DI)(CX*2), Z4, K2, Z4
+	VPERMW.Z   (DI)(CX*2), Z5, K2, Z5
 
-both154:
+both164:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act155
+	JNE          act165
 	VCMPPS       $0x1e, Z6, Z4, K2
 	VMOVAPS.Z    Z2, K2, Z2
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VMOVAPS.Z    Z3, K2, Z3
 
-act155:
+act165:
 	CMPB         136(AX), $0x03
-	JNE          act156
+	JNE          act166
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z2, Z8
 	VCMPPS       $0x1e, Z6, Z4, K2
@@ -2082,16 +2247,16 @@ act155:
 	VCMPPS       $0x1e, Z6, Z5, K2
 	VBLENDMPS    Z3, Z8, K2, Z3
 
-act156:
+act166:
 	CMPB         136(AX), $0x02
-	JNE          act157
+	JNE          act167
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip158
+	JEQ          skip168
 	VBROADCASTSS 124(AX), Z7
 
-skip158:
+skip168:
 	VMINPS      Z4, Z6, Z4
 	VFMADD213PS Z8, Z7, Z4
 	VMULPS      Z4, Z2, Z2
@@ -2099,18 +2264,18 @@ skip158:
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z3, Z3
 
-act157:
-skip152:
+act167:
+skip162:
 	CMPB         128(AX), $0x00
-	JEQ          skip159
+	JEQ          skip169
 	CMPB         136(AX), $0x01
-	JNE          draws160
+	JNE          draws170
 	VBROADCASTSS 120(AX), Z4
 	VMULPS       Z4, Z2, Z2
 	VMULPS       Z4, Z3, Z3
-	JMP          drawn161
+	JMP          drawn171
 
-draws160:
+draws170:
 	VBROADCASTSS element7feb352d<>+0(SB), Z4
 	VBROADCASTSS element846ca68b<>+0(SB), Z5
 	VBROADCASTSS elemente3779b10<>+0(SB), Z6
@@ -2139,18 +2304,27 @@ draws160:
 	VPCMPUD      $0x05, Z7, Z9, K2
 	VMULPS.Z     Z8, Z3, K2, Z3
 
-drawn161:
-skip159:
-	CMPB    16(AX), $0x00
-	JNE     half162
+drawn171:
+skip169:
+	CMPB     16(AX), $0x00
+	JNE      half172
+	CMPB     17(AX), $0x00
+	JEQ      near174
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	JMP      placed175
+
+near174:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
-	JMP     both163
 
-half162:
+placed175:
+	JMP both173
+
+half172:
 	VCMPPS       $0x03, Z2, Z3, K2
 	KORTESTW     K2, K2
-	JNE          nan164
+	JNE          nan176
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -2162,10 +2336,18 @@ half162:
 	VPADDD       Z5, Z3, Z4
 	VPADDD       Z6, Z3, K2, Z4
 	VPERMT2W     Z4, Z7, Z8
-	VMOVDQU32    Z8, (BX)(CX*2)
-	JMP          stored165
+	CMPB         17(AX), $0x00
+	JEQ          near178
+	VMOVNTDQ     Z8, (BX)(CX*2)
+	JMP          placed179
 
-nan164:
+near178:
+	VMOVDQU32 Z8, (BX)(CX*2)
+
+placed179:
+	JMP stored177
+
+nan176:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -2176,103 +2358,106 @@ nan164:
 	VCMPPS       $0x03, Z2, Z2, K2
 	VPORD        Z6, Z2, K2, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPSRLD       $0x10, Z3, Z8
-	VPANDD       Z4, Z8, Z8
-	VPADDD       Z5, Z8, Z8
-	VPADDD       Z3, Z8, Z8
-	VCMPPS       $0x03, Z3, Z3, K2
-	VPORD        Z6, Z3, K2, Z8
-	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z7, (BX)(CX*2)
-	VPMOVDW      Z8, 32(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z3, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z3, Z7, Z7
+	VCMPPS       $0x03, Z3, Z3, K2
+	VPORD        Z6, Z3, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, 32(BX)(CX*2)
 
-stored165:
-both163:
+stored177:
+both173:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip166
+	JZ      skip180
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z3, Z3
 	VMOVUPS Z3, 64(R11)(CX*4)
 
-skip166:
+skip180:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols148
+	JLE  cols158
 
-cols149:
+cols159:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols168
+	JGT  cols182
 
-cols167:
+cols181:
 	CMPB       40(AX), $0x00
-	JNE        half169
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half183
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both170
+	JMP        both184
 
-half169:
-	PREFETCHT0 1536(SI)(CX*2)
+half183:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both170:
+both184:
 	CMPB       136(AX), $0x00
-	JEQ        skip171
+	JEQ        skip185
 	CMPB       64(AX), $0x00
-	JNE        half172
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half186
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both173
+	JMP        both187
 
-half172:
-	PREFETCHT0 1536(DI)(CX*2)
+half186:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both173:
+both187:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act174
+	JNE          act188
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act174:
+act188:
 	CMPB         136(AX), $0x03
-	JNE          act175
+	JNE          act189
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act175:
+act189:
 	CMPB         136(AX), $0x02
-	JNE          act176
+	JNE          act190
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip177
+	JEQ          skip191
 	VBROADCASTSS 124(AX), Z5
 
-skip177:
+skip191:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act176:
-skip171:
+act190:
+skip185:
 	CMPB         128(AX), $0x00
-	JEQ          skip178
+	JEQ          skip192
 	CMPB         136(AX), $0x01
-	JNE          draws179
+	JNE          draws193
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn180
+	JMP          drawn194
 
-draws179:
+draws193:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -2290,14 +2475,22 @@ draws179:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn180:
-skip178:
-	CMPB    16(AX), $0x00
-	JNE     half181
-	VMOVUPS Z2, (BX)(CX*4)
-	JMP     both182
+drawn194:
+skip192:
+	CMPB     16(AX), $0x00
+	JNE      half195
+	CMPB     17(AX), $0x00
+	JEQ      near197
+	VMOVNTPS Z2, (BX)(CX*4)
+	JMP      placed198
 
-half181:
+near197:
+	VMOVUPS Z2, (BX)(CX*4)
+
+placed198:
+	JMP both196
+
+half195:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -2310,87 +2503,87 @@ half181:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, (BX)(CX*2)
 
-both182:
+both196:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip185
+	JZ      skip199
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip185:
+skip199:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols167
+	JLE  cols181
 
-cols168:
+cols182:
 	CMPQ       CX, DX
-	JGE        row186
+	JGE        row200
 	CMPB       40(AX), $0x00
-	JNE        half187
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half201
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z2
-	JMP        both188
+	JMP        both202
 
-half187:
-	PREFETCHT0  1536(SI)(CX*2)
+half201:
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both188:
+both202:
 	CMPB       136(AX), $0x00
-	JEQ        skip189
+	JEQ        skip203
 	CMPB       64(AX), $0x00
-	JNE        half190
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half204
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z3
-	JMP        both191
+	JMP        both205
 
-half190:
-	PREFETCHT0  1536(DI)(CX*2)
+half204:
+	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both191:
+both205:
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	CMPB         136(AX), $0x01
-	JNE          act192
+	JNE          act206
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VMOVAPS.Z    Z2, K2, Z2
 
-act192:
+act206:
 	CMPB         136(AX), $0x03
-	JNE          act193
+	JNE          act207
 	VBROADCASTSS element3c23d70a<>+0(SB), Z5
 	VMULPS       Z5, Z2, Z5
 	VCMPPS       $0x1e, Z4, Z3, K2
 	VBLENDMPS    Z2, Z5, K2, Z2
 
-act193:
+act207:
 	CMPB         136(AX), $0x02
-	JNE          act194
+	JNE          act208
 	VBROADCASTSS element3f800000<>+0(SB), Z5
 	VBROADCASTSS element3f800000<>+0(SB), Z6
 	CMPB         128(AX), $0x00
-	JEQ          skip195
+	JEQ          skip209
 	VBROADCASTSS 124(AX), Z5
 
-skip195:
+skip209:
 	VMINPS      Z3, Z4, Z3
 	VFMADD213PS Z6, Z5, Z3
 	VMULPS      Z3, Z2, Z2
 
-act194:
-skip189:
+act208:
+skip203:
 	CMPB         128(AX), $0x00
-	JEQ          skip196
+	JEQ          skip210
 	CMPB         136(AX), $0x01
-	JNE          draws197
+	JNE          draws211
 	VBROADCASTSS 120(AX), Z3
 	VMULPS       Z3, Z2, Z2
-	JMP          drawn198
+	JMP          drawn212
 
-draws197:
+draws211:
 	VBROADCASTSS element7feb352d<>+0(SB), Z3
 	VBROADCASTSS element846ca68b<>+0(SB), Z4
 	VBROADCASTSS elemente3779b10<>+0(SB), Z5
@@ -2408,14 +2601,14 @@ draws197:
 	VPCMPUD      $0x05, Z6, Z8, K2
 	VMULPS.Z     Z7, Z2, K2, Z2
 
-drawn198:
-skip196:
+drawn212:
+skip210:
 	CMPB    16(AX), $0x00
-	JNE     half199
+	JNE     half213
 	VMOVUPS Z2, K1, (BX)(CX*4)
-	JMP     both200
+	JMP     both214
 
-half199:
+half213:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -2428,1338 +2621,21 @@ half199:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, K1, (BX)(CX*2)
 
-both200:
+both214:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip203
+	JZ      skip215
 	VADDPS  (R11)(CX*4), Z2, Z2
 	VMOVUPS Z2, (R11)(CX*4)
 
-skip203:
-row186:
+skip215:
+row200:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows126
-	VZEROUPPER
-	RET
-
-// func dotAVX512(a *byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·dotAVX512(SB), $16-8
-	MOVQ         a+0(FP), AX
-	MOVQ         56(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x07, CX
-	MOVQ         $0x000000ff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K1
-	MOVQ         (AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSS element00000000<>+0(SB), Z0
-	VBROADCASTSS element00000000<>+0(SB), Z1
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	MOVQ         48(AX), DI
-
-rows204:
-	XORQ CX, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols206
-
-cols205:
-	CMPB       16(AX), $0x00
-	JNE        half207
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Z4
-	VCVTPS2PD  32(BX)(CX*4), Z5
-	VCVTPS2PD  64(BX)(CX*4), Z6
-	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both208
-
-half207:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	VPMOVZXWD  16(BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-	VPMOVZXWD  32(BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VCVTPS2PD  Y6, Z6
-	VPMOVZXWD  48(BX)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VCVTPS2PD  Y7, Z7
-
-both208:
-	CMPB       40(AX), $0x00
-	JNE        half209
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Z8
-	VCVTPS2PD  32(SI)(CX*4), Z9
-	VCVTPS2PD  64(SI)(CX*4), Z10
-	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both210
-
-half209:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
-	VCVTPS2PD  Y8, Z8
-	VPMOVZXWD  16(SI)(CX*2), Y9
-	VPSLLD     $0x10, Y9, Y9
-	VCVTPS2PD  Y9, Z9
-	VPMOVZXWD  32(SI)(CX*2), Y10
-	VPSLLD     $0x10, Y10, Y10
-	VCVTPS2PD  Y10, Z10
-	VPMOVZXWD  48(SI)(CX*2), Y11
-	VPSLLD     $0x10, Y11, Y11
-	VCVTPS2PD  Y11, Z11
-
-both210:
-	VFMADD231PD Z4, Z8, Z0
-	VFMADD231PD Z5, Z9, Z1
-	VFMADD231PD Z6, Z10, Z2
-	VFMADD231PD Z7, Z11, Z3
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R8
-	CMPQ        R8, DX
-	JLE         cols205
-
-cols206:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols212
-
-cols211:
-	CMPB       16(AX), $0x00
-	JNE        half213
-	PREFETCHT0 1536(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Z4
-	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both214
-
-half213:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	VPMOVZXWD  16(BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-
-both214:
-	CMPB       40(AX), $0x00
-	JNE        half215
-	PREFETCHT0 1536(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Z6
-	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both216
-
-half215:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VCVTPS2PD  Y6, Z6
-	VPMOVZXWD  16(SI)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VCVTPS2PD  Y7, Z7
-
-both216:
-	VFMADD231PD Z4, Z6, Z0
-	VFMADD231PD Z5, Z7, Z1
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R8
-	CMPQ        R8, DX
-	JLE         cols211
-
-cols212:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols218
-
-cols217:
-	CMPB       16(AX), $0x00
-	JNE        half219
-	PREFETCHT0 1536(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both220
-
-half219:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-
-both220:
-	CMPB       40(AX), $0x00
-	JNE        half221
-	PREFETCHT0 1536(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both222
-
-half221:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-
-both222:
-	VFMADD231PD Z4, Z5, Z0
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), R8
-	CMPQ        R8, DX
-	JLE         cols217
-
-cols218:
-	CMPQ        CX, DX
-	JGE         row223
-	CMPB        16(AX), $0x00
-	JNE         half224
-	PREFETCHT0  1536(BX)(CX*4)
-	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both225
-
-half224:
-	PREFETCHT0  1536(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-
-both225:
-	CMPB        40(AX), $0x00
-	JNE         half226
-	PREFETCHT0  1536(SI)(CX*4)
-	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both227
-
-half226:
-	PREFETCHT0  1536(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-
-both227:
-	VFMADD231PD Z4, Z5, Z0
-
-row223:
-	ADDQ          8(AX), BX
-	ADDQ          32(AX), SI
-	DECQ          DI
-	JNZ           rows204
-	VADDPD        Z1, Z0, Z0
-	VADDPD        Z3, Z2, Z2
-	VADDPD        Z2, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPD        X0, X1, X0
-	VPERMILPD     $0x01, X0, X1
-	VADDSD        X0, X1, X0
-	VADDSD        64(AX), X0, X0
-	VMOVSD        X0, 64(AX)
-	VZEROUPPER
-	RET
-
-// func finiteAVX512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·finiteAVX512(SB), $16-8
-	MOVQ         a+0(FP), AX
-	MOVQ         32(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K1
-	MOVQ         (AX), BX
-	VBROADCASTSS element00000000<>+0(SB), Z0
-	VBROADCASTSS element00000000<>+0(SB), Z1
-	VBROADCASTSS element00000000<>+0(SB), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	MOVQ         24(AX), SI
-
-rows228:
-	XORQ CX, CX
-	LEAQ 64(CX), DI
-	CMPQ DI, DX
-	JGT  cols230
-
-cols229:
-	CMPB       16(AX), $0x00
-	JNE        half231
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	PREFETCHT0 1664(BX)(CX*4)
-	PREFETCHT0 1728(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z5
-	VMOVUPS    64(BX)(CX*4), Z6
-	VMOVUPS    128(BX)(CX*4), Z7
-	VMOVUPS    192(BX)(CX*4), Z8
-	JMP        both232
-
-half231:
-	PREFETCHT0 1536(BX)(CX*2)
-	PREFETCHT0 1600(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-	VPMOVZXWD  64(BX)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  96(BX)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-
-both232:
-	VFMADD231PS Z5, Z0, Z1
-	VFMADD231PS Z6, Z0, Z2
-	VFMADD231PS Z7, Z0, Z3
-	VFMADD231PS Z8, Z0, Z4
-	ADDQ        $0x40, CX
-	LEAQ        64(CX), DI
-	CMPQ        DI, DX
-	JLE         cols229
-
-cols230:
-	LEAQ 32(CX), DI
-	CMPQ DI, DX
-	JGT  cols234
-
-cols233:
-	CMPB       16(AX), $0x00
-	JNE        half235
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z5
-	VMOVUPS    64(BX)(CX*4), Z6
-	JMP        both236
-
-half235:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(BX)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-
-both236:
-	VFMADD231PS Z5, Z0, Z1
-	VFMADD231PS Z6, Z0, Z2
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), DI
-	CMPQ        DI, DX
-	JLE         cols233
-
-cols234:
-	LEAQ 16(CX), DI
-	CMPQ DI, DX
-	JGT  cols238
-
-cols237:
-	CMPB       16(AX), $0x00
-	JNE        half239
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z5
-	JMP        both240
-
-half239:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both240:
-	VFMADD231PS Z5, Z0, Z1
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), DI
-	CMPQ        DI, DX
-	JLE         cols237
-
-cols238:
-	CMPQ       CX, DX
-	JGE        row241
-	CMPB       16(AX), $0x00
-	JNE        half242
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z5
-	JMP        both243
-
-half242:
-	PREFETCHT0  1536(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both243:
-	VFMADD231PS Z5, Z0, Z1
-
-row241:
-	ADDQ          8(AX), BX
-	DECQ          SI
-	JNZ           rows228
-	VADDPS        Z2, Z1, Z1
-	VADDPS        Z3, Z1, Z1
-	VADDPS        Z4, Z1, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VADDPS        Y0, Y1, Y0
-	VEXTRACTF32X4 $0x01, Y0, X1
-	VADDPS        X1, X0, X1
-	VPERMILPS     $0x4e, X1, X0
-	VADDPS        X1, X0, X1
-	VPERMILPS     $0xb1, X1, X0
-	VADDPS        X1, X0, X1
-	VUCOMISS      X1, X1
-	SETPS         40(AX)
-	VZEROUPPER
-	RET
-
-// func columnSumsAVX512(a *byte)
-// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·columnSumsAVX512(SB), $16-8
-	MOVQ  a+0(FP), AX
-	MOVQ  56(AX), DX
-	MOVQ  DX, CX
-	ANDQ  $0x07, CX
-	MOVQ  $0x000000ff, BX
-	BZHIQ CX, BX, BX
-	KMOVW BX, K1
-	MOVQ  (AX), BX
-	MOVQ  24(AX), SI
-	MOVQ  48(AX), DI
-	CMPB  16(AX), $0x00
-	JEQ   wide244
-	MOVQ  64(AX), CX
-	TESTQ CX, CX
-	JZ    skip245
-	CMPB  40(AX), $0x00
-	JEQ   wide244
-
-skip245:
-	MOVQ  56(AX), R8
-	MOVQ  R8, CX
-	ANDQ  $0x0f, CX
-	MOVQ  $0x0000ffff, R9
-	BZHIQ CX, R9, R9
-	KMOVW R9, K2
-
-group246:
-	CMPQ DI, $0x08
-	JLT  group247
-	XORQ CX, CX
-	LEAQ 16(CX), R9
-	CMPQ R9, R8
-	JGT  cols249
-
-cols248:
-	VBROADCASTSS element00000000<>+0(SB), Z0
-	VBROADCASTSS element00000000<>+0(SB), Z1
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           plain250
-	VCVTPD2PS    (R9)(CX*8), Y2
-	VCVTPD2PS    64(R9)(CX*8), Y3
-	VINSERTF64X4 $0x01, Y3, Z2, Z3
-	MOVQ         72(AX), R9
-	VCVTPD2PS    (R9)(CX*8), Y2
-	VCVTPD2PS    64(R9)(CX*8), Y4
-	VINSERTF64X4 $0x01, Y4, Z2, Z4
-	MOVQ         32(AX), R9
-	LEAQ         (SI)(R9*8), R9
-	LEAQ         (R9)(CX*8), R9
-	PREFETCHT0   (R9)(CX*8)
-	PREFETCHT0   64(R9)(CX*8)
-	PREFETCHT0   128(R9)(CX*8)
-	PREFETCHT0   192(R9)(CX*8)
-	MOVQ         SI, R9
-	VPMOVZXWD    (R9)(CX*2), Z5
-	VPSLLD       $0x10, Z5, Z5
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z6
-	VPSLLD       $0x10, Z6, Z6
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z9
-	VPSLLD       $0x10, Z9, Z9
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z10
-	VPSLLD       $0x10, Z10, Z10
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z11
-	VPSLLD       $0x10, Z11, Z11
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z12
-	VPSLLD       $0x10, Z12, Z12
-	ADDQ         32(AX), R9
-	MOVQ         8(AX), R9
-	LEAQ         (BX)(R9*8), R9
-	LEAQ         (R9)(CX*8), R9
-	PREFETCHT0   (R9)(CX*8)
-	PREFETCHT0   64(R9)(CX*8)
-	PREFETCHT0   128(R9)(CX*8)
-	PREFETCHT0   192(R9)(CX*8)
-	MOVQ         BX, R9
-	VPMOVZXWD    (R9)(CX*2), Z13
-	VPSLLD       $0x10, Z13, Z13
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z14
-	VPSLLD       $0x10, Z14, Z14
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z15
-	VPSLLD       $0x10, Z15, Z15
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z16
-	VPSLLD       $0x10, Z16, Z16
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z17
-	VPSLLD       $0x10, Z17, Z17
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z18
-	VPSLLD       $0x10, Z18, Z18
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z19
-	VPSLLD       $0x10, Z19, Z19
-	ADDQ         8(AX), R9
-	VPMOVZXWD    (R9)(CX*2), Z20
-	VPSLLD       $0x10, Z20, Z20
-	ADDQ         8(AX), R9
-	VSUBPS       Z3, Z13, Z13
-	VMULPS       Z4, Z13, Z13
-	VADDPS       Z5, Z0, Z0
-	VFMADD231PS  Z5, Z13, Z1
-	VSUBPS       Z3, Z14, Z14
-	VMULPS       Z4, Z14, Z14
-	VADDPS       Z6, Z0, Z0
-	VFMADD231PS  Z6, Z14, Z1
-	VSUBPS       Z3, Z15, Z15
-	VMULPS       Z4, Z15, Z15
-	VADDPS       Z7, Z0, Z0
-	VFMADD231PS  Z7, Z15, Z1
-	VSUBPS       Z3, Z16, Z16
-	VMULPS       Z4, Z16, Z16
-	VADDPS       Z8, Z0, Z0
-	VFMADD231PS  Z8, Z16, Z1
-	VSUBPS       Z3, Z17, Z17
-	VMULPS       Z4, Z17, Z17
-	VADDPS       Z9, Z0, Z0
-	VFMADD231PS  Z9, Z17, Z1
-	VSUBPS       Z3, Z18, Z18
-	VMULPS       Z4, Z18, Z18
-	VADDPS       Z10, Z0, Z0
-	VFMADD231PS  Z10, Z18, Z1
-	VSUBPS       Z3, Z19, Z19
-	VMULPS       Z4, Z19, Z19
-	VADDPS       Z11, Z0, Z0
-	VFMADD231PS  Z11, Z19, Z1
-	VSUBPS       Z3, Z20, Z20
-	VMULPS       Z4, Z20, Z20
-	VADDPS       Z12, Z0, Z0
-	VFMADD231PS  Z12, Z20, Z1
-	JMP          summed251
-
-plain250:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*8), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	PREFETCHT0  128(R9)(CX*8)
-	PREFETCHT0  192(R9)(CX*8)
-	MOVQ        BX, R9
-	VPMOVZXWD   (R9)(CX*2), Z3
-	VPSLLD      $0x10, Z3, Z3
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z5
-	VPSLLD      $0x10, Z5, Z5
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z6
-	VPSLLD      $0x10, Z6, Z6
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z9
-	VPSLLD      $0x10, Z9, Z9
-	ADDQ        8(AX), R9
-	VPMOVZXWD   (R9)(CX*2), Z10
-	VPSLLD      $0x10, Z10, Z10
-	ADDQ        8(AX), R9
-	VADDPS      Z3, Z0, Z0
-	VFMADD231PS Z3, Z3, Z1
-	VADDPS      Z4, Z0, Z0
-	VFMADD231PS Z4, Z4, Z1
-	VADDPS      Z5, Z0, Z0
-	VFMADD231PS Z5, Z5, Z1
-	VADDPS      Z6, Z0, Z0
-	VFMADD231PS Z6, Z6, Z1
-	VADDPS      Z7, Z0, Z0
-	VFMADD231PS Z7, Z7, Z1
-	VADDPS      Z8, Z0, Z0
-	VFMADD231PS Z8, Z8, Z1
-	VADDPS      Z9, Z0, Z0
-	VFMADD231PS Z9, Z9, Z1
-	VADDPS      Z10, Z0, Z0
-	VFMADD231PS Z10, Z10, Z1
-
-summed251:
-	MOVQ          80(AX), R9
-	VCVTPS2PD     Y0, Z3
-	VADDPD        (R9)(CX*8), Z3, Z3
-	VMOVUPD       Z3, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
-	VADDPD        64(R9)(CX*8), Z0, Z0
-	VMOVUPD       Z0, 64(R9)(CX*8)
-	MOVQ          88(AX), R9
-	VCVTPS2PD     Y1, Z0
-	VADDPD        (R9)(CX*8), Z0, Z0
-	VMOVUPD       Z0, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VCVTPS2PD     Y0, Z0
-	VADDPD        64(R9)(CX*8), Z0, Z0
-	VMOVUPD       Z0, 64(R9)(CX*8)
-	ADDQ          $0x10, CX
-	LEAQ          16(CX), R9
-	CMPQ          R9, R8
-	JLE           cols248
-
-cols249:
-	CMPQ         CX, R8
-	JGE          row252
-	VBROADCASTSS element00000000<>+0(SB), Z0
-	VBROADCASTSS element00000000<>+0(SB), Z1
-	MOVQ         64(AX), R9
-	TESTQ        R9, R9
-	JZ           plain253
-	VCVTPD2PS    (R9)(CX*8), Y2
-	VCVTPD2PS    64(R9)(CX*8), Y3
-	VINSERTF64X4 $0x01, Y3, Z2, Z3
-	MOVQ         72(AX), R9
-	VCVTPD2PS    (R9)(CX*8), Y2
-	VCVTPD2PS    64(R9)(CX*8), Y4
-	VINSERTF64X4 $0x01, Y4, Z2, Z4
-	MOVQ         32(AX), R9
-	LEAQ         (SI)(R9*8), R9
-	LEAQ         (R9)(CX*8), R9
-	PREFETCHT0   (R9)(CX*8)
-	PREFETCHT0   64(R9)(CX*8)
-	PREFETCHT0   128(R9)(CX*8)
-	PREFETCHT0   192(R9)(CX*8)
-	MOVQ         SI, R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z5
-	VPSLLD       $0x10, Z5, Z5
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z6
-	VPSLLD       $0x10, Z6, Z6
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z9
-	VPSLLD       $0x10, Z9, Z9
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z10
-	VPSLLD       $0x10, Z10, Z10
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z11
-	VPSLLD       $0x10, Z11, Z11
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z12
-	VPSLLD       $0x10, Z12, Z12
-	ADDQ         32(AX), R9
-	MOVQ         8(AX), R9
-	LEAQ         (BX)(R9*8), R9
-	LEAQ         (R9)(CX*8), R9
-	PREFETCHT0   (R9)(CX*8)
-	PREFETCHT0   64(R9)(CX*8)
-	PREFETCHT0   128(R9)(CX*8)
-	PREFETCHT0   192(R9)(CX*8)
-	MOVQ         BX, R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z13
-	VPSLLD       $0x10, Z13, Z13
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z14
-	VPSLLD       $0x10, Z14, Z14
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z15
-	VPSLLD       $0x10, Z15, Z15
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z16
-	VPSLLD       $0x10, Z16, Z16
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z17
-	VPSLLD       $0x10, Z17, Z17
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z18
-	VPSLLD       $0x10, Z18, Z18
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z19
-	VPSLLD       $0x10, Z19, Z19
-	ADDQ         8(AX), R9
-	VPMOVZXWD.Z  (R9)(CX*2), K2, Z20
-	VPSLLD       $0x10, Z20, Z20
-	ADDQ         8(AX), R9
-	VSUBPS       Z3, Z13, Z13
-	VMULPS       Z4, Z13, Z13
-	VADDPS       Z5, Z0, Z0
-	VFMADD231PS  Z5, Z13, Z1
-	VSUBPS       Z3, Z14, Z14
-	VMULPS       Z4, Z14, Z14
-	VADDPS       Z6, Z0, Z0
-	VFMADD231PS  Z6, Z14, Z1
-	VSUBPS       Z3, Z15, Z15
-	VMULPS       Z4, Z15, Z15
-	VADDPS       Z7, Z0, Z0
-	VFMADD231PS  Z7, Z15, Z1
-	VSUBPS       Z3, Z16, Z16
-	VMULPS       Z4, Z16, Z16
-	VADDPS       Z8, Z0, Z0
-	VFMADD231PS  Z8, Z16, Z1
-	VSUBPS       Z3, Z17, Z17
-	VMULPS       Z4, Z17, Z17
-	VADDPS       Z9, Z0, Z0
-	VFMADD231PS  Z9, Z17, Z1
-	VSUBPS       Z3, Z18, Z18
-	VMULPS       Z4, Z18, Z18
-	VADDPS       Z10, Z0, Z0
-	VFMADD231PS  Z10, Z18, Z1
-	VSUBPS       Z3, Z19, Z19
-	VMULPS       Z4, Z19, Z19
-	VADDPS       Z11, Z0, Z0
-	VFMADD231PS  Z11, Z19, Z1
-	VSUBPS       Z3, Z20, Z20
-	VMULPS       Z4, Z20, Z20
-	VADDPS       Z12, Z0, Z0
-	VFMADD231PS  Z12, Z20, Z1
-	JMP          summed254
-
-plain253:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*8), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	PREFETCHT0  128(R9)(CX*8)
-	PREFETCHT0  192(R9)(CX*8)
-	MOVQ        BX, R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z3
-	VPSLLD      $0x10, Z3, Z3
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z6
-	VPSLLD      $0x10, Z6, Z6
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z7
-	VPSLLD      $0x10, Z7, Z7
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z8
-	VPSLLD      $0x10, Z8, Z8
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-	ADDQ        8(AX), R9
-	VPMOVZXWD.Z (R9)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
-	ADDQ        8(AX), R9
-	VADDPS      Z3, Z0, Z0
-	VFMADD231PS Z3, Z3, Z1
-	VADDPS      Z4, Z0, Z0
-	VFMADD231PS Z4, Z4, Z1
-	VADDPS      Z5, Z0, Z0
-	VFMADD231PS Z5, Z5, Z1
-	VADDPS      Z6, Z0, Z0
-	VFMADD231PS Z6, Z6, Z1
-	VADDPS      Z7, Z0, Z0
-	VFMADD231PS Z7, Z7, Z1
-	VADDPS      Z8, Z0, Z0
-	VFMADD231PS Z8, Z8, Z1
-	VADDPS      Z9, Z0, Z0
-	VFMADD231PS Z9, Z9, Z1
-	VADDPS      Z10, Z0, Z0
-	VFMADD231PS Z10, Z10, Z1
-
-summed254:
-	MOVQ          80(AX), R9
-	VCVTPS2PD     Y0, Z3
-	VADDPD        (R9)(CX*8), Z3, Z3
-	VMOVUPD       Z3, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z0, Y0
-	VCVTPS2PD     Y0, Z0
-	VADDPD        64(R9)(CX*8), Z0, Z0
-	VMOVUPD       Z0, 64(R9)(CX*8)
-	MOVQ          88(AX), R9
-	VCVTPS2PD     Y1, Z0
-	VADDPD        (R9)(CX*8), Z0, Z0
-	VMOVUPD       Z0, (R9)(CX*8)
-	VEXTRACTF64X4 $0x01, Z1, Y0
-	VCVTPS2PD     Y0, Z0
-	VADDPD        64(R9)(CX*8), Z0, Z0
-	VMOVUPD       Z0, 64(R9)(CX*8)
-
-row252:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x08, DI
-	JMP  group246
-
-group247:
-wide244:
-group255:
-	CMPQ DI, $0x04
-	JLT  group256
-	XORQ CX, CX
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols258
-
-cols257:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Z0
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Z1
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain259
-	VMOVUPD    (R8)(CX*8), Z2
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Z3
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half261
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	PREFETCHT0 64(R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Z4
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z5
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z6
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z7
-	ADDQ       32(AX), R8
-	JMP        both262
-
-half261:
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VCVTPS2PD  Y6, Z6
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-	VCVTPS2PD  Y7, Z7
-	ADDQ       32(AX), R8
-
-both262:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half263
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	PREFETCHT0 64(R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Z8
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z9
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z10
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z11
-	ADDQ       8(AX), R8
-	JMP        both264
-
-half263:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
-	VCVTPS2PD  Y8, Z8
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y9
-	VPSLLD     $0x10, Y9, Y9
-	VCVTPS2PD  Y9, Z9
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y10
-	VPSLLD     $0x10, Y10, Y10
-	VCVTPS2PD  Y10, Z10
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y11
-	VPSLLD     $0x10, Y11, Y11
-	VCVTPS2PD  Y11, Z11
-	ADDQ       8(AX), R8
-
-both264:
-	VSUBPD      Z2, Z8, Z8
-	VMULPD      Z3, Z8, Z8
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z8, Z1
-	VSUBPD      Z2, Z9, Z9
-	VMULPD      Z3, Z9, Z9
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z9, Z1
-	VSUBPD      Z2, Z10, Z10
-	VMULPD      Z3, Z10, Z10
-	VADDPD      Z6, Z0, Z0
-	VFMADD231PD Z6, Z10, Z1
-	VSUBPD      Z2, Z11, Z11
-	VMULPD      Z3, Z11, Z11
-	VADDPD      Z7, Z0, Z0
-	VFMADD231PD Z7, Z11, Z1
-	JMP         summed260
-
-plain259:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half265
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	PREFETCHT0 64(R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Z2
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z3
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z4
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Z5
-	ADDQ       8(AX), R8
-	JMP        both266
-
-half265:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-	VCVTPS2PD  Y2, Z2
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y3
-	VPSLLD     $0x10, Y3, Y3
-	VCVTPS2PD  Y3, Z3
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-	ADDQ       8(AX), R8
-
-both266:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	VADDPD      Z3, Z0, Z0
-	VFMADD231PD Z3, Z3, Z1
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z1
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z5, Z1
-
-summed260:
-	MOVQ    80(AX), R8
-	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
-	ADDQ    $0x08, CX
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JLE     cols257
-
-cols258:
-	CMPQ        CX, DX
-	JGE         row267
-	MOVQ        80(AX), R8
-	VMOVUPD     (R8)(CX*8), Z0
-	MOVQ        88(AX), R8
-	VMOVUPD     (R8)(CX*8), Z1
-	MOVQ        64(AX), R8
-	TESTQ       R8, R8
-	JZ          plain268
-	VMOVUPD     (R8)(CX*8), Z2
-	MOVQ        72(AX), R8
-	VMOVUPD     (R8)(CX*8), Z3
-	MOVQ        SI, R8
-	CMPB        40(AX), $0x00
-	JNE         half270
-	MOVQ        32(AX), R9
-	LEAQ        (SI)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z6
-	ADDQ        32(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
-	ADDQ        32(AX), R8
-	JMP         both271
-
-half270:
-	MOVQ        32(AX), R9
-	LEAQ        (SI)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y6
-	VPSLLD      $0x10, Y6, Y6
-	VCVTPS2PD   Y6, Z6
-	ADDQ        32(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y7
-	VPSLLD      $0x10, Y7, Y7
-	VCVTPS2PD   Y7, Z7
-	ADDQ        32(AX), R8
-
-both271:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half272
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z8
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z9
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z10
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
-	ADDQ        8(AX), R8
-	JMP         both273
-
-half272:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y8
-	VPSLLD      $0x10, Y8, Y8
-	VCVTPS2PD   Y8, Z8
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y9
-	VPSLLD      $0x10, Y9, Y9
-	VCVTPS2PD   Y9, Z9
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y10
-	VPSLLD      $0x10, Y10, Y10
-	VCVTPS2PD   Y10, Z10
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y11
-	VPSLLD      $0x10, Y11, Y11
-	VCVTPS2PD   Y11, Z11
-	ADDQ        8(AX), R8
-
-both273:
-	VSUBPD      Z2, Z8, Z8
-	VMULPD      Z3, Z8, Z8
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z8, Z1
-	VSUBPD      Z2, Z9, Z9
-	VMULPD      Z3, Z9, Z9
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z9, Z1
-	VSUBPD      Z2, Z10, Z10
-	VMULPD      Z3, Z10, Z10
-	VADDPD      Z6, Z0, Z0
-	VFMADD231PD Z6, Z10, Z1
-	VSUBPD      Z2, Z11, Z11
-	VMULPD      Z3, Z11, Z11
-	VADDPD      Z7, Z0, Z0
-	VFMADD231PD Z7, Z11, Z1
-	JMP         summed269
-
-plain268:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half274
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*8), R9
-	PREFETCHT0  (R9)(CX*8)
-	PREFETCHT0  64(R9)(CX*8)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z3
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	ADDQ        8(AX), R8
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	ADDQ        8(AX), R8
-	JMP         both275
-
-half274:
-	MOVQ        8(AX), R9
-	LEAQ        (BX)(R9*4), R9
-	LEAQ        (R9)(CX*4), R9
-	PREFETCHT0  (R9)(CX*4)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y3
-	VPSLLD      $0x10, Y3, Y3
-	VCVTPS2PD   Y3, Z3
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-	ADDQ        8(AX), R8
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-	ADDQ        8(AX), R8
-
-both275:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-	VADDPD      Z3, Z0, Z0
-	VFMADD231PD Z3, Z3, Z1
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z4, Z1
-	VADDPD      Z5, Z0, Z0
-	VFMADD231PD Z5, Z5, Z1
-
-summed269:
-	MOVQ    80(AX), R8
-	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
-
-row267:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x04, DI
-	JMP  group255
-
-group256:
-group276:
-	CMPQ DI, $0x01
-	JLT  group277
-	XORQ CX, CX
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols279
-
-cols278:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Z0
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Z1
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain280
-	VMOVUPD    (R8)(CX*8), Z2
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Z3
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half282
-	PREFETCHT0 1536(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both283
-
-half282:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y4
-	VPSLLD     $0x10, Y4, Y4
-	VCVTPS2PD  Y4, Z4
-
-both283:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half284
-	PREFETCHT0 1536(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both285
-
-half284:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y5
-	VCVTPS2PD  Y5, Z5
-
-both285:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	JMP         summed281
-
-plain280:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half286
-	PREFETCHT0 1536(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both287
-
-half286:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-	VCVTPS2PD  Y2, Z2
-
-both287:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-
-summed281:
-	MOVQ    80(AX), R8
-	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
-	ADDQ    $0x08, CX
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JLE     cols278
-
-cols279:
-	CMPQ        CX, DX
-	JGE         row288
-	MOVQ        80(AX), R8
-	VMOVUPD     (R8)(CX*8), Z0
-	MOVQ        88(AX), R8
-	VMOVUPD     (R8)(CX*8), Z1
-	MOVQ        64(AX), R8
-	TESTQ       R8, R8
-	JZ          plain289
-	VMOVUPD     (R8)(CX*8), Z2
-	MOVQ        72(AX), R8
-	VMOVUPD     (R8)(CX*8), Z3
-	MOVQ        SI, R8
-	CMPB        40(AX), $0x00
-	JNE         half291
-	PREFETCHT0  1536(R8)(CX*4)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both292
-
-half291:
-	PREFETCHT0  1536(R8)(CX*2)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
-	VPSLLD      $0x10, Y4, Y4
-	VCVTPS2PD   Y4, Z4
-
-both292:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half293
-	PREFETCHT0  1536(R8)(CX*4)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both294
-
-half293:
-	PREFETCHT0  1536(R8)(CX*2)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
-	VPSLLD      $0x10, Y5, Y5
-	VCVTPS2PD   Y5, Z5
-
-both294:
-	VSUBPD      Z2, Z5, Z5
-	VMULPD      Z3, Z5, Z5
-	VADDPD      Z4, Z0, Z0
-	VFMADD231PD Z4, Z5, Z1
-	JMP         summed290
-
-plain289:
-	MOVQ        BX, R8
-	CMPB        16(AX), $0x00
-	JNE         half295
-	PREFETCHT0  1536(R8)(CX*4)
-	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both296
-
-half295:
-	PREFETCHT0  1536(R8)(CX*2)
-	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
-	VPSLLD      $0x10, Y2, Y2
-	VCVTPS2PD   Y2, Z2
-
-both296:
-	VADDPD      Z2, Z0, Z0
-	VFMADD231PD Z2, Z2, Z1
-
-summed290:
-	MOVQ    80(AX), R8
-	VMOVUPD Z0, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Z1, (R8)(CX*8)
-
-row288:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x01, DI
-	JMP  group276
-
-group277:
+	JNZ  rows132
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -3782,45 +2658,49 @@ TEXT ·normGradAVX512(SB), $16-8
 	MOVQ  112(AX), R11
 	MOVQ  72(AX), R12
 
-rows297:
+rows216:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols299
+	JGT  cols218
 
-cols298:
+cols217:
 	CMPB       40(AX), $0x00
-	JNE        half300
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	JNE        half219
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
 	VMOVUPS    64(SI)(CX*4), Z1
-	JMP        both301
+	JMP        both220
 
-half300:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z0
-	VPSLLD     $0x10, Z0, Z0
-	VPMOVZXWD  32(SI)(CX*2), Z1
-	VPSLLD     $0x10, Z1, Z1
+half219:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z0
+	VMOVDQU32  elementToUpper<>+64(SB), Z1
+	MOVL       $0xaaaaaaaa, R13
+	KMOVD      R13, K2
+	VPERMW.Z   (SI)(CX*2), Z0, K2, Z0
+	VPERMW.Z   (SI)(CX*2), Z1, K2, Z1
 
-both301:
+both220:
 	CMPB       64(AX), $0x00
-	JNE        half302
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
+	JNE        half221
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z2
 	VMOVUPS    64(DI)(CX*4), Z3
-	JMP        both303
+	JMP        both222
 
-half302:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z2
-	VPSLLD     $0x10, Z2, Z2
-	VPMOVZXWD  32(DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
+half221:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z2
+	VMOVDQU32  elementToUpper<>+64(SB), Z3
+	MOVL       $0xaaaaaaaa, R13
+	KMOVD      R13, K2
+	VPERMW.Z   (DI)(CX*2), Z2, K2, Z2
+	VPERMW.Z   (DI)(CX*2), Z3, K2, Z3
 
-both303:
+both222:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z2, Z2
 	VMOVUPS      (R9)(CX*4), Z4
@@ -3836,15 +2716,24 @@ both303:
 	VMOVUPS      64(R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z3, Z1
 	CMPB         16(AX), $0x00
-	JNE          half304
-	VMOVUPS      Z0, (BX)(CX*4)
-	VMOVUPS      Z1, 64(BX)(CX*4)
-	JMP          both305
+	JNE          half223
+	CMPB         17(AX), $0x00
+	JEQ          near225
+	VMOVNTPS     Z0, (BX)(CX*4)
+	VMOVNTPS     Z1, 64(BX)(CX*4)
+	JMP          placed226
 
-half304:
+near225:
+	VMOVUPS Z0, (BX)(CX*4)
+	VMOVUPS Z1, 64(BX)(CX*4)
+
+placed226:
+	JMP both224
+
+half223:
 	VCMPPS       $0x03, Z0, Z1, K2
 	KORTESTW     K2, K2
-	JNE          nan306
+	JNE          nan227
 	VBROADCASTSS element00010000<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00008000<>+0(SB), Z4
@@ -3856,10 +2745,18 @@ half304:
 	VPADDD       Z3, Z1, Z0
 	VPADDD       Z4, Z1, K2, Z0
 	VPERMT2W     Z0, Z5, Z6
-	VMOVDQU32    Z6, (BX)(CX*2)
-	JMP          stored307
+	CMPB         17(AX), $0x00
+	JEQ          near229
+	VMOVNTDQ     Z6, (BX)(CX*2)
+	JMP          placed230
 
-nan306:
+near229:
+	VMOVDQU32 Z6, (BX)(CX*2)
+
+placed230:
+	JMP stored228
+
+nan227:
 	VBROADCASTSS element00000001<>+0(SB), Z2
 	VBROADCASTSS element00007fff<>+0(SB), Z3
 	VBROADCASTSS element00400000<>+0(SB), Z4
@@ -3870,53 +2767,56 @@ nan306:
 	VCMPPS       $0x03, Z0, Z0, K2
 	VPORD        Z4, Z0, K2, Z5
 	VPSRLD       $0x10, Z5, Z5
-	VPSRLD       $0x10, Z1, Z0
-	VPANDD       Z2, Z0, Z0
-	VPADDD       Z3, Z0, Z0
-	VPADDD       Z1, Z0, Z0
-	VCMPPS       $0x03, Z1, Z1, K2
-	VPORD        Z4, Z1, K2, Z0
-	VPSRLD       $0x10, Z0, Z0
 	VPMOVDW      Z5, (BX)(CX*2)
-	VPMOVDW      Z0, 32(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z2
+	VBROADCASTSS element00400000<>+0(SB), Z3
+	VPSRLD       $0x10, Z1, Z4
+	VPANDD       Z0, Z4, Z4
+	VPADDD       Z2, Z4, Z4
+	VPADDD       Z1, Z4, Z4
+	VCMPPS       $0x03, Z1, Z1, K2
+	VPORD        Z3, Z1, K2, Z4
+	VPSRLD       $0x10, Z4, Z4
+	VPMOVDW      Z4, 32(BX)(CX*2)
 
-stored307:
-both305:
+stored228:
+both224:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols298
+	JLE  cols217
 
-cols299:
+cols218:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols309
+	JGT  cols232
 
-cols308:
+cols231:
 	CMPB       40(AX), $0x00
-	JNE        half310
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half233
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z0
-	JMP        both311
+	JMP        both234
 
-half310:
-	PREFETCHT0 1536(SI)(CX*2)
+half233:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z0
 	VPSLLD     $0x10, Z0, Z0
 
-both311:
+both234:
 	CMPB       64(AX), $0x00
-	JNE        half312
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half235
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z1
-	JMP        both313
+	JMP        both236
 
-half312:
-	PREFETCHT0 1536(DI)(CX*2)
+half235:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both313:
+both236:
 	VMOVUPS      (R8)(CX*4), Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS      (R9)(CX*4), Z2
@@ -3925,11 +2825,19 @@ both313:
 	VMOVUPS      (R11)(CX*4), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half314
-	VMOVUPS      Z0, (BX)(CX*4)
-	JMP          both315
+	JNE          half237
+	CMPB         17(AX), $0x00
+	JEQ          near239
+	VMOVNTPS     Z0, (BX)(CX*4)
+	JMP          placed240
 
-half314:
+near239:
+	VMOVUPS Z0, (BX)(CX*4)
+
+placed240:
+	JMP both238
+
+half237:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -3942,39 +2850,39 @@ half314:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, (BX)(CX*2)
 
-both315:
+both238:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols308
+	JLE  cols231
 
-cols309:
+cols232:
 	CMPQ       CX, DX
-	JGE        row318
+	JGE        row241
 	CMPB       40(AX), $0x00
-	JNE        half319
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half242
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z0
-	JMP        both320
+	JMP        both243
 
-half319:
-	PREFETCHT0  1536(SI)(CX*2)
+half242:
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both320:
+both243:
 	CMPB       64(AX), $0x00
-	JNE        half321
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half244
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z1
-	JMP        both322
+	JMP        both245
 
-half321:
-	PREFETCHT0  1536(DI)(CX*2)
+half244:
+	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both322:
+both245:
 	VMOVUPS.Z    (R8)(CX*4), K1, Z2
 	VSUBPS       Z2, Z1, Z1
 	VMOVUPS.Z    (R9)(CX*4), K1, Z2
@@ -3983,11 +2891,11 @@ both322:
 	VMOVUPS.Z    (R11)(CX*4), K1, Z2
 	VFNMADD231PS Z2, Z1, Z0
 	CMPB         16(AX), $0x00
-	JNE          half323
+	JNE          half246
 	VMOVUPS      Z0, K1, (BX)(CX*4)
-	JMP          both324
+	JMP          both247
 
-half323:
+half246:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -4000,13 +2908,14 @@ half323:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both324:
-row318:
+both247:
+row241:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows297
+	JNZ  rows216
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4032,7 +2941,7 @@ TEXT ·layerGradAVX512(SB), $16-8
 	VDIVSS     X1, X0, X0
 	MOVQ       72(AX), R11
 
-rows327:
+rows248:
 	VBROADCASTSS element00000000<>+0(SB), Z1
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS (R8), Z3
@@ -4040,41 +2949,45 @@ rows327:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols329
+	JGT          cols250
 
-cols328:
+cols249:
 	CMPB       40(AX), $0x00
-	JNE        half330
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	JNE        half251
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both331
+	JMP        both252
 
-half330:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(SI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
+half251:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (SI)(CX*2), Z6, K2, Z6
 
-both331:
+both252:
 	CMPB       64(AX), $0x00
-	JNE        half332
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
+	JNE        half253
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both333
+	JMP        both254
 
-half332:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  32(DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
+half253:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z7, K2, Z7
+	VPERMW.Z   (DI)(CX*2), Z8, K2, Z8
 
-both333:
+both254:
 	VSUBPS      Z3, Z7, Z7
 	VMULPS      Z4, Z7, Z7
 	VMOVUPS     (R10)(CX*4), Z9
@@ -4102,38 +3015,38 @@ both333:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols328
+	JLE         cols249
 
-cols329:
+cols250:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols335
+	JGT  cols256
 
-cols334:
+cols255:
 	CMPB       40(AX), $0x00
-	JNE        half336
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half257
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both337
+	JMP        both258
 
-half336:
-	PREFETCHT0 1536(SI)(CX*2)
+half257:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both337:
+both258:
 	CMPB       64(AX), $0x00
-	JNE        half338
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half259
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both339
+	JMP        both260
 
-half338:
-	PREFETCHT0 1536(DI)(CX*2)
+half259:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both339:
+both260:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -4149,35 +3062,35 @@ both339:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols334
+	JLE         cols255
 
-cols335:
+cols256:
 	CMPQ       CX, DX
-	JGE        row340
+	JGE        row261
 	CMPB       40(AX), $0x00
-	JNE        half341
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half262
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both342
+	JMP        both263
 
-half341:
-	PREFETCHT0  1536(SI)(CX*2)
+half262:
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both342:
+both263:
 	CMPB       64(AX), $0x00
-	JNE        half343
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half264
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both344
+	JMP        both265
 
-half343:
-	PREFETCHT0  1536(DI)(CX*2)
+half264:
+	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both344:
+both265:
 	VSUBPS      Z3, Z6, Z6
 	VMULPS      Z4, Z6, Z6
 	VMOVUPS     (R10)(CX*4), Z7
@@ -4191,7 +3104,7 @@ both344:
 	VADDPS      Z5, Z1, Z1
 	VFMADD231PS Z5, Z6, Z2
 
-row340:
+row261:
 	VEXTRACTF64X4 $0x01, Z1, Y5
 	VADDPS        Y5, Y1, Y5
 	VEXTRACTF32X4 $0x01, Y5, X1
@@ -4215,41 +3128,45 @@ row340:
 	XORQ          CX, CX
 	LEAQ          32(CX), R12
 	CMPQ          R12, DX
-	JGT           cols346
+	JGT           cols267
 
-cols345:
+cols266:
 	CMPB       40(AX), $0x00
-	JNE        half347
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	JNE        half268
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both348
+	JMP        both269
 
-half347:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-	VPMOVZXWD  32(SI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
+half268:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (SI)(CX*2), Z6, K2, Z6
 
-both348:
+both269:
 	CMPB       64(AX), $0x00
-	JNE        half349
-	PREFETCHT0 1536(DI)(CX*4)
-	PREFETCHT0 1600(DI)(CX*4)
+	JNE        half270
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z7
 	VMOVUPS    64(DI)(CX*4), Z8
-	JMP        both350
+	JMP        both271
 
-half349:
-	PREFETCHT0 1536(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-	VPMOVZXWD  32(DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
+half270:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z7, K2, Z7
+	VPERMW.Z   (DI)(CX*2), Z8, K2, Z8
 
-both350:
+both271:
 	VSUBPS       Z3, Z7, Z7
 	VMULPS       Z4, Z7, Z7
 	VMOVUPS      (R9)(CX*4), Z9
@@ -4265,15 +3182,24 @@ both350:
 	VFNMADD231PS Z2, Z8, Z6
 	VMULPS       Z4, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half351
-	VMOVUPS      Z5, (BX)(CX*4)
-	VMOVUPS      Z6, 64(BX)(CX*4)
-	JMP          both352
+	JNE          half272
+	CMPB         17(AX), $0x00
+	JEQ          near274
+	VMOVNTPS     Z5, (BX)(CX*4)
+	VMOVNTPS     Z6, 64(BX)(CX*4)
+	JMP          placed275
 
-half351:
+near274:
+	VMOVUPS Z5, (BX)(CX*4)
+	VMOVUPS Z6, 64(BX)(CX*4)
+
+placed275:
+	JMP both273
+
+half272:
 	VCMPPS       $0x03, Z5, Z6, K2
 	KORTESTW     K2, K2
-	JNE          nan353
+	JNE          nan276
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -4285,10 +3211,18 @@ half351:
 	VPADDD       Z8, Z6, Z5
 	VPADDD       Z9, Z6, K2, Z5
 	VPERMT2W     Z5, Z10, Z11
-	VMOVDQU32    Z11, (BX)(CX*2)
-	JMP          stored354
+	CMPB         17(AX), $0x00
+	JEQ          near278
+	VMOVNTDQ     Z11, (BX)(CX*2)
+	JMP          placed279
 
-nan353:
+near278:
+	VMOVDQU32 Z11, (BX)(CX*2)
+
+placed279:
+	JMP stored277
+
+nan276:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -4299,53 +3233,56 @@ nan353:
 	VCMPPS       $0x03, Z5, Z5, K2
 	VPORD        Z9, Z5, K2, Z10
 	VPSRLD       $0x10, Z10, Z10
-	VPSRLD       $0x10, Z6, Z5
-	VPANDD       Z7, Z5, Z5
-	VPADDD       Z8, Z5, Z5
-	VPADDD       Z6, Z5, Z5
-	VCMPPS       $0x03, Z6, Z6, K2
-	VPORD        Z9, Z6, K2, Z5
-	VPSRLD       $0x10, Z5, Z5
 	VPMOVDW      Z10, (BX)(CX*2)
-	VPMOVDW      Z5, 32(BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z6, Z9
+	VPANDD       Z5, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z6, Z9, Z9
+	VCMPPS       $0x03, Z6, Z6, K2
+	VPORD        Z8, Z6, K2, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, 32(BX)(CX*2)
 
-stored354:
-both352:
+stored277:
+both273:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols345
+	JLE  cols266
 
-cols346:
+cols267:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols356
+	JGT  cols281
 
-cols355:
+cols280:
 	CMPB       40(AX), $0x00
-	JNE        half357
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half282
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both358
+	JMP        both283
 
-half357:
-	PREFETCHT0 1536(SI)(CX*2)
+half282:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both358:
+both283:
 	CMPB       64(AX), $0x00
-	JNE        half359
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half284
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
-	JMP        both360
+	JMP        both285
 
-half359:
-	PREFETCHT0 1536(DI)(CX*2)
+half284:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both360:
+both285:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS      (R9)(CX*4), Z7
@@ -4354,11 +3291,19 @@ both360:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half361
-	VMOVUPS      Z5, (BX)(CX*4)
-	JMP          both362
+	JNE          half286
+	CMPB         17(AX), $0x00
+	JEQ          near288
+	VMOVNTPS     Z5, (BX)(CX*4)
+	JMP          placed289
 
-half361:
+near288:
+	VMOVUPS Z5, (BX)(CX*4)
+
+placed289:
+	JMP both287
+
+half286:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -4371,39 +3316,39 @@ half361:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, (BX)(CX*2)
 
-both362:
+both287:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols355
+	JLE  cols280
 
-cols356:
+cols281:
 	CMPQ       CX, DX
-	JGE        row365
+	JGE        row290
 	CMPB       40(AX), $0x00
-	JNE        half366
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half291
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both367
+	JMP        both292
 
-half366:
-	PREFETCHT0  1536(SI)(CX*2)
+half291:
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both367:
+both292:
 	CMPB       64(AX), $0x00
-	JNE        half368
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half293
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z6
-	JMP        both369
+	JMP        both294
 
-half368:
-	PREFETCHT0  1536(DI)(CX*2)
+half293:
+	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both369:
+both294:
 	VSUBPS       Z3, Z6, Z6
 	VMULPS       Z4, Z6, Z6
 	VMOVUPS.Z    (R9)(CX*4), K1, Z3
@@ -4412,11 +3357,11 @@ both369:
 	VFNMADD231PS Z2, Z6, Z5
 	VMULPS       Z4, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half370
+	JNE          half295
 	VMOVUPS      Z5, K1, (BX)(CX*4)
-	JMP          both371
+	JMP          both296
 
-half370:
+half295:
 	VBROADCASTSS element00000001<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z2
 	VBROADCASTSS element00400000<>+0(SB), Z3
@@ -4429,14 +3374,15 @@ half370:
 	VPSRLD       $0x10, Z4, Z4
 	VPMOVDW      Z4, K1, (BX)(CX*2)
 
-both371:
-row365:
+both296:
+row290:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows327
+	JNZ  rows248
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -4461,26 +3407,26 @@ TEXT ·softmaxAVX512(SB), $16-8
 	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
 	VBROADCASTSS element3efffffe<>+0(SB), Z9
 	CMPQ         DX, $0x10
-	JGT          wider375
+	JGT          wider298
 	XORQ         BX, BX
 	XORQ         CX, CX
 	XORQ         R10, R10
 
-far376:
+far299:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far376
+	CMPQ CX, $0x00000600
+	JLT  far299
 
-rows377:
+rows300:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have378
+	JZ    have301
 	MOVL  (CX)(BX*4), SI
 
-have378:
+have301:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4488,24 +3434,24 @@ have378:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next379
+	JGE   next302
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted380
+	JZ    unlisted303
 	MOVL  (R9)(CX*4), R8
 
-unlisted380:
+unlisted303:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next379:
+next302:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip381
+	JZ    skip304
 	MOVL  (CX)(SI*4), R9
 
-skip381:
+skip304:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x00, R11
@@ -4513,17 +3459,17 @@ skip381:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half382
+	JNE        half305
 	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z10
-	JMP        both383
+	JMP        both306
 
-half382:
+half305:
 	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both383:
+both306:
 	VBROADCASTSS  elementff800000<>+0(SB), Z11
 	VBLENDMPS     Z10, Z11, K1, Z10
 	VMOVAPS       Z10, Z11
@@ -4567,32 +3513,32 @@ both383:
 	MOVQ          80(AX), R11
 	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled384
+	JS            unlabelled307
 	CMPB          16(AX), $0x00
-	JNE           half385
+	JNE           half308
 	VMOVSS        (DI)(R9*4), X13
-	JMP           both386
+	JMP           both309
 
-half385:
+half308:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X13
 
-both386:
+both309:
 	VSUBSS   X13, X11, X14
 	MOVQ     88(AX), DI
 	VMOVSS   X14, (DI)(BX*4)
 	VUCOMISS X13, X11
-	JNE      unlabelled384
+	JNE      unlabelled307
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled384
+	JNE      unlabelled307
 	INCQ     112(AX)
 
-unlabelled384:
+unlabelled307:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip387
+	JZ           skip310
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X11
@@ -4605,11 +3551,11 @@ unlabelled384:
 	VSUBPS       Z13, Z12, K2, Z12
 	VMULPS       Z11, Z12, Z12
 	CMPB         40(AX), $0x00
-	JNE          half388
+	JNE          half311
 	VMOVUPS      Z12, K1, (DI)(CX*4)
-	JMP          both389
+	JMP          both312
 
-half388:
+half311:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -4622,35 +3568,35 @@ half388:
 	VPSRLD       $0x10, Z14, Z14
 	VPMOVDW      Z14, K1, (DI)(CX*2)
 
-both389:
-skip387:
+both312:
+skip310:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows377
-	JMP  done374
+	JLT  rows300
+	JMP  done297
 
-wider375:
+wider298:
 	CMPQ DX, $0x20
-	JGT  wider390
+	JGT  wider313
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far391:
+far314:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far391
+	CMPQ CX, $0x00000600
+	JLT  far314
 
-rows392:
+rows315:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have393
+	JZ    have316
 	MOVL  (CX)(BX*4), SI
 
-have393:
+have316:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4658,24 +3604,24 @@ have393:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next394
+	JGE   next317
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted395
+	JZ    unlisted318
 	MOVL  (R9)(CX*4), R8
 
-unlisted395:
+unlisted318:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next394:
+next317:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip396
+	JZ    skip319
 	MOVL  (CX)(SI*4), R9
 
-skip396:
+skip319:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x10, R11
@@ -4683,21 +3629,21 @@ skip396:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half397
+	JNE        half320
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
 	VMOVUPS.Z  64(DI)(CX*4), K1, Z11
-	JMP        both398
+	JMP        both321
 
-half397:
+half320:
 	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z10
 	VPSLLD      $0x10, Z10, Z10
 	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both398:
+both321:
 	VBROADCASTSS  elementff800000<>+0(SB), Z12
 	VBLENDMPS     Z11, Z12, K1, Z11
 	VMOVAPS       Z10, Z12
@@ -4764,32 +3710,32 @@ both398:
 	MOVQ          80(AX), R11
 	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled399
+	JS            unlabelled322
 	CMPB          16(AX), $0x00
-	JNE           half400
+	JNE           half323
 	VMOVSS        (DI)(R9*4), X11
-	JMP           both401
+	JMP           both324
 
-half400:
+half323:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X11
 
-both401:
+both324:
 	VSUBSS   X11, X12, X15
 	MOVQ     88(AX), DI
 	VMOVSS   X15, (DI)(BX*4)
 	VUCOMISS X11, X12
-	JNE      unlabelled399
+	JNE      unlabelled322
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled399
+	JNE      unlabelled322
 	INCQ     112(AX)
 
-unlabelled399:
+unlabelled322:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip402
+	JZ           skip325
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X11
@@ -4805,12 +3751,12 @@ unlabelled399:
 	VSUBPS       Z12, Z14, K2, Z14
 	VMULPS       Z11, Z14, Z14
 	CMPB         40(AX), $0x00
-	JNE          half403
+	JNE          half326
 	VMOVUPS      Z13, (DI)(CX*4)
 	VMOVUPS      Z14, K1, 64(DI)(CX*4)
-	JMP          both404
+	JMP          both327
 
-half403:
+half326:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4821,6 +3767,10 @@ half403:
 	VCMPPS       $0x03, Z13, Z13, K2
 	VPORD        Z12, Z13, K2, Z15
 	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, (DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
 	VPSRLD       $0x10, Z14, Z13
 	VPANDD       Z10, Z13, Z13
 	VPADDD       Z11, Z13, Z13
@@ -4828,38 +3778,37 @@ half403:
 	VCMPPS       $0x03, Z14, Z14, K2
 	VPORD        Z12, Z14, K2, Z13
 	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z15, (DI)(CX*2)
 	VPMOVDW      Z13, K1, 32(DI)(CX*2)
 
-both404:
-skip402:
+both327:
+skip325:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows392
-	JMP  done374
+	JLT  rows315
+	JMP  done297
 
-wider390:
+wider313:
 	CMPQ DX, $0x30
-	JGT  wider405
+	JGT  wider328
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far406:
+far329:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far406
+	CMPQ CX, $0x00000600
+	JLT  far329
 
-rows407:
+rows330:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have408
+	JZ    have331
 	MOVL  (CX)(BX*4), SI
 
-have408:
+have331:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4867,24 +3816,24 @@ have408:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next409
+	JGE   next332
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted410
+	JZ    unlisted333
 	MOVL  (R9)(CX*4), R8
 
-unlisted410:
+unlisted333:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next409:
+next332:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip411
+	JZ    skip334
 	MOVL  (CX)(SI*4), R9
 
-skip411:
+skip334:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x20, R11
@@ -4892,16 +3841,16 @@ skip411:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half412
+	JNE        half335
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
 	VMOVUPS    64(DI)(CX*4), Z11
 	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
-	JMP        both413
+	JMP        both336
 
-half412:
+half335:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z10
@@ -4911,7 +3860,7 @@ half412:
 	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both413:
+both336:
 	VBROADCASTSS  elementff800000<>+0(SB), Z13
 	VBLENDMPS     Z12, Z13, K1, Z12
 	VMOVAPS       Z10, Z13
@@ -5001,32 +3950,32 @@ both413:
 	MOVQ          80(AX), R11
 	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled414
+	JS            unlabelled337
 	CMPB          16(AX), $0x00
-	JNE           half415
+	JNE           half338
 	VMOVSS        (DI)(R9*4), X11
-	JMP           both416
+	JMP           both339
 
-half415:
+half338:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X11
 
-both416:
+both339:
 	VSUBSS   X11, X13, X12
 	MOVQ     88(AX), DI
 	VMOVSS   X12, (DI)(BX*4)
 	VUCOMISS X11, X13
-	JNE      unlabelled414
+	JNE      unlabelled337
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled414
+	JNE      unlabelled337
 	INCQ     112(AX)
 
-unlabelled414:
+unlabelled337:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip417
+	JZ           skip340
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X11
@@ -5045,13 +3994,13 @@ unlabelled414:
 	VSUBPS       Z12, Z16, K2, Z16
 	VMULPS       Z11, Z16, Z16
 	CMPB         40(AX), $0x00
-	JNE          half418
+	JNE          half341
 	VMOVUPS      Z14, (DI)(CX*4)
 	VMOVUPS      Z15, 64(DI)(CX*4)
 	VMOVUPS      Z16, K1, 128(DI)(CX*4)
-	JMP          both419
+	JMP          both342
 
-half418:
+half341:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -5062,53 +4011,59 @@ half418:
 	VCMPPS       $0x03, Z14, Z14, K2
 	VPORD        Z12, Z14, K2, Z13
 	VPSRLD       $0x10, Z13, Z13
-	VPSRLD       $0x10, Z15, Z14
-	VPANDD       Z10, Z14, Z14
-	VPADDD       Z11, Z14, Z14
-	VPADDD       Z15, Z14, Z14
-	VCMPPS       $0x03, Z15, Z15, K2
-	VPORD        Z12, Z15, K2, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPSRLD       $0x10, Z16, Z15
-	VPANDD       Z10, Z15, Z15
-	VPADDD       Z11, Z15, Z15
-	VPADDD       Z16, Z15, Z15
-	VCMPPS       $0x03, Z16, Z16, K2
-	VPORD        Z12, Z16, K2, Z15
-	VPSRLD       $0x10, Z15, Z15
 	VPMOVDW      Z13, (DI)(CX*2)
-	VPMOVDW      Z14, 32(DI)(CX*2)
-	VPMOVDW      Z15, K1, 64(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z15, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z15, Z13, Z13
+	VCMPPS       $0x03, Z15, Z15, K2
+	VPORD        Z12, Z15, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, 32(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z16, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z16, Z13, Z13
+	VCMPPS       $0x03, Z16, Z16, K2
+	VPORD        Z12, Z16, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, K1, 64(DI)(CX*2)
 
-both419:
-skip417:
+both342:
+skip340:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows407
-	JMP  done374
+	JLT  rows330
+	JMP  done297
 
-wider405:
+wider328:
 	CMPQ DX, $0x40
-	JGT  wider420
+	JGT  wider343
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far421:
+far344:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far421
+	CMPQ CX, $0x00000600
+	JLT  far344
 
-rows422:
+rows345:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have423
+	JZ    have346
 	MOVL  (CX)(BX*4), SI
 
-have423:
+have346:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -5116,24 +4071,24 @@ have423:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next424
+	JGE   next347
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted425
+	JZ    unlisted348
 	MOVL  (R9)(CX*4), R8
 
-unlisted425:
+unlisted348:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next424:
+next347:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip426
+	JZ    skip349
 	MOVL  (CX)(SI*4), R9
 
-skip426:
+skip349:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x30, R11
@@ -5141,7 +4096,7 @@ skip426:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half427
+	JNE        half350
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
@@ -5150,9 +4105,9 @@ skip426:
 	VMOVUPS    64(DI)(CX*4), Z11
 	VMOVUPS    128(DI)(CX*4), Z12
 	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
-	JMP        both428
+	JMP        both351
 
-half427:
+half350:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z10
@@ -5164,7 +4119,7 @@ half427:
 	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both428:
+both351:
 	VBROADCASTSS  elementff800000<>+0(SB), Z14
 	VBLENDMPS     Z13, Z14, K1, Z13
 	VMOVAPS       Z10, Z14
@@ -5277,32 +4232,32 @@ both428:
 	MOVQ          80(AX), R11
 	VMOVSS        X10, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled429
+	JS            unlabelled352
 	CMPB          16(AX), $0x00
-	JNE           half430
+	JNE           half353
 	VMOVSS        (DI)(R9*4), X11
-	JMP           both431
+	JMP           both354
 
-half430:
+half353:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X11
 
-both431:
+both354:
 	VSUBSS   X11, X14, X12
 	MOVQ     88(AX), DI
 	VMOVSS   X12, (DI)(BX*4)
 	VUCOMISS X11, X14
-	JNE      unlabelled429
+	JNE      unlabelled352
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled429
+	JNE      unlabelled352
 	INCQ     112(AX)
 
-unlabelled429:
+unlabelled352:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip432
+	JZ           skip355
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X11
@@ -5324,14 +4279,14 @@ unlabelled429:
 	VSUBPS       Z12, Z18, K2, Z18
 	VMULPS       Z11, Z18, Z18
 	CMPB         40(AX), $0x00
-	JNE          half433
+	JNE          half356
 	VMOVUPS      Z15, (DI)(CX*4)
 	VMOVUPS      Z16, 64(DI)(CX*4)
 	VMOVUPS      Z17, 128(DI)(CX*4)
 	VMOVUPS      Z18, K1, 192(DI)(CX*4)
-	JMP          both434
+	JMP          both357
 
-half433:
+half356:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -5342,61 +4297,70 @@ half433:
 	VCMPPS       $0x03, Z15, Z15, K2
 	VPORD        Z12, Z15, K2, Z13
 	VPSRLD       $0x10, Z13, Z13
-	VPSRLD       $0x10, Z16, Z14
-	VPANDD       Z10, Z14, Z14
-	VPADDD       Z11, Z14, Z14
-	VPADDD       Z16, Z14, Z14
-	VCMPPS       $0x03, Z16, Z16, K2
-	VPORD        Z12, Z16, K2, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPSRLD       $0x10, Z17, Z15
-	VPANDD       Z10, Z15, Z15
-	VPADDD       Z11, Z15, Z15
-	VPADDD       Z17, Z15, Z15
-	VCMPPS       $0x03, Z17, Z17, K2
-	VPORD        Z12, Z17, K2, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPSRLD       $0x10, Z18, Z16
-	VPANDD       Z10, Z16, Z16
-	VPADDD       Z11, Z16, Z16
-	VPADDD       Z18, Z16, Z16
-	VCMPPS       $0x03, Z18, Z18, K2
-	VPORD        Z12, Z18, K2, Z16
-	VPSRLD       $0x10, Z16, Z16
 	VPMOVDW      Z13, (DI)(CX*2)
-	VPMOVDW      Z14, 32(DI)(CX*2)
-	VPMOVDW      Z15, 64(DI)(CX*2)
-	VPMOVDW      Z16, K1, 96(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z16, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z16, Z13, Z13
+	VCMPPS       $0x03, Z16, Z16, K2
+	VPORD        Z12, Z16, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, 32(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z17, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z17, Z13, Z13
+	VCMPPS       $0x03, Z17, Z17, K2
+	VPORD        Z12, Z17, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, 64(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z18, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z18, Z13, Z13
+	VCMPPS       $0x03, Z18, Z18, K2
+	VPORD        Z12, Z18, K2, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, K1, 96(DI)(CX*2)
 
-both434:
-skip432:
+both357:
+skip355:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows422
-	JMP  done374
+	JLT  rows345
+	JMP  done297
 
-wider420:
+wider343:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far435:
+far358:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far435
+	CMPQ CX, $0x00000600
+	JLT  far358
 
-turn436:
+turn359:
 	CMPQ  BX, 48(AX)
-	JCC   skip437
+	JCC   skip360
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have438
+	JZ    have361
 	MOVL  (CX)(BX*4), SI
 
-have438:
+have361:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -5404,25 +4368,25 @@ have438:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even439
+	JZ    even362
 	LEAQ  (CX)(SI*4), CX
 
-even439:
+even362:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next440
+	JGE   next363
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted441
+	JZ    unlisted364
 	MOVL  (R8)(CX*4), SI
 
-unlisted441:
+unlisted364:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next440:
+next363:
 	VBROADCASTSS elementff800000<>+0(SB), Z10
 	VBROADCASTSS elementffff0000<>+0(SB), Z11
 	VMOVAPS      Z10, Z12
@@ -5430,18 +4394,18 @@ next440:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols443
+	JGT          cols366
 
-cols442:
+cols365:
 	CMPB       16(AX), $0x00
-	JNE        half444
+	JNE        half367
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z12, Z12
 	VMAXPS     64(DI)(CX*4), Z13, Z13
-	JMP        both445
+	JMP        both368
 
-half444:
+half367:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z14
 	VPSLLD     $0x10, Z14, Z15
@@ -5449,55 +4413,55 @@ half444:
 	VMAXPS     Z15, Z12, Z12
 	VMAXPS     Z14, Z13, Z13
 
-both445:
+both368:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols442
+	JLE  cols365
 
-cols443:
+cols366:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols447
+	JGT  cols370
 
-cols446:
+cols369:
 	CMPB       16(AX), $0x00
-	JNE        half448
+	JNE        half371
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
-	JMP        both449
+	JMP        both372
 
-half448:
+half371:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z11
 	VPSLLD     $0x10, Z11, Z11
 
-both449:
+both372:
 	VMAXPS Z11, Z12, Z12
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols446
+	JLE    cols369
 
-cols447:
+cols370:
 	CMPQ       CX, DX
-	JGE        row450
+	JGE        row373
 	CMPB       16(AX), $0x00
-	JNE        half451
+	JNE        half374
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z11
-	JMP        both452
+	JMP        both375
 
-half451:
+half374:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z11
 	VPSLLD      $0x10, Z11, Z11
 
-both452:
+both375:
 	VBLENDMPS Z11, Z10, K1, Z11
 	VMAXPS    Z11, Z12, Z12
 
-row450:
+row373:
 	VMAXPS        Z13, Z12, Z12
 	VEXTRACTF64X4 $0x01, Z12, Y10
 	VMAXPS        Y10, Y12, Y10
@@ -5510,28 +4474,28 @@ row450:
 	MOVQ          88(AX), CX
 	VMOVSS        X11, (CX)(BX*4)
 
-skip437:
+skip360:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip453
+	JCC   skip376
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have454
+	JZ    have377
 	MOVL  (CX)(BX*4), SI
 
-have454:
+have377:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  96(AX), SI
+	MOVQ  96(AX), R10
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even455
-	LEAQ  (SI)(CX*4), SI
+	JZ    even378
+	LEAQ  (R10)(CX*4), R10
 
-even455:
+even378:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -5539,34 +4503,34 @@ even455:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols457
+	JGT          cols380
 
-cols456:
+cols379:
 	CMPB    16(AX), $0x00
-	JNE     half458
+	JNE     half381
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
 	VMOVUPS 128(DI)(CX*4), Z15
 	VMOVUPS 192(DI)(CX*4), Z16
-	JMP     both459
+	JMP     both382
 
-half458:
-	VPMOVZXWD (DI)(CX*2), Z13
-	VPSLLD    $0x10, Z13, Z13
-	VPMOVZXWD 32(DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
-	VPMOVZXWD 64(DI)(CX*2), Z15
-	VPSLLD    $0x10, Z15, Z15
-	VPMOVZXWD 96(DI)(CX*2), Z16
-	VPSLLD    $0x10, Z16, Z16
+half381:
+	VMOVDQU32 elementToUpper<>+0(SB), Z15
+	VMOVDQU32 elementToUpper<>+64(SB), Z16
+	MOVL      $0xaaaaaaaa, R8
+	KMOVD     R8, K2
+	VPERMW.Z  (DI)(CX*2), Z15, K2, Z13
+	VPERMW.Z  (DI)(CX*2), Z16, K2, Z14
+	VPERMW.Z  64(DI)(CX*2), Z15, K2, Z15
+	VPERMW.Z  64(DI)(CX*2), Z16, K2, Z16
 
-both459:
+both382:
 	VSUBPS        Z10, Z13, Z13
 	VSUBPS        Z10, Z14, Z14
 	VSUBPS        Z10, Z15, Z15
 	VSUBPS        Z10, Z16, Z16
 	CMPB          16(AX), $0x00
-	JNE           half460
+	JNE           half383
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VCMPPS        $0x05, Z3, Z14, K3
@@ -5631,17 +4595,17 @@ both459:
 	VFMADD213PS.Z Z22, Z22, K3, Z18
 	VFMADD213PS.Z Z23, Z23, K4, Z19
 	VFMADD213PS.Z Z24, Z24, K5, Z20
-	VMOVUPS       Z17, (SI)(CX*4)
+	VMOVUPS       Z17, (R10)(CX*4)
 	VADDPS        Z17, Z11, Z11
-	VMOVUPS       Z18, 64(SI)(CX*4)
+	VMOVUPS       Z18, 64(R10)(CX*4)
 	VADDPS        Z18, Z12, Z12
-	VMOVUPS       Z19, 128(SI)(CX*4)
+	VMOVUPS       Z19, 128(R10)(CX*4)
 	VADDPS        Z19, Z11, Z11
-	VMOVUPS       Z20, 192(SI)(CX*4)
+	VMOVUPS       Z20, 192(R10)(CX*4)
 	VADDPS        Z20, Z12, Z12
-	JMP           both461
+	JMP           both384
 
-half460:
+half383:
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VCMPPS        $0x05, Z3, Z14, K3
@@ -5698,44 +4662,46 @@ half460:
 	VFMADD213PS.Z Z22, Z22, K3, Z18
 	VFMADD213PS.Z Z23, Z23, K4, Z19
 	VFMADD213PS.Z Z24, Z24, K5, Z20
-	VMOVUPS       Z17, (SI)(CX*4)
+	VMOVUPS       Z17, (R10)(CX*4)
 	VADDPS        Z17, Z11, Z11
-	VMOVUPS       Z18, 64(SI)(CX*4)
+	VMOVUPS       Z18, 64(R10)(CX*4)
 	VADDPS        Z18, Z12, Z12
-	VMOVUPS       Z19, 128(SI)(CX*4)
+	VMOVUPS       Z19, 128(R10)(CX*4)
 	VADDPS        Z19, Z11, Z11
-	VMOVUPS       Z20, 192(SI)(CX*4)
+	VMOVUPS       Z20, 192(R10)(CX*4)
 	VADDPS        Z20, Z12, Z12
 
-both461:
+both384:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols456
+	JLE  cols379
 
-cols457:
+cols380:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols463
+	JGT  cols386
 
-cols462:
+cols385:
 	CMPB    16(AX), $0x00
-	JNE     half464
+	JNE     half387
 	VMOVUPS (DI)(CX*4), Z13
 	VMOVUPS 64(DI)(CX*4), Z14
-	JMP     both465
+	JMP     both388
 
-half464:
-	VPMOVZXWD (DI)(CX*2), Z13
-	VPSLLD    $0x10, Z13, Z13
-	VPMOVZXWD 32(DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
+half387:
+	VMOVDQU32 elementToUpper<>+0(SB), Z13
+	VMOVDQU32 elementToUpper<>+64(SB), Z14
+	MOVL      $0xaaaaaaaa, R8
+	KMOVD     R8, K2
+	VPERMW.Z  (DI)(CX*2), Z13, K2, Z13
+	VPERMW.Z  (DI)(CX*2), Z14, K2, Z14
 
-both465:
+both388:
 	VSUBPS        Z10, Z13, Z13
 	VSUBPS        Z10, Z14, Z14
 	CMPB          16(AX), $0x00
-	JNE           half466
+	JNE           half389
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VCMPPS        $0x05, Z3, Z14, K3
@@ -5768,13 +4734,13 @@ both465:
 	VPSLLD        $0x17, Z18, Z18
 	VFMADD213PS.Z Z17, Z17, K2, Z15
 	VFMADD213PS.Z Z18, Z18, K3, Z16
-	VMOVUPS       Z15, (SI)(CX*4)
+	VMOVUPS       Z15, (R10)(CX*4)
 	VADDPS        Z15, Z11, Z11
-	VMOVUPS       Z16, 64(SI)(CX*4)
+	VMOVUPS       Z16, 64(R10)(CX*4)
 	VADDPS        Z16, Z12, Z12
-	JMP           both467
+	JMP           both390
 
-half466:
+half389:
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VCMPPS        $0x05, Z3, Z14, K3
@@ -5805,36 +4771,36 @@ half466:
 	VPSLLD        $0x17, Z18, Z18
 	VFMADD213PS.Z Z17, Z17, K2, Z15
 	VFMADD213PS.Z Z18, Z18, K3, Z16
-	VMOVUPS       Z15, (SI)(CX*4)
+	VMOVUPS       Z15, (R10)(CX*4)
 	VADDPS        Z15, Z11, Z11
-	VMOVUPS       Z16, 64(SI)(CX*4)
+	VMOVUPS       Z16, 64(R10)(CX*4)
 	VADDPS        Z16, Z12, Z12
 
-both467:
+both390:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols462
+	JLE  cols385
 
-cols463:
+cols386:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols469
+	JGT  cols392
 
-cols468:
+cols391:
 	CMPB    16(AX), $0x00
-	JNE     half470
+	JNE     half393
 	VMOVUPS (DI)(CX*4), Z13
-	JMP     both471
+	JMP     both394
 
-half470:
+half393:
 	VPMOVZXWD (DI)(CX*2), Z13
 	VPSLLD    $0x10, Z13, Z13
 
-both471:
+both394:
 	VSUBPS        Z10, Z13, Z13
 	CMPB          16(AX), $0x00
-	JNE           half472
+	JNE           half395
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VMOVAPS       Z0, Z15
@@ -5851,11 +4817,11 @@ both471:
 	VFMADD213PS   Z13, Z13, Z14
 	VPSLLD        $0x17, Z15, Z15
 	VFMADD213PS.Z Z15, Z15, K2, Z14
-	VMOVUPS       Z14, (SI)(CX*4)
+	VMOVUPS       Z14, (R10)(CX*4)
 	VADDPS        Z14, Z11, Z11
-	JMP           both473
+	JMP           both396
 
-half472:
+half395:
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VMOVAPS       Z0, Z15
@@ -5873,31 +4839,31 @@ half472:
 	VFMADD213PS   Z13, Z13, Z14
 	VPSLLD        $0x17, Z15, Z15
 	VFMADD213PS.Z Z15, Z15, K2, Z14
-	VMOVUPS       Z14, (SI)(CX*4)
+	VMOVUPS       Z14, (R10)(CX*4)
 	VADDPS        Z14, Z11, Z11
 
-both473:
+both396:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols468
+	JLE  cols391
 
-cols469:
+cols392:
 	CMPQ      CX, DX
-	JGE       row474
+	JGE       row397
 	CMPB      16(AX), $0x00
-	JNE       half475
+	JNE       half398
 	VMOVUPS.Z (DI)(CX*4), K1, Z13
-	JMP       both476
+	JMP       both399
 
-half475:
+half398:
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both476:
+both399:
 	VSUBPS        Z10, Z13, Z13
 	CMPB          16(AX), $0x00
-	JNE           half477
+	JNE           half400
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VMOVAPS       Z0, Z14
@@ -5915,11 +4881,11 @@ both476:
 	VPSLLD        $0x17, Z14, Z14
 	VFMADD213PS.Z Z14, Z14, K2, Z10
 	VMOVAPS.Z     Z10, K1, Z10
-	VMOVUPS       Z10, (SI)(CX*4)
+	VMOVUPS       Z10, (R10)(CX*4)
 	VADDPS        Z10, Z11, Z11
-	JMP           both478
+	JMP           both401
 
-half477:
+half400:
 	VCMPPS        $0x05, Z3, Z13, K2
 	VMAXPS        Z13, Z3, Z13
 	VMOVAPS       Z0, Z14
@@ -5938,11 +4904,11 @@ half477:
 	VPSLLD        $0x17, Z14, Z14
 	VFMADD213PS.Z Z14, Z14, K2, Z10
 	VMOVAPS.Z     Z10, K1, Z10
-	VMOVUPS       Z10, (SI)(CX*4)
+	VMOVUPS       Z10, (R10)(CX*4)
 	VADDPS        Z10, Z11, Z11
 
-both478:
-row474:
+both401:
+row397:
 	VADDPS        Z12, Z11, Z11
 	VEXTRACTF64X4 $0x01, Z11, Y10
 	VADDPS        Y10, Y11, Y10
@@ -5954,18 +4920,31 @@ row474:
 	VADDPS        X11, X10, X11
 	MOVQ          80(AX), CX
 	VMOVSS        X11, (CX)(BX*4)
+	MOVQ          $-1, R8
+	MOVQ          72(AX), CX
+	TESTQ         CX, CX
+	JZ            skip403
+	MOVL          (CX)(SI*4), R8
 
-skip453:
+skip403:
+	TESTQ  R8, R8
+	JS     unlabelled402
+	VMOVSS (R10)(R8*4), X10
+	VSUBSS X11, X10, X10
+	VMOVSS X10, (R10)(R8*4)
+
+unlabelled402:
+skip376:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip479
+	JCC   skip404
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have480
+	JZ    have405
 	MOVL  (CX)(BX*4), SI
 
-have480:
+have405:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -5973,17 +4952,17 @@ have480:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even481
+	JZ    even406
 	LEAQ  (R10)(CX*4), R10
 
-even481:
+even406:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip482
+	JZ    skip407
 	MOVL  (CX)(SI*4), R8
 
-skip482:
+skip407:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X10
 	MOVQ   80(AX), CX
@@ -5991,81 +4970,81 @@ skip482:
 	MOVQ   80(AX), CX
 	VMOVSS X11, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled483
+	JS     unlabelled408
 	CMPB   16(AX), $0x00
-	JNE    half484
+	JNE    half409
 	VMOVSS (DI)(R8*4), X12
-	JMP    both485
+	JMP    both410
 
-half484:
+half409:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X12
 
-both485:
+both410:
 	VSUBSS       X12, X10, X13
 	MOVQ         88(AX), CX
 	VMOVSS       X13, (CX)(BX*4)
 	VUCOMISS     X12, X10
-	JNE          unlabelled483
+	JNE          unlabelled408
 	VBROADCASTSS X10, Z10
 	XORQ         CX, CX
 
-next487:
+next412:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last489
+	JGT     last414
 	CMPB    16(AX), $0x00
-	JNE     half490
+	JNE     half415
 	VMOVUPS (DI)(CX*4), Z12
-	JMP     both491
+	JMP     both416
 
-half490:
+half415:
 	VPMOVZXWD (DI)(CX*2), Z12
 	VPSLLD    $0x10, Z12, Z12
 
-both491:
+both416:
 	VCMPPS $0x00, Z10, Z12, K2
 	KMOVW  K2, R11
 	TESTL  R11, R11
-	JNZ    found486
+	JNZ    found411
 	ADDQ   $0x10, CX
-	JMP    next487
+	JMP    next412
 
-last489:
+last414:
 	CMPQ      CX, DX
-	JGE       end488
+	JGE       end413
 	CMPB      16(AX), $0x00
-	JNE       half492
+	JNE       half417
 	VMOVUPS.Z (DI)(CX*4), K1, Z12
-	JMP       both493
+	JMP       both418
 
-half492:
+half417:
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both493:
+both418:
 	VCMPPS $0x00, Z10, Z12, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R11
 	TESTL  R11, R11
-	JNZ    found486
+	JNZ    found411
 	MOVQ   DX, CX
-	JMP    end488
+	JMP    end413
 
-found486:
+found411:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end488:
+end413:
 	CMPQ CX, R8
-	JNE  unlabelled483
+	JNE  unlabelled408
 	INCQ 112(AX)
 
-unlabelled483:
+unlabelled408:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip494
+	JZ           skip419
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X10
@@ -6074,220 +5053,251 @@ unlabelled483:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols496
+	JGT          cols421
 
-cols495:
-	VMULPS  (R10)(CX*4), Z10, Z12
-	VMULPS  64(R10)(CX*4), Z10, Z13
-	VMULPS  128(R10)(CX*4), Z10, Z14
-	VMULPS  192(R10)(CX*4), Z10, Z15
-	CMPB    40(AX), $0x00
-	JNE     half497
-	VMOVUPS Z12, (DI)(CX*4)
-	VMOVUPS Z13, 64(DI)(CX*4)
-	VMOVUPS Z14, 128(DI)(CX*4)
-	VMOVUPS Z15, 192(DI)(CX*4)
-	JMP     both498
+cols420:
+	VMULPS   (R10)(CX*4), Z10, Z11
+	VMULPS   64(R10)(CX*4), Z10, Z12
+	VMULPS   128(R10)(CX*4), Z10, Z13
+	VMULPS   192(R10)(CX*4), Z10, Z14
+	CMPB     40(AX), $0x00
+	JNE      half422
+	CMPB     41(AX), $0x00
+	JEQ      near424
+	VMOVNTPS Z11, (DI)(CX*4)
+	VMOVNTPS Z12, 64(DI)(CX*4)
+	VMOVNTPS Z13, 128(DI)(CX*4)
+	VMOVNTPS Z14, 192(DI)(CX*4)
+	JMP      placed425
 
-half497:
-	VCMPPS       $0x03, Z12, Z13, K2
-	VCMPPS       $0x03, Z14, Z15, K3
+near424:
+	VMOVUPS Z11, (DI)(CX*4)
+	VMOVUPS Z12, 64(DI)(CX*4)
+	VMOVUPS Z13, 128(DI)(CX*4)
+	VMOVUPS Z14, 192(DI)(CX*4)
+
+placed425:
+	JMP both423
+
+half422:
+	VCMPPS       $0x03, Z11, Z12, K2
+	VCMPPS       $0x03, Z13, Z14, K3
 	KORW         K3, K2, K2
 	KORTESTW     K2, K2
-	JNE          nan499
-	VBROADCASTSS element00010000<>+0(SB), Z16
-	VBROADCASTSS element00007fff<>+0(SB), Z17
-	VBROADCASTSS element00008000<>+0(SB), Z18
-	VMOVDQU32    elementUpper<>+0(SB), Z19
-	VPTESTMD     Z16, Z12, K2
-	VPADDD       Z17, Z12, Z20
-	VPADDD       Z18, Z12, K2, Z20
-	VPTESTMD     Z16, Z13, K2
-	VPADDD       Z17, Z13, Z12
-	VPADDD       Z18, Z13, K2, Z12
-	VPERMT2W     Z12, Z19, Z20
-	VMOVDQU32    Z20, (DI)(CX*2)
-	VPTESTMD     Z16, Z14, K2
-	VPADDD       Z17, Z14, Z12
-	VPADDD       Z18, Z14, K2, Z12
-	VPTESTMD     Z16, Z15, K2
-	VPADDD       Z17, Z15, Z13
-	VPADDD       Z18, Z15, K2, Z13
-	VPERMT2W     Z13, Z19, Z12
-	VMOVDQU32    Z12, 64(DI)(CX*2)
-	JMP          stored500
+	JNE          nan426
+	VBROADCASTSS element00010000<>+0(SB), Z15
+	VBROADCASTSS element00007fff<>+0(SB), Z16
+	VBROADCASTSS element00008000<>+0(SB), Z17
+	VMOVDQU32    elementUpper<>+0(SB), Z18
+	VPTESTMD     Z15, Z11, K2
+	VPADDD       Z16, Z11, Z19
+	VPADDD       Z17, Z11, K2, Z19
+	VPTESTMD     Z15, Z12, K2
+	VPADDD       Z16, Z12, Z11
+	VPADDD       Z17, Z12, K2, Z11
+	VPERMT2W     Z11, Z18, Z19
+	VPTESTMD     Z15, Z13, K2
+	VPADDD       Z16, Z13, Z11
+	VPADDD       Z17, Z13, K2, Z11
+	VPTESTMD     Z15, Z14, K2
+	VPADDD       Z16, Z14, Z12
+	VPADDD       Z17, Z14, K2, Z12
+	VPERMT2W     Z12, Z18, Z11
+	CMPB         41(AX), $0x00
+	JEQ          near428
+	VMOVNTDQ     Z19, (DI)(CX*2)
+	VMOVNTDQ     Z11, 64(DI)(CX*2)
+	JMP          placed429
 
-nan499:
-	VBROADCASTSS element00000001<>+0(SB), Z16
-	VBROADCASTSS element00007fff<>+0(SB), Z17
-	VBROADCASTSS element00400000<>+0(SB), Z18
-	VPSRLD       $0x10, Z12, Z19
-	VPANDD       Z16, Z19, Z19
-	VPADDD       Z17, Z19, Z19
-	VPADDD       Z12, Z19, Z19
-	VCMPPS       $0x03, Z12, Z12, K2
-	VPORD        Z18, Z12, K2, Z19
-	VPSRLD       $0x10, Z19, Z19
-	VPSRLD       $0x10, Z13, Z12
-	VPANDD       Z16, Z12, Z12
-	VPADDD       Z17, Z12, Z12
-	VPADDD       Z13, Z12, Z12
-	VCMPPS       $0x03, Z13, Z13, K2
-	VPORD        Z18, Z13, K2, Z12
-	VPSRLD       $0x10, Z12, Z12
-	VPSRLD       $0x10, Z14, Z13
-	VPANDD       Z16, Z13, Z13
-	VPADDD       Z17, Z13, Z13
-	VPADDD       Z14, Z13, Z13
-	VCMPPS       $0x03, Z14, Z14, K2
-	VPORD        Z18, Z14, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPSRLD       $0x10, Z15, Z14
-	VPANDD       Z16, Z14, Z14
-	VPADDD       Z17, Z14, Z14
-	VPADDD       Z15, Z14, Z14
-	VCMPPS       $0x03, Z15, Z15, K2
-	VPORD        Z18, Z15, K2, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPMOVDW      Z19, (DI)(CX*2)
-	VPMOVDW      Z12, 32(DI)(CX*2)
-	VPMOVDW      Z13, 64(DI)(CX*2)
-	VPMOVDW      Z14, 96(DI)(CX*2)
+near428:
+	VMOVDQU32 Z19, (DI)(CX*2)
+	VMOVDQU32 Z11, 64(DI)(CX*2)
 
-stored500:
-both498:
-	ADDQ $0x40, CX
-	LEAQ 64(CX), SI
-	CMPQ SI, DX
-	JLE  cols495
+placed429:
+	JMP stored427
 
-cols496:
-	LEAQ 32(CX), SI
-	CMPQ SI, DX
-	JGT  cols502
-
-cols501:
-	VMULPS  (R10)(CX*4), Z10, Z12
-	VMULPS  64(R10)(CX*4), Z10, Z13
-	CMPB    40(AX), $0x00
-	JNE     half503
-	VMOVUPS Z12, (DI)(CX*4)
-	VMOVUPS Z13, 64(DI)(CX*4)
-	JMP     both504
-
-half503:
-	VCMPPS       $0x03, Z12, Z13, K2
-	KORTESTW     K2, K2
-	JNE          nan505
-	VBROADCASTSS element00010000<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00008000<>+0(SB), Z16
-	VMOVDQU32    elementUpper<>+0(SB), Z17
-	VPTESTMD     Z14, Z12, K2
-	VPADDD       Z15, Z12, Z18
-	VPADDD       Z16, Z12, K2, Z18
-	VPTESTMD     Z14, Z13, K2
-	VPADDD       Z15, Z13, Z12
-	VPADDD       Z16, Z13, K2, Z12
-	VPERMT2W     Z12, Z17, Z18
-	VMOVDQU32    Z18, (DI)(CX*2)
-	JMP          stored506
-
-nan505:
-	VBROADCASTSS element00000001<>+0(SB), Z14
+nan426:
+	VBROADCASTSS element00000001<>+0(SB), Z15
+	VBROADCASTSS element00007fff<>+0(SB), Z16
+	VBROADCASTSS element00400000<>+0(SB), Z17
+	VPSRLD       $0x10, Z11, Z18
+	VPANDD       Z15, Z18, Z18
+	VPADDD       Z16, Z18, Z18
+	VPADDD       Z11, Z18, Z18
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z17, Z11, K2, Z18
+	VPSRLD       $0x10, Z18, Z18
+	VPMOVDW      Z18, (DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00400000<>+0(SB), Z16
 	VPSRLD       $0x10, Z12, Z17
-	VPANDD       Z14, Z17, Z17
+	VPANDD       Z11, Z17, Z17
 	VPADDD       Z15, Z17, Z17
 	VPADDD       Z12, Z17, Z17
 	VCMPPS       $0x03, Z12, Z12, K2
 	VPORD        Z16, Z12, K2, Z17
 	VPSRLD       $0x10, Z17, Z17
-	VPSRLD       $0x10, Z13, Z12
-	VPANDD       Z14, Z12, Z12
-	VPADDD       Z15, Z12, Z12
-	VPADDD       Z13, Z12, Z12
+	VPMOVDW      Z17, 32(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VPSRLD       $0x10, Z13, Z16
+	VPANDD       Z11, Z16, Z16
+	VPADDD       Z12, Z16, Z16
+	VPADDD       Z13, Z16, Z16
 	VCMPPS       $0x03, Z13, Z13, K2
-	VPORD        Z16, Z13, K2, Z12
-	VPSRLD       $0x10, Z12, Z12
-	VPMOVDW      Z17, (DI)(CX*2)
-	VPMOVDW      Z12, 32(DI)(CX*2)
+	VPORD        Z15, Z13, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z16, 64(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z14, Z15
+	VPANDD       Z11, Z15, Z15
+	VPADDD       Z12, Z15, Z15
+	VPADDD       Z14, Z15, Z15
+	VCMPPS       $0x03, Z14, Z14, K2
+	VPORD        Z13, Z14, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, 96(DI)(CX*2)
 
-stored506:
-both504:
+stored427:
+both423:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), SI
+	CMPQ SI, DX
+	JLE  cols420
+
+cols421:
+	LEAQ 32(CX), SI
+	CMPQ SI, DX
+	JGT  cols431
+
+cols430:
+	VMULPS   (R10)(CX*4), Z10, Z11
+	VMULPS   64(R10)(CX*4), Z10, Z12
+	CMPB     40(AX), $0x00
+	JNE      half432
+	CMPB     41(AX), $0x00
+	JEQ      near434
+	VMOVNTPS Z11, (DI)(CX*4)
+	VMOVNTPS Z12, 64(DI)(CX*4)
+	JMP      placed435
+
+near434:
+	VMOVUPS Z11, (DI)(CX*4)
+	VMOVUPS Z12, 64(DI)(CX*4)
+
+placed435:
+	JMP both433
+
+half432:
+	VCMPPS       $0x03, Z11, Z12, K2
+	KORTESTW     K2, K2
+	JNE          nan436
+	VBROADCASTSS element00010000<>+0(SB), Z13
+	VBROADCASTSS element00007fff<>+0(SB), Z14
+	VBROADCASTSS element00008000<>+0(SB), Z15
+	VMOVDQU32    elementUpper<>+0(SB), Z16
+	VPTESTMD     Z13, Z11, K2
+	VPADDD       Z14, Z11, Z17
+	VPADDD       Z15, Z11, K2, Z17
+	VPTESTMD     Z13, Z12, K2
+	VPADDD       Z14, Z12, Z11
+	VPADDD       Z15, Z12, K2, Z11
+	VPERMT2W     Z11, Z16, Z17
+	CMPB         41(AX), $0x00
+	JEQ          near438
+	VMOVNTDQ     Z17, (DI)(CX*2)
+	JMP          placed439
+
+near438:
+	VMOVDQU32 Z17, (DI)(CX*2)
+
+placed439:
+	JMP stored437
+
+nan436:
+	VBROADCASTSS element00000001<>+0(SB), Z13
+	VBROADCASTSS element00007fff<>+0(SB), Z14
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VPSRLD       $0x10, Z11, Z16
+	VPANDD       Z13, Z16, Z16
+	VPADDD       Z14, Z16, Z16
+	VPADDD       Z11, Z16, Z16
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z15, Z11, K2, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z16, (DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00400000<>+0(SB), Z14
+	VPSRLD       $0x10, Z12, Z15
+	VPANDD       Z11, Z15, Z15
+	VPADDD       Z13, Z15, Z15
+	VPADDD       Z12, Z15, Z15
+	VCMPPS       $0x03, Z12, Z12, K2
+	VPORD        Z14, Z12, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, 32(DI)(CX*2)
+
+stored437:
+both433:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols501
+	JLE  cols430
 
-cols502:
+cols431:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols508
+	JGT  cols441
 
-cols507:
-	VMULPS  (R10)(CX*4), Z10, Z12
-	CMPB    40(AX), $0x00
-	JNE     half509
-	VMOVUPS Z12, (DI)(CX*4)
-	JMP     both510
+cols440:
+	VMULPS   (R10)(CX*4), Z10, Z11
+	CMPB     40(AX), $0x00
+	JNE      half442
+	CMPB     41(AX), $0x00
+	JEQ      near444
+	VMOVNTPS Z11, (DI)(CX*4)
+	JMP      placed445
 
-half509:
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z14
-	VBROADCASTSS element00400000<>+0(SB), Z15
-	VPSRLD       $0x10, Z12, Z16
-	VPANDD       Z13, Z16, Z16
-	VPADDD       Z14, Z16, Z16
-	VPADDD       Z12, Z16, Z16
-	VCMPPS       $0x03, Z12, Z12, K2
-	VPORD        Z15, Z12, K2, Z16
-	VPSRLD       $0x10, Z16, Z16
-	VPMOVDW      Z16, (DI)(CX*2)
+near444:
+	VMOVUPS Z11, (DI)(CX*4)
 
-both510:
+placed445:
+	JMP both443
+
+half442:
+	VBROADCASTSS element00000001<>+0(SB), Z12
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00400000<>+0(SB), Z14
+	VPSRLD       $0x10, Z11, Z15
+	VPANDD       Z12, Z15, Z15
+	VPADDD       Z13, Z15, Z15
+	VPADDD       Z11, Z15, Z15
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z14, Z11, K2, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, (DI)(CX*2)
+
+both443:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols507
+	JLE  cols440
 
-cols508:
+cols441:
 	CMPQ    CX, DX
-	JGE     row513
-	VMULPS  (R10)(CX*4), Z10, Z12
+	JGE     row446
+	VMULPS  (R10)(CX*4), Z10, Z10
 	CMPB    40(AX), $0x00
-	JNE     half514
-	VMOVUPS Z12, K1, (DI)(CX*4)
-	JMP     both515
+	JNE     half447
+	VMOVUPS Z10, K1, (DI)(CX*4)
+	JMP     both448
 
-half514:
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z14
-	VBROADCASTSS element00400000<>+0(SB), Z15
-	VPSRLD       $0x10, Z12, Z16
-	VPANDD       Z13, Z16, Z16
-	VPADDD       Z14, Z16, Z16
-	VPADDD       Z12, Z16, Z16
-	VCMPPS       $0x03, Z12, Z12, K2
-	VPORD        Z15, Z12, K2, Z16
-	VPSRLD       $0x10, Z16, Z16
-	VPMOVDW      Z16, K1, (DI)(CX*2)
-
-both515:
-row513:
-	TESTQ  R8, R8
-	JS     unlabelled518
-	VMOVSS (R10)(R8*4), X12
-	VSUBSS X11, X12, X12
-	VMULSS X10, X12, X12
-	CMPB   40(AX), $0x00
-	JNE    half519
-	VMOVSS X12, (DI)(R8*4)
-	JMP    both520
-
-half519:
-	VBROADCASTSS X12, Z10
+half447:
 	VBROADCASTSS element00000001<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z12
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -6298,19 +5308,19 @@ half519:
 	VCMPPS       $0x03, Z10, Z10, K2
 	VPORD        Z13, Z10, K2, Z14
 	VPSRLD       $0x10, Z14, Z14
-	VMOVD        X14, CX
-	MOVW         CX, (DI)(R8*2)
+	VPMOVDW      Z14, K1, (DI)(CX*2)
 
-both520:
-unlabelled518:
-skip494:
-skip479:
+both448:
+row446:
+skip419:
+skip404:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn436
+	JLT  turn359
 
-done374:
+done297:
+	SFENCE
 	VZEROUPPER
 	RET
 
@@ -6319,166 +5329,6 @@ GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
 
 DATA elementffff0000<>+0(SB)/4, $0xffff0000
 GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
-
-// func argmaxAVX512(a *byte)
-// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $16-8
-	MOVQ  a+0(FP), AX
-	MOVQ  32(AX), DX
-	MOVQ  DX, CX
-	ANDQ  $0x0f, CX
-	MOVQ  $0x0000ffff, BX
-	BZHIQ CX, BX, BX
-	KMOVW BX, K1
-	MOVQ  (AX), BX
-	MOVQ  40(AX), SI
-	MOVQ  24(AX), DI
-
-rows521:
-	VBROADCASTSS elementff800000<>+0(SB), Z0
-	VBROADCASTSS elementffff0000<>+0(SB), Z1
-	VMOVAPS      Z0, Z2
-	VMOVAPS      Z0, Z3
-	XORQ         CX, CX
-	LEAQ         32(CX), R8
-	CMPQ         R8, DX
-	JGT          cols523
-
-cols522:
-	CMPB       16(AX), $0x00
-	JNE        half524
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
-	VMAXPS     (BX)(CX*4), Z2, Z2
-	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both525
-
-half524:
-	PREFETCHT0 1536(BX)(CX*2)
-	VMOVUPS    (BX)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z5
-	VPANDD     Z1, Z4, Z4
-	VMAXPS     Z5, Z2, Z2
-	VMAXPS     Z4, Z3, Z3
-
-both525:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JLE  cols522
-
-cols523:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols527
-
-cols526:
-	CMPB       16(AX), $0x00
-	JNE        half528
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both529
-
-half528:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z1
-	VPSLLD     $0x10, Z1, Z1
-
-both529:
-	VMAXPS Z1, Z2, Z2
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols526
-
-cols527:
-	CMPQ       CX, DX
-	JGE        row530
-	CMPB       16(AX), $0x00
-	JNE        half531
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both532
-
-half531:
-	PREFETCHT0  1536(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
-
-both532:
-	VBLENDMPS Z1, Z0, K1, Z1
-	VMAXPS    Z1, Z2, Z2
-
-row530:
-	VMAXPS        Z3, Z2, Z2
-	VEXTRACTF64X4 $0x01, Z2, Y0
-	VMAXPS        Y0, Y2, Y0
-	VEXTRACTF32X4 $0x01, Y0, X1
-	VMAXPS        X1, X0, X1
-	VPERMILPS     $0x4e, X1, X0
-	VMAXPS        X1, X0, X1
-	VPERMILPS     $0xb1, X1, X0
-	VMAXPS        X1, X0, X1
-	VBROADCASTSS  X1, Z0
-	XORQ          CX, CX
-
-next534:
-	LEAQ    16(CX), R8
-	CMPQ    R8, DX
-	JGT     last536
-	CMPB    16(AX), $0x00
-	JNE     half537
-	VMOVUPS (BX)(CX*4), Z1
-	JMP     both538
-
-half537:
-	VPMOVZXWD (BX)(CX*2), Z1
-	VPSLLD    $0x10, Z1, Z1
-
-both538:
-	VCMPPS $0x00, Z0, Z1, K2
-	KMOVW  K2, R8
-	TESTL  R8, R8
-	JNZ    found533
-	ADDQ   $0x10, CX
-	JMP    next534
-
-last536:
-	CMPQ      CX, DX
-	JGE       end535
-	CMPB      16(AX), $0x00
-	JNE       half539
-	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both540
-
-half539:
-	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
-
-both540:
-	VCMPPS $0x00, Z0, Z1, K2
-	KANDW  K1, K2, K2
-	KMOVW  K2, R8
-	TESTL  R8, R8
-	JNZ    found533
-	MOVQ   DX, CX
-	JMP    end535
-
-found533:
-	BSFL R8, R8
-	ADDQ R8, CX
-
-end535:
-	XORQ    R8, R8
-	CMPQ    CX, DX
-	CMOVQGE R8, CX
-	MOVL    CX, (SI)
-	ADDQ    $0x04, SI
-	ADDQ    8(AX), BX
-	DECQ    DI
-	JNZ     rows521
-	VZEROUPPER
-	RET
 
 // func bceAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
@@ -6499,45 +5349,49 @@ TEXT ·bceAVX512(SB), $16-8
 	VMOVUPD      152(AX), Z1
 	MOVQ         72(AX), R8
 
-rows541:
+rows449:
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols543
+	JGT  cols451
 
-cols542:
+cols450:
 	CMPB       16(AX), $0x00
-	JNE        half544
-	PREFETCHT0 1536(BX)(CX*4)
-	PREFETCHT0 1600(BX)(CX*4)
+	JNE        half452
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both545
+	JMP        both453
 
-half544:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-	VPMOVZXWD  32(BX)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
+half452:
+	PREFETCHT0 3072(BX)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R9
+	KMOVD      R9, K2
+	VPERMW.Z   (BX)(CX*2), Z4, K2, Z4
+	VPERMW.Z   (BX)(CX*2), Z5, K2, Z5
 
-both545:
+both453:
 	CMPB       40(AX), $0x00
-	JNE        half546
-	PREFETCHT0 1536(SI)(CX*4)
-	PREFETCHT0 1600(SI)(CX*4)
+	JNE        half454
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both547
+	JMP        both455
 
-half546:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z6
-	VPMOVZXWD  32(SI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
+half454:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z6
+	VMOVDQU32  elementToUpper<>+64(SB), Z7
+	MOVL       $0xaaaaaaaa, R9
+	KMOVD      R9, K2
+	VPERMW.Z   (SI)(CX*2), Z6, K2, Z6
+	VPERMW.Z   (SI)(CX*2), Z7, K2, Z7
 
-both547:
+both455:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z4, Z8, Z11
@@ -6553,7 +5407,7 @@ both547:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z3, Z3
 	CMPB          16(AX), $0x00
-	JNE           half548
+	JNE           half456
 	VBROADCASTSS  elementc2ae0000<>+0(SB), Z8
 	VCMPPS        $0x05, Z8, Z10, K2
 	VMAXPS        Z10, Z8, Z10
@@ -6608,7 +5462,7 @@ both547:
 	VMULPD        Z13, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip550
+	JZ            skip458
 	VBROADCASTSS  224(AX), Z13
 	VBROADCASTSS  element00000000<>+0(SB), Z14
 	VCMPPS        $0x01, Z14, Z4, K2
@@ -6631,15 +5485,24 @@ both547:
 	VSUBPS        Z7, Z11, Z11
 	VMULPS        Z13, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half551
-	VMOVUPS       Z8, (DI)(CX*4)
-	VMOVUPS       Z11, 64(DI)(CX*4)
-	JMP           both552
+	JNE           half459
+	CMPB          65(AX), $0x00
+	JEQ           near461
+	VMOVNTPS      Z8, (DI)(CX*4)
+	VMOVNTPS      Z11, 64(DI)(CX*4)
+	JMP           placed462
 
-half551:
+near461:
+	VMOVUPS Z8, (DI)(CX*4)
+	VMOVUPS Z11, 64(DI)(CX*4)
+
+placed462:
+	JMP both460
+
+half459:
 	VCMPPS       $0x03, Z8, Z11, K2
 	KORTESTW     K2, K2
-	JNE          nan553
+	JNE          nan463
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -6651,10 +5514,18 @@ half551:
 	VPADDD       Z5, Z11, Z4
 	VPADDD       Z6, Z11, K2, Z4
 	VPERMT2W     Z4, Z7, Z9
-	VMOVDQU32    Z9, (DI)(CX*2)
-	JMP          stored554
+	CMPB         65(AX), $0x00
+	JEQ          near465
+	VMOVNTDQ     Z9, (DI)(CX*2)
+	JMP          placed466
 
-nan553:
+near465:
+	VMOVDQU32 Z9, (DI)(CX*2)
+
+placed466:
+	JMP stored464
+
+nan463:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -6665,22 +5536,25 @@ nan553:
 	VCMPPS       $0x03, Z8, Z8, K2
 	VPORD        Z6, Z8, K2, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPSRLD       $0x10, Z11, Z8
-	VPANDD       Z4, Z8, Z8
-	VPADDD       Z5, Z8, Z8
-	VPADDD       Z11, Z8, Z8
-	VCMPPS       $0x03, Z11, Z11, K2
-	VPORD        Z6, Z11, K2, Z8
-	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z7, (DI)(CX*2)
-	VPMOVDW      Z8, 32(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z11, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z11, Z7, Z7
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z6, Z11, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, 32(DI)(CX*2)
 
-stored554:
-both552:
-skip550:
-	JMP both549
+stored464:
+both460:
+skip458:
+	JMP both457
 
-half548:
+half456:
 	VBROADCASTSS  elementc2ae0000<>+0(SB), Z8
 	VCMPPS        $0x05, Z8, Z10, K2
 	VMAXPS        Z10, Z8, Z10
@@ -6726,7 +5600,7 @@ half548:
 	VMULPD        Z13, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip555
+	JZ            skip467
 	VBROADCASTSS  224(AX), Z13
 	VBROADCASTSS  element00000000<>+0(SB), Z14
 	VCMPPS        $0x01, Z14, Z4, K2
@@ -6749,15 +5623,24 @@ half548:
 	VSUBPS        Z7, Z11, Z11
 	VMULPS        Z13, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half556
-	VMOVUPS       Z8, (DI)(CX*4)
-	VMOVUPS       Z11, 64(DI)(CX*4)
-	JMP           both557
+	JNE           half468
+	CMPB          65(AX), $0x00
+	JEQ           near470
+	VMOVNTPS      Z8, (DI)(CX*4)
+	VMOVNTPS      Z11, 64(DI)(CX*4)
+	JMP           placed471
 
-half556:
+near470:
+	VMOVUPS Z8, (DI)(CX*4)
+	VMOVUPS Z11, 64(DI)(CX*4)
+
+placed471:
+	JMP both469
+
+half468:
 	VCMPPS       $0x03, Z8, Z11, K2
 	KORTESTW     K2, K2
-	JNE          nan558
+	JNE          nan472
 	VBROADCASTSS element00010000<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -6769,10 +5652,18 @@ half556:
 	VPADDD       Z5, Z11, Z4
 	VPADDD       Z6, Z11, K2, Z4
 	VPERMT2W     Z4, Z7, Z9
-	VMOVDQU32    Z9, (DI)(CX*2)
-	JMP          stored559
+	CMPB         65(AX), $0x00
+	JEQ          near474
+	VMOVNTDQ     Z9, (DI)(CX*2)
+	JMP          placed475
 
-nan558:
+near474:
+	VMOVDQU32 Z9, (DI)(CX*2)
+
+placed475:
+	JMP stored473
+
+nan472:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -6783,55 +5674,58 @@ nan558:
 	VCMPPS       $0x03, Z8, Z8, K2
 	VPORD        Z6, Z8, K2, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPSRLD       $0x10, Z11, Z8
-	VPANDD       Z4, Z8, Z8
-	VPADDD       Z5, Z8, Z8
-	VPADDD       Z11, Z8, Z8
-	VCMPPS       $0x03, Z11, Z11, K2
-	VPORD        Z6, Z11, K2, Z8
-	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z7, (DI)(CX*2)
-	VPMOVDW      Z8, 32(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z11, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z11, Z7, Z7
+	VCMPPS       $0x03, Z11, Z11, K2
+	VPORD        Z6, Z11, K2, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, 32(DI)(CX*2)
 
-stored559:
-both557:
-skip555:
-both549:
+stored473:
+both469:
+skip467:
+both457:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols542
+	JLE  cols450
 
-cols543:
+cols451:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols561
+	JGT  cols477
 
-cols560:
+cols476:
 	CMPB       16(AX), $0x00
-	JNE        half562
-	PREFETCHT0 1536(BX)(CX*4)
+	JNE        half478
+	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both563
+	JMP        both479
 
-half562:
-	PREFETCHT0 1536(BX)(CX*2)
+half478:
+	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both563:
+both479:
 	CMPB       40(AX), $0x00
-	JNE        half564
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half480
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both565
+	JMP        both481
 
-half564:
-	PREFETCHT0 1536(SI)(CX*2)
+half480:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both565:
+both481:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
 	VBROADCASTSS  element80000000<>+0(SB), Z7
 	VMAXPS        Z4, Z6, Z6
@@ -6843,7 +5737,7 @@ both565:
 	VCVTPS2PD     Y6, Z6
 	VADDPD        Z6, Z3, Z3
 	CMPB          16(AX), $0x00
-	JNE           half566
+	JNE           half482
 	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
 	VCMPPS        $0x05, Z6, Z7, K2
 	VMAXPS        Z7, Z6, Z7
@@ -6880,7 +5774,7 @@ both565:
 	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip568
+	JZ            skip484
 	VBROADCASTSS  224(AX), Z9
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VCMPPS        $0x01, Z10, Z4, K2
@@ -6893,11 +5787,19 @@ both565:
 	VSUBPS        Z5, Z6, Z6
 	VMULPS        Z9, Z6, Z6
 	CMPB          64(AX), $0x00
-	JNE           half569
-	VMOVUPS       Z6, (DI)(CX*4)
-	JMP           both570
+	JNE           half485
+	CMPB          65(AX), $0x00
+	JEQ           near487
+	VMOVNTPS      Z6, (DI)(CX*4)
+	JMP           placed488
 
-half569:
+near487:
+	VMOVUPS Z6, (DI)(CX*4)
+
+placed488:
+	JMP both486
+
+half485:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -6910,11 +5812,11 @@ half569:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, (DI)(CX*2)
 
-both570:
-skip568:
-	JMP both567
+both486:
+skip484:
+	JMP both483
 
-half566:
+half482:
 	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
 	VCMPPS        $0x05, Z6, Z7, K2
 	VMAXPS        Z7, Z6, Z7
@@ -6945,7 +5847,7 @@ half566:
 	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip573
+	JZ            skip489
 	VBROADCASTSS  224(AX), Z9
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VCMPPS        $0x01, Z10, Z4, K2
@@ -6958,11 +5860,19 @@ half566:
 	VSUBPS        Z5, Z6, Z6
 	VMULPS        Z9, Z6, Z6
 	CMPB          64(AX), $0x00
-	JNE           half574
-	VMOVUPS       Z6, (DI)(CX*4)
-	JMP           both575
+	JNE           half490
+	CMPB          65(AX), $0x00
+	JEQ           near492
+	VMOVNTPS      Z6, (DI)(CX*4)
+	JMP           placed493
 
-half574:
+near492:
+	VMOVUPS Z6, (DI)(CX*4)
+
+placed493:
+	JMP both491
+
+half490:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -6975,41 +5885,41 @@ half574:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, (DI)(CX*2)
 
-both575:
-skip573:
-both567:
+both491:
+skip489:
+both483:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols560
+	JLE  cols476
 
-cols561:
+cols477:
 	CMPQ       CX, DX
-	JGE        row578
+	JGE        row494
 	CMPB       16(AX), $0x00
-	JNE        half579
-	PREFETCHT0 1536(BX)(CX*4)
+	JNE        half495
+	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z4
-	JMP        both580
+	JMP        both496
 
-half579:
-	PREFETCHT0  1536(BX)(CX*2)
+half495:
+	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both580:
+both496:
 	CMPB       40(AX), $0x00
-	JNE        half581
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half497
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K1, Z5
-	JMP        both582
+	JMP        both498
 
-half581:
-	PREFETCHT0  1536(SI)(CX*2)
+half497:
+	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both582:
+both498:
 	VBROADCASTSS  element00000000<>+0(SB), Z6
 	VBROADCASTSS  element80000000<>+0(SB), Z7
 	VMAXPS        Z4, Z6, Z6
@@ -7021,7 +5931,7 @@ both582:
 	VCVTPS2PD     Y6, Z6
 	VADDPD        Z6, Z3, Z3
 	CMPB          16(AX), $0x00
-	JNE           half583
+	JNE           half499
 	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
 	VCMPPS        $0x05, Z6, Z7, K2
 	VMAXPS        Z7, Z6, Z7
@@ -7059,7 +5969,7 @@ both582:
 	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip585
+	JZ            skip501
 	VBROADCASTSS  224(AX), Z9
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VCMPPS        $0x01, Z10, Z4, K2
@@ -7072,11 +5982,11 @@ both582:
 	VSUBPS        Z5, Z6, Z6
 	VMULPS        Z9, Z6, Z6
 	CMPB          64(AX), $0x00
-	JNE           half586
+	JNE           half502
 	VMOVUPS       Z6, K1, (DI)(CX*4)
-	JMP           both587
+	JMP           both503
 
-half586:
+half502:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -7089,11 +5999,11 @@ half586:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, K1, (DI)(CX*2)
 
-both587:
-skip585:
-	JMP both584
+both503:
+skip501:
+	JMP both500
 
-half583:
+half499:
 	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
 	VCMPPS        $0x05, Z6, Z7, K2
 	VMAXPS        Z7, Z6, Z7
@@ -7125,7 +6035,7 @@ half583:
 	VMULPD        Z9, Z1, Z1
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip590
+	JZ            skip504
 	VBROADCASTSS  224(AX), Z9
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VCMPPS        $0x01, Z10, Z4, K2
@@ -7138,11 +6048,11 @@ half583:
 	VSUBPS        Z5, Z6, Z6
 	VMULPS        Z9, Z6, Z6
 	CMPB          64(AX), $0x00
-	JNE           half591
+	JNE           half505
 	VMOVUPS       Z6, K1, (DI)(CX*4)
-	JMP           both592
+	JMP           both506
 
-half591:
+half505:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -7155,15 +6065,15 @@ half591:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, K1, (DI)(CX*2)
 
-both592:
-skip590:
-both584:
-row578:
+both506:
+skip504:
+both500:
+row494:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows541
+	JNZ           rows449
 	VMOVUPD       Z0, 88(AX)
 	VMOVUPD       Z1, 152(AX)
 	VADDPD        Z3, Z2, Z2
@@ -7175,185 +6085,12 @@ row578:
 	VADDSD        X1, X0, X1
 	VADDSD        216(AX), X1, X1
 	VMOVSD        X1, 216(AX)
+	SFENCE
 	VZEROUPPER
 	RET
 
 DATA element80000000<>+0(SB)/4, $0x80000000
 GLOBL element80000000<>(SB), RODATA|NOPTR, $4
-
-// func adamAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·adamAVX512(SB), $16-8
-	MOVQ  a+0(FP), AX
-	MOVQ  32(AX), DX
-	MOVQ  DX, CX
-	ANDQ  $0x0f, CX
-	MOVQ  $0x0000ffff, BX
-	BZHIQ CX, BX, BX
-	KMOVW BX, K1
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	MOVQ  16(AX), DI
-	MOVQ  24(AX), R8
-	XORQ  CX, CX
-	LEAQ  16(CX), R9
-	CMPQ  R9, DX
-	JGT   cols596
-
-cols595:
-	VMOVUPS      (BX)(CX*4), Z0
-	VMOVUPS      (SI)(CX*4), Z1
-	VMOVUPS      (DI)(CX*4), Z2
-	VMOVUPS      (R8)(CX*4), Z3
-	VBROADCASTSS 52(AX), Z4
-	VFMADD231PS  Z4, Z0, Z1
-	VSUBPS       Z2, Z1, Z4
-	VBROADCASTSS 40(AX), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VMOVUPS      Z2, (DI)(CX*4)
-	VMULPS       Z1, Z1, Z1
-	VBROADCASTSS 44(AX), Z4
-	VMULPS       Z4, Z3, Z3
-	VBROADCASTSS 48(AX), Z4
-	VFMADD231PS  Z4, Z1, Z3
-	VMOVUPS      Z3, (R8)(CX*4)
-	VSQRTPS      Z3, Z3
-	VBROADCASTSS 68(AX), Z1
-	VBROADCASTSS 64(AX), Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VBROADCASTSS 60(AX), Z1
-	VMULPS       Z1, Z2, Z2
-	VDIVPS       Z3, Z2, Z2
-	VBROADCASTSS 56(AX), Z1
-	VFMSUB132PS  Z1, Z2, Z0
-	VMOVUPS      Z0, (BX)(CX*4)
-	ADDQ         $0x10, CX
-	LEAQ         16(CX), R9
-	CMPQ         R9, DX
-	JLE          cols595
-
-cols596:
-	CMPQ         CX, DX
-	JGE          row597
-	VMOVUPS.Z    (BX)(CX*4), K1, Z0
-	VMOVUPS.Z    (SI)(CX*4), K1, Z1
-	VMOVUPS.Z    (DI)(CX*4), K1, Z2
-	VMOVUPS.Z    (R8)(CX*4), K1, Z3
-	VBROADCASTSS 52(AX), Z4
-	VFMADD231PS  Z4, Z0, Z1
-	VSUBPS       Z2, Z1, Z4
-	VBROADCASTSS 40(AX), Z5
-	VFMADD231PS  Z5, Z4, Z2
-	VMOVUPS      Z2, K1, (DI)(CX*4)
-	VMULPS       Z1, Z1, Z1
-	VBROADCASTSS 44(AX), Z4
-	VMULPS       Z4, Z3, Z3
-	VBROADCASTSS 48(AX), Z4
-	VFMADD231PS  Z4, Z1, Z3
-	VMOVUPS      Z3, K1, (R8)(CX*4)
-	VSQRTPS      Z3, Z3
-	VBROADCASTSS 68(AX), Z1
-	VBROADCASTSS 64(AX), Z4
-	VFMADD213PS  Z1, Z4, Z3
-	VBROADCASTSS 60(AX), Z1
-	VMULPS       Z1, Z2, Z2
-	VDIVPS       Z3, Z2, Z2
-	VBROADCASTSS 56(AX), Z1
-	VFMSUB132PS  Z1, Z2, Z0
-	VMOVUPS      Z0, K1, (BX)(CX*4)
-
-row597:
-	VZEROUPPER
-	RET
-
-// func sgdAVX512(a *byte)
-// Requires: AVX, AVX512F, BMI2
-TEXT ·sgdAVX512(SB), $16-8
-	MOVQ  a+0(FP), AX
-	MOVQ  24(AX), DX
-	MOVQ  DX, CX
-	ANDQ  $0x0f, CX
-	MOVQ  $0x0000ffff, BX
-	BZHIQ CX, BX, BX
-	KMOVW BX, K1
-	MOVQ  (AX), BX
-	MOVQ  8(AX), SI
-	XORQ  CX, CX
-	LEAQ  16(CX), DI
-	CMPQ  DI, DX
-	JGT   cols599
-
-cols598:
-	VMOVUPS      (BX)(CX*4), Z0
-	VMOVUPS      (SI)(CX*4), Z1
-	VBROADCASTSS 40(AX), Z2
-	VFMADD231PS  Z2, Z0, Z1
-	MOVQ         16(AX), DI
-	TESTQ        DI, DI
-	JZ           skip600
-	VBROADCASTSS 36(AX), Z2
-	VMOVAPS      Z1, Z3
-	CMPB         45(AX), $0x00
-	JNE          first601
-	VMOVUPS      (DI)(CX*4), Z4
-	VFMADD231PS  Z2, Z4, Z3
-
-first601:
-	VMOVUPS     Z3, (DI)(CX*4)
-	CMPB        44(AX), $0x00
-	JEQ         plain602
-	VFMADD231PS Z2, Z3, Z1
-	JMP         moved603
-
-plain602:
-	VMOVAPS Z3, Z1
-
-moved603:
-skip600:
-	VBROADCASTSS 32(AX), Z2
-	VFNMADD231PS Z2, Z1, Z0
-	VMOVUPS      Z0, (BX)(CX*4)
-	ADDQ         $0x10, CX
-	LEAQ         16(CX), DI
-	CMPQ         DI, DX
-	JLE          cols598
-
-cols599:
-	CMPQ         CX, DX
-	JGE          row604
-	VMOVUPS.Z    (BX)(CX*4), K1, Z0
-	VMOVUPS.Z    (SI)(CX*4), K1, Z1
-	VBROADCASTSS 40(AX), Z2
-	VFMADD231PS  Z2, Z0, Z1
-	MOVQ         16(AX), DX
-	TESTQ        DX, DX
-	JZ           skip605
-	VBROADCASTSS 36(AX), Z2
-	VMOVAPS      Z1, Z3
-	CMPB         45(AX), $0x00
-	JNE          first606
-	VMOVUPS.Z    (DX)(CX*4), K1, Z4
-	VFMADD231PS  Z2, Z4, Z3
-
-first606:
-	VMOVUPS     Z3, K1, (DX)(CX*4)
-	CMPB        44(AX), $0x00
-	JEQ         plain607
-	VFMADD231PS Z2, Z3, Z1
-	JMP         moved608
-
-plain607:
-	VMOVAPS Z3, Z1
-
-moved608:
-skip605:
-	VBROADCASTSS 32(AX), Z2
-	VFNMADD231PS Z2, Z1, Z0
-	VMOVUPS      Z0, K1, (BX)(CX*4)
-
-row604:
-	VZEROUPPER
-	RET
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -7373,9 +6110,9 @@ TEXT ·mapAVX2(SB), $16-8
 	MOVL    144(AX), R10
 	MOVQ    72(AX), R11
 
-rows609:
+rows507:
 	CMPB         181(AX), $0x00
-	JEQ          skip610
+	JEQ          skip508
 	VMOVSS       element3f800000<>+0(SB), X3
 	VPXOR        X4, X4, X4
 	VCVTSI2SSQ   DX, X4, X4
@@ -7385,84 +6122,84 @@ rows609:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols612
+	JGT          cols510
 
-cols611:
+cols509:
 	CMPB       40(AX), $0x00
-	JNE        half613
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half511
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both614
+	JMP        both512
 
-half613:
-	PREFETCHT0 1536(SI)(CX*2)
+half511:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both614:
+both512:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R12
 	CMPQ   R12, DX
-	JLE    cols611
+	JLE    cols509
 
-cols612:
+cols510:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols616
+	JGT  cols514
 
-cols615:
+cols513:
 	CMPB       40(AX), $0x00
-	JNE        half617
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half515
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both618
+	JMP        both516
 
-half617:
-	PREFETCHT0 1536(SI)(CX*2)
+half515:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both618:
+both516:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R12
 	CMPQ   R12, DX
-	JLE    cols615
+	JLE    cols513
 
-cols616:
+cols514:
 	CMPQ       CX, DX
-	JGE        row619
+	JGE        row517
 	CMPB       40(AX), $0x00
-	JNE        half620
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half518
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both621
+	JMP        both519
 
-half620:
-	PREFETCHT0 1536(SI)(CX*2)
+half518:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R13
 
-copy622:
+copy520:
 	MOVW      -2(R13)(R12*2), CX
 	MOVW      CX, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy622
+	JNZ       copy520
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both621:
+both519:
 	VADDPS Y6, Y4, Y4
 
-row619:
+row517:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -7478,24 +6215,24 @@ row619:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols624
+	JGT          cols522
 
-cols623:
+cols521:
 	CMPB       40(AX), $0x00
-	JNE        half625
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half523
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y7
 	VMOVUPS    32(SI)(CX*4), Y8
-	JMP        both626
+	JMP        both524
 
-half625:
-	PREFETCHT0 1536(SI)(CX*2)
+half523:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both626:
+both524:
 	VSUBPS Y6, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
@@ -7505,66 +6242,66 @@ both626:
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R12
 	CMPQ   R12, DX
-	JLE    cols623
+	JLE    cols521
 
-cols624:
+cols522:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols628
+	JGT  cols526
 
-cols627:
+cols525:
 	CMPB       40(AX), $0x00
-	JNE        half629
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half527
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y7
-	JMP        both630
+	JMP        both528
 
-half629:
-	PREFETCHT0 1536(SI)(CX*2)
+half527:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both630:
+both528:
 	VSUBPS Y6, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R12
 	CMPQ   R12, DX
-	JLE    cols627
+	JLE    cols525
 
-cols628:
+cols526:
 	CMPQ       CX, DX
-	JGE        row631
+	JGE        row529
 	CMPB       40(AX), $0x00
-	JNE        half632
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half530
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y7
-	JMP        both633
+	JMP        both531
 
-half632:
-	PREFETCHT0 1536(SI)(CX*2)
+half530:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R13
 
-copy634:
+copy532:
 	MOVW      -2(R13)(R12*2), CX
 	MOVW      CX, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy634
+	JNZ       copy532
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both633:
+both531:
 	VSUBPS Y6, Y7, Y7
 	VPAND  Y0, Y7, Y7
 	VMULPS Y7, Y7, Y7
 	VADDPS Y7, Y4, Y4
 
-row631:
+row529:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -7579,16 +6316,16 @@ row631:
 	VDIVSS       X5, X3, X3
 	VMOVSS       X3, 4(R8)
 
-skip610:
+skip508:
 	CMPB  160(AX), $0x00
-	JEQ   skip635
+	JEQ   skip533
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id636
+	JZ    id534
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id636:
+id534:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -7613,60 +6350,60 @@ id636:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip635:
+skip533:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols638
+	JGT  cols536
 
-cols637:
+cols535:
 	CMPB       40(AX), $0x00
-	JNE        half639
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half537
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both640
+	JMP        both538
 
-half639:
-	PREFETCHT0 1536(SI)(CX*2)
+half537:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both640:
+both538:
 	CMPB         180(AX), $0x00
-	JEQ          skip641
+	JEQ          skip539
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip642
+	JZ           skip540
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half643
-	PREFETCHT0   1536(DI)(CX*4)
+	JNE          half541
+	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
 	VMOVUPS      32(DI)(CX*4), Y7
-	JMP          both644
+	JMP          both542
 
-half643:
-	PREFETCHT0 1536(DI)(CX*2)
+half541:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both644:
+both542:
 	VFMADD231PS Y5, Y6, Y3
 	VFMADD231PS Y5, Y7, Y4
 
-skip642:
-skip641:
+skip540:
+skip539:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip645
+	JZ           skip543
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y3, Y3
@@ -7674,45 +6411,45 @@ skip641:
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip645:
+skip543:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip646
+	JZ      skip544
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip646:
+skip544:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip647
+	JZ      skip545
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip647:
+skip545:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip648
+	JZ      skip546
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y3, Y3
 	VMOVUPS 32(R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip648:
+skip546:
 	CMPB         182(AX), $0x00
-	JEQ          none649
+	JEQ          none547
 	CMPB         182(AX), $0x01
-	JNE          act650
+	JNE          act548
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y3, Y5, Y3
 	VMAXPS       Y4, Y5, Y4
 
-act650:
+act548:
 	CMPB         182(AX), $0x03
-	JNE          act651
+	JNE          act549
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y3, Y7
@@ -7722,14 +6459,14 @@ act650:
 	VCMPPS       $0x01, Y6, Y4, Y5
 	VBLENDVPS    Y5, Y7, Y4, Y4
 
-act651:
+act549:
 	CMPB         182(AX), $0x02
-	JNE          act652
+	JNE          act550
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMINPS       Y3, Y5, Y6
 	VMINPS       Y4, Y5, Y7
 	CMPB         16(AX), $0x00
-	JNE          half653
+	JNE          half551
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	VMAXPS       Y6, Y8, Y6
@@ -7777,9 +6514,9 @@ act651:
 	VBLENDVPS    Y6, Y3, Y8, Y3
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y10, Y4
-	JMP          both654
+	JMP          both552
 
-half653:
+half551:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	VMAXPS       Y6, Y8, Y6
@@ -7819,11 +6556,11 @@ half653:
 	VCMPPS       $0x1e, Y5, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y10, Y4
 
-both654:
-act652:
-none649:
+both552:
+act550:
+none547:
 	CMPB         160(AX), $0x00
-	JEQ          skip655
+	JEQ          skip553
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -7858,14 +6595,14 @@ none649:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-skip655:
+skip553:
 	CMPB    16(AX), $0x00
-	JNE     half656
+	JNE     half554
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both657
+	JMP     both555
 
-half656:
+half554:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -7873,126 +6610,129 @@ half656:
 	VPAND        Y5, Y8, Y8
 	VPADDD       Y6, Y8, Y8
 	VPADDD       Y3, Y8, Y8
-	VCMPPS       $0x03, Y3, Y3, Y9
+	VCMPPS       $0x03, Y3, Y3, Y5
 	VPOR         Y7, Y3, Y3
-	VBLENDVPS    Y9, Y3, Y8, Y8
+	VBLENDVPS    Y5, Y3, Y8, Y8
 	VPSRLD       $0x10, Y8, Y8
-	VPSRLD       $0x10, Y4, Y3
-	VPAND        Y5, Y3, Y3
-	VPADDD       Y6, Y3, Y3
-	VPADDD       Y4, Y3, Y3
-	VCMPPS       $0x03, Y4, Y4, Y5
-	VPOR         Y7, Y4, Y4
-	VBLENDVPS    Y5, Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y3
-	VEXTRACTI128 $0x01, Y8, X4
-	VPACKUSDW    X4, X8, X4
-	VMOVDQU      X4, (BX)(CX*2)
-	VEXTRACTI128 $0x01, Y3, X4
-	VPACKUSDW    X4, X3, X4
-	VMOVDQU      X4, 16(BX)(CX*2)
+	VEXTRACTI128 $0x01, Y8, X3
+	VPACKUSDW    X3, X8, X3
+	VMOVDQU      X3, (BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y5
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y4, Y7
+	VPAND        Y3, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VCMPPS       $0x03, Y4, Y4, Y3
+	VPOR         Y6, Y4, Y4
+	VBLENDVPS    Y3, Y4, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X3
+	VPACKUSDW    X3, X7, X3
+	VMOVDQU      X3, 16(BX)(CX*2)
 
-both657:
+both555:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols637
+	JLE  cols535
 
-cols638:
+cols536:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols661
+	JGT  cols557
 
-cols660:
+cols556:
 	CMPB       40(AX), $0x00
-	JNE        half662
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half558
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both663
+	JMP        both559
 
-half662:
-	PREFETCHT0 1536(SI)(CX*2)
+half558:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both663:
+both559:
 	CMPB         180(AX), $0x00
-	JEQ          skip664
+	JEQ          skip560
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip665
+	JZ           skip561
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half666
-	PREFETCHT0   1536(DI)(CX*4)
+	JNE          half562
+	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y5
-	JMP          both667
+	JMP          both563
 
-half666:
-	PREFETCHT0 1536(DI)(CX*2)
+half562:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both667:
+both563:
 	VFMADD231PS Y4, Y5, Y3
 
-skip665:
-skip664:
+skip561:
+skip560:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip668
+	JZ           skip564
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip668:
+skip564:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip669
+	JZ      skip565
 	VMOVUPS (R12)(CX*4), Y4
 	VSUBPS  Y4, Y3, Y3
 
-skip669:
+skip565:
 	MOVQ    112(AX), R12
 	TESTQ   R12, R12
-	JZ      skip670
+	JZ      skip566
 	VMOVUPS (R12)(CX*4), Y4
 	VMULPS  Y4, Y3, Y3
 
-skip670:
+skip566:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip671
+	JZ      skip567
 	VMOVUPS (R12)(CX*4), Y4
 	VADDPS  Y4, Y3, Y3
 
-skip671:
+skip567:
 	CMPB         182(AX), $0x00
-	JEQ          none672
+	JEQ          none568
 	CMPB         182(AX), $0x01
-	JNE          act673
+	JNE          act569
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act673:
+act569:
 	CMPB         182(AX), $0x03
-	JNE          act674
+	JNE          act570
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act674:
+act570:
 	CMPB         182(AX), $0x02
-	JNE          act675
+	JNE          act571
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	CMPB         16(AX), $0x00
-	JNE          half676
+	JNE          half572
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VMAXPS       Y5, Y6, Y5
@@ -8022,9 +6762,9 @@ act674:
 	VFMADD213PS  Y5, Y8, Y6
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y6, Y3
-	JMP          both677
+	JMP          both573
 
-half676:
+half572:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VMAXPS       Y5, Y6, Y5
@@ -8049,11 +6789,11 @@ half676:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y6, Y3
 
-both677:
-act675:
-none672:
+both573:
+act571:
+none568:
 	CMPB         160(AX), $0x00
-	JEQ          skip678
+	JEQ          skip574
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8074,13 +6814,13 @@ none672:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip678:
+skip574:
 	CMPB    16(AX), $0x00
-	JNE     half679
+	JNE     half575
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both680
+	JMP     both576
 
-half679:
+half575:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8096,126 +6836,126 @@ half679:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both680:
+both576:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols660
+	JLE  cols556
 
-cols661:
+cols557:
 	CMPQ       CX, DX
-	JGE        row683
+	JGE        row577
 	CMPB       40(AX), $0x00
-	JNE        half684
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half578
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both685
+	JMP        both579
 
-half684:
-	PREFETCHT0 1536(SI)(CX*2)
+half578:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy686:
+copy580:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy686
+	JNZ       copy580
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both685:
+both579:
 	CMPB         180(AX), $0x00
-	JEQ          skip687
+	JEQ          skip581
 	VBROADCASTSS 168(AX), Y4
 	VMULPS       Y4, Y3, Y3
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip688
+	JZ           skip582
 	VBROADCASTSS 172(AX), Y4
 	CMPB         64(AX), $0x00
-	JNE          half689
-	PREFETCHT0   1536(DI)(CX*4)
+	JNE          half583
+	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y5
-	JMP          both690
+	JMP          both584
 
-half689:
-	PREFETCHT0 1536(DI)(CX*2)
+half583:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy691:
+copy585:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy691
+	JNZ       copy585
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both690:
+both584:
 	VFMADD231PS Y4, Y5, Y3
 
-skip688:
-skip687:
+skip582:
+skip581:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip692
+	JZ           skip586
 	VBROADCASTSS (R8), Y4
 	VBROADCASTSS 4(R8), Y5
 	VSUBPS       Y4, Y3, Y3
 	VMULPS       Y5, Y3, Y3
 
-skip692:
+skip586:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip693
+	JZ         skip587
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VSUBPS     Y4, Y3, Y3
 
-skip693:
+skip587:
 	MOVQ       112(AX), R12
 	TESTQ      R12, R12
-	JZ         skip694
+	JZ         skip588
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VMULPS     Y4, Y3, Y3
 
-skip694:
+skip588:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip695
+	JZ         skip589
 	VMASKMOVPS (R12)(CX*4), Y0, Y4
 	VADDPS     Y4, Y3, Y3
 
-skip695:
+skip589:
 	CMPB         182(AX), $0x00
-	JEQ          none696
+	JEQ          none590
 	CMPB         182(AX), $0x01
-	JNE          act697
+	JNE          act591
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMAXPS       Y3, Y4, Y3
 
-act697:
+act591:
 	CMPB         182(AX), $0x03
-	JNE          act698
+	JNE          act592
 	VBROADCASTSS element3c23d70a<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMULPS       Y4, Y3, Y4
 	VCMPPS       $0x01, Y5, Y3, Y5
 	VBLENDVPS    Y5, Y4, Y3, Y3
 
-act698:
+act592:
 	CMPB         182(AX), $0x02
-	JNE          act699
+	JNE          act593
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VMINPS       Y3, Y4, Y5
 	CMPB         16(AX), $0x00
-	JNE          half700
+	JNE          half594
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VMAXPS       Y5, Y6, Y5
@@ -8245,9 +6985,9 @@ act698:
 	VFMADD213PS  Y5, Y8, Y6
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y6, Y3
-	JMP          both701
+	JMP          both595
 
-half700:
+half594:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VMAXPS       Y5, Y6, Y5
@@ -8272,11 +7012,11 @@ half700:
 	VCMPPS       $0x1e, Y4, Y3, Y4
 	VBLENDVPS    Y4, Y3, Y6, Y3
 
-both701:
-act699:
-none696:
+both595:
+act593:
+none590:
 	CMPB         160(AX), $0x00
-	JEQ          skip702
+	JEQ          skip596
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8297,13 +7037,13 @@ none696:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-skip702:
+skip596:
 	CMPB       16(AX), $0x00
-	JNE        half703
+	JNE        half597
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both704
+	JMP        both598
 
-half703:
+half597:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8322,20 +7062,20 @@ half703:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy707:
+copy599:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy707
+	JNZ  copy599
 
-both704:
-row683:
+both598:
+row577:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows609
+	JNZ  rows507
 	VZEROUPPER
 	RET
 
@@ -8359,16 +7099,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows708:
+rows600:
 	CMPB  128(AX), $0x00
-	JEQ   skip709
+	JEQ   skip601
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id710
+	JZ    id602
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id710:
+id602:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -8393,56 +7133,56 @@ id710:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip709:
+skip601:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols712
+	JGT  cols604
 
-cols711:
+cols603:
 	CMPB       40(AX), $0x00
-	JNE        half713
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half605
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both714
+	JMP        both606
 
-half713:
-	PREFETCHT0 1536(SI)(CX*2)
+half605:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both714:
+both606:
 	CMPB       136(AX), $0x00
-	JEQ        skip715
+	JEQ        skip607
 	CMPB       64(AX), $0x00
-	JNE        half716
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half608
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both717
+	JMP        both609
 
-half716:
-	PREFETCHT0 1536(DI)(CX*2)
+half608:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both717:
+both609:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act718
+	JNE          act610
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act718:
+act610:
 	CMPB         136(AX), $0x03
-	JNE          act719
+	JNE          act611
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -8451,16 +7191,16 @@ act718:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act719:
+act611:
 	CMPB         136(AX), $0x02
-	JNE          act720
+	JNE          act612
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip721
+	JEQ          skip613
 	VBROADCASTSS 124(AX), Y8
 
-skip721:
+skip613:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -8468,18 +7208,18 @@ skip721:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act720:
-skip715:
+act612:
+skip607:
 	CMPB         128(AX), $0x00
-	JEQ          skip722
+	JEQ          skip614
 	CMPB         136(AX), $0x01
-	JNE          draws723
+	JNE          draws615
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn724
+	JMP          drawn616
 
-draws723:
+draws615:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -8514,15 +7254,15 @@ draws723:
 	VPCMPEQD     Y5, Y10, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn724:
-skip722:
+drawn616:
+skip614:
 	CMPB    16(AX), $0x00
-	JNE     half725
+	JNE     half617
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both726
+	JMP     both618
 
-half725:
+half617:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -8530,111 +7270,114 @@ half725:
 	VPAND        Y5, Y8, Y8
 	VPADDD       Y6, Y8, Y8
 	VPADDD       Y3, Y8, Y8
-	VCMPPS       $0x03, Y3, Y3, Y9
-	VPOR         Y7, Y3, Y10
-	VBLENDVPS    Y9, Y10, Y8, Y8
+	VCMPPS       $0x03, Y3, Y3, Y5
+	VPOR         Y7, Y3, Y6
+	VBLENDVPS    Y5, Y6, Y8, Y8
 	VPSRLD       $0x10, Y8, Y8
-	VPSRLD       $0x10, Y4, Y9
-	VPAND        Y5, Y9, Y9
-	VPADDD       Y6, Y9, Y9
-	VPADDD       Y4, Y9, Y9
-	VCMPPS       $0x03, Y4, Y4, Y5
-	VPOR         Y7, Y4, Y6
-	VBLENDVPS    Y5, Y6, Y9, Y9
-	VPSRLD       $0x10, Y9, Y9
 	VEXTRACTI128 $0x01, Y8, X5
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, (BX)(CX*2)
-	VEXTRACTI128 $0x01, Y9, X5
-	VPACKUSDW    X5, X9, X5
+	VBROADCASTSS element00000001<>+0(SB), Y5
+	VBROADCASTSS element00007fff<>+0(SB), Y6
+	VBROADCASTSS element00400000<>+0(SB), Y7
+	VPSRLD       $0x10, Y4, Y8
+	VPAND        Y5, Y8, Y8
+	VPADDD       Y6, Y8, Y8
+	VPADDD       Y4, Y8, Y8
+	VCMPPS       $0x03, Y4, Y4, Y5
+	VPOR         Y7, Y4, Y6
+	VBLENDVPS    Y5, Y6, Y8, Y8
+	VPSRLD       $0x10, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X5
+	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both726:
+both618:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip729
+	JZ      skip619
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip729:
+skip619:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols711
+	JLE  cols603
 
-cols712:
+cols604:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols731
+	JGT  cols621
 
-cols730:
+cols620:
 	CMPB       40(AX), $0x00
-	JNE        half732
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half622
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both733
+	JMP        both623
 
-half732:
-	PREFETCHT0 1536(SI)(CX*2)
+half622:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both733:
+both623:
 	CMPB       136(AX), $0x00
-	JEQ        skip734
+	JEQ        skip624
 	CMPB       64(AX), $0x00
-	JNE        half735
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half625
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both736
+	JMP        both626
 
-half735:
-	PREFETCHT0 1536(DI)(CX*2)
+half625:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both736:
+both626:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act737
+	JNE          act627
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act737:
+act627:
 	CMPB         136(AX), $0x03
-	JNE          act738
+	JNE          act628
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act738:
+act628:
 	CMPB         136(AX), $0x02
-	JNE          act739
+	JNE          act629
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip740
+	JEQ          skip630
 	VBROADCASTSS 124(AX), Y6
 
-skip740:
+skip630:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act739:
-skip734:
+act629:
+skip624:
 	CMPB         128(AX), $0x00
-	JEQ          skip741
+	JEQ          skip631
 	CMPB         136(AX), $0x01
-	JNE          draws742
+	JNE          draws632
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn743
+	JMP          drawn633
 
-draws742:
+draws632:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8655,14 +7398,14 @@ draws742:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn743:
-skip741:
+drawn633:
+skip631:
 	CMPB    16(AX), $0x00
-	JNE     half744
+	JNE     half634
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both745
+	JMP     both635
 
-half744:
+half634:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8678,109 +7421,109 @@ half744:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both745:
+both635:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip748
+	JZ      skip636
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip748:
+skip636:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols730
+	JLE  cols620
 
-cols731:
+cols621:
 	CMPQ       CX, DX
-	JGE        row749
+	JGE        row637
 	CMPB       40(AX), $0x00
-	JNE        half750
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half638
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both751
+	JMP        both639
 
-half750:
-	PREFETCHT0 1536(SI)(CX*2)
+half638:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
 	MOVQ       DX, R11
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy752:
+copy640:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy752
+	JNZ       copy640
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both751:
+both639:
 	CMPB       136(AX), $0x00
-	JEQ        skip753
+	JEQ        skip641
 	CMPB       64(AX), $0x00
-	JNE        half754
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half642
+	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both755
+	JMP        both643
 
-half754:
-	PREFETCHT0 1536(DI)(CX*2)
+half642:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
 	MOVQ       DX, R11
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy756:
+copy644:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy756
+	JNZ       copy644
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both755:
+both643:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act757
+	JNE          act645
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act757:
+act645:
 	CMPB         136(AX), $0x03
-	JNE          act758
+	JNE          act646
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act758:
+act646:
 	CMPB         136(AX), $0x02
-	JNE          act759
+	JNE          act647
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip760
+	JEQ          skip648
 	VBROADCASTSS 124(AX), Y6
 
-skip760:
+skip648:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act759:
-skip753:
+act647:
+skip641:
 	CMPB         128(AX), $0x00
-	JEQ          skip761
+	JEQ          skip649
 	CMPB         136(AX), $0x01
-	JNE          draws762
+	JNE          draws650
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn763
+	JMP          drawn651
 
-draws762:
+draws650:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8801,14 +7544,14 @@ draws762:
 	VPCMPEQD     Y4, Y9, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn763:
-skip761:
+drawn651:
+skip649:
 	CMPB       16(AX), $0x00
-	JNE        half764
+	JNE        half652
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both765
+	JMP        both653
 
-half764:
+half652:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8827,1097 +7570,26 @@ half764:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy768:
+copy654:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy768
+	JNZ  copy654
 
-both765:
+both653:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip769
+	JZ      skip655
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip769:
-row749:
+skip655:
+row637:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows708
-	VZEROUPPER
-	RET
-
-// func dotAVX2(a *byte)
-// Requires: AVX, FMA3, MMX+
-TEXT ·dotAVX2(SB), $16-8
-	MOVQ         a+0(FP), AX
-	MOVQ         56(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x03, CX
-	NEGQ         CX
-	LEAQ         elementTail<>+0(SB), BX
-	VMOVDQU      32(BX)(CX*4), X0
-	MOVQ         (AX), BX
-	MOVQ         24(AX), SI
-	VBROADCASTSS element00000000<>+0(SB), Y1
-	VBROADCASTSS element00000000<>+0(SB), Y2
-	VBROADCASTSS element00000000<>+0(SB), Y3
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	MOVQ         48(AX), DI
-
-rows770:
-	XORQ CX, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols772
-
-cols771:
-	CMPB       16(AX), $0x00
-	JNE        half773
-	PREFETCHT0 1536(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Y5
-	VCVTPS2PD  16(BX)(CX*4), Y6
-	VCVTPS2PD  32(BX)(CX*4), Y7
-	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both774
-
-half773:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	VPMOVZXWD  8(BX)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-	VPMOVZXWD  16(BX)(CX*2), X7
-	VPSLLD     $0x10, X7, X7
-	VCVTPS2PD  X7, Y7
-	VPMOVZXWD  24(BX)(CX*2), X8
-	VPSLLD     $0x10, X8, X8
-	VCVTPS2PD  X8, Y8
-
-both774:
-	CMPB       40(AX), $0x00
-	JNE        half775
-	PREFETCHT0 1536(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Y9
-	VCVTPS2PD  16(SI)(CX*4), Y10
-	VCVTPS2PD  32(SI)(CX*4), Y11
-	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both776
-
-half775:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), X9
-	VPSLLD     $0x10, X9, X9
-	VCVTPS2PD  X9, Y9
-	VPMOVZXWD  8(SI)(CX*2), X10
-	VPSLLD     $0x10, X10, X10
-	VCVTPS2PD  X10, Y10
-	VPMOVZXWD  16(SI)(CX*2), X11
-	VPSLLD     $0x10, X11, X11
-	VCVTPS2PD  X11, Y11
-	VPMOVZXWD  24(SI)(CX*2), X12
-	VPSLLD     $0x10, X12, X12
-	VCVTPS2PD  X12, Y12
-
-both776:
-	VFMADD231PD Y5, Y9, Y1
-	VFMADD231PD Y6, Y10, Y2
-	VFMADD231PD Y7, Y11, Y3
-	VFMADD231PD Y8, Y12, Y4
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R8
-	CMPQ        R8, DX
-	JLE         cols771
-
-cols772:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols778
-
-cols777:
-	CMPB       16(AX), $0x00
-	JNE        half779
-	PREFETCHT0 1536(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Y5
-	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both780
-
-half779:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	VPMOVZXWD  8(BX)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-
-both780:
-	CMPB       40(AX), $0x00
-	JNE        half781
-	PREFETCHT0 1536(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Y7
-	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both782
-
-half781:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), X7
-	VPSLLD     $0x10, X7, X7
-	VCVTPS2PD  X7, Y7
-	VPMOVZXWD  8(SI)(CX*2), X8
-	VPSLLD     $0x10, X8, X8
-	VCVTPS2PD  X8, Y8
-
-both782:
-	VFMADD231PD Y5, Y7, Y1
-	VFMADD231PD Y6, Y8, Y2
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), R8
-	CMPQ        R8, DX
-	JLE         cols777
-
-cols778:
-	LEAQ 4(CX), R8
-	CMPQ R8, DX
-	JGT  cols784
-
-cols783:
-	CMPB       16(AX), $0x00
-	JNE        half785
-	PREFETCHT0 1536(BX)(CX*4)
-	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both786
-
-half785:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-
-both786:
-	CMPB       40(AX), $0x00
-	JNE        half787
-	PREFETCHT0 1536(SI)(CX*4)
-	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both788
-
-half787:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-
-both788:
-	VFMADD231PD Y5, Y6, Y1
-	ADDQ        $0x04, CX
-	LEAQ        4(CX), R8
-	CMPQ        R8, DX
-	JLE         cols783
-
-cols784:
-	CMPQ       CX, DX
-	JGE        row789
-	CMPB       16(AX), $0x00
-	JNE        half790
-	PREFETCHT0 1536(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	JMP        both791
-
-half790:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R10
-
-copy792:
-	MOVW      -2(R10)(R8*2), R9
-	MOVW      R9, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy792
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both791:
-	CMPB       40(AX), $0x00
-	JNE        half793
-	PREFETCHT0 1536(SI)(CX*4)
-	VMASKMOVPS (SI)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both794
-
-half793:
-	PREFETCHT0 1536(SI)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (SI)(CX*2), R9
-
-copy795:
-	MOVW      -2(R9)(R8*2), CX
-	MOVW      CX, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy795
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both794:
-	VFMADD231PD Y5, Y6, Y1
-
-row789:
-	ADDQ         8(AX), BX
-	ADDQ         32(AX), SI
-	DECQ         DI
-	JNZ          rows770
-	VADDPD       Y2, Y1, Y1
-	VADDPD       Y4, Y3, Y3
-	VADDPD       Y3, Y1, Y1
-	VEXTRACTF128 $0x01, Y1, X0
-	VADDPD       X0, X1, X0
-	VPERMILPD    $0x01, X0, X1
-	VADDSD       X0, X1, X0
-	VADDSD       64(AX), X0, X0
-	VMOVSD       X0, 64(AX)
-	VZEROUPPER
-	RET
-
-// func finiteAVX2(a *byte)
-// Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·finiteAVX2(SB), $16-8
-	MOVQ         a+0(FP), AX
-	MOVQ         32(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x07, CX
-	NEGQ         CX
-	LEAQ         elementTail<>+0(SB), BX
-	VMOVDQU      32(BX)(CX*4), Y0
-	MOVQ         (AX), BX
-	VBROADCASTSS element00000000<>+0(SB), Y1
-	VBROADCASTSS element00000000<>+0(SB), Y2
-	VBROADCASTSS element00000000<>+0(SB), Y3
-	VBROADCASTSS element00000000<>+0(SB), Y4
-	VBROADCASTSS element00000000<>+0(SB), Y5
-	MOVQ         24(AX), SI
-
-rows796:
-	XORQ CX, CX
-	LEAQ 16(CX), DI
-	CMPQ DI, DX
-	JGT  cols798
-
-cols797:
-	CMPB       16(AX), $0x00
-	JNE        half799
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y6
-	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both800
-
-half799:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(BX)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both800:
-	VFMADD231PS Y6, Y1, Y2
-	VFMADD231PS Y7, Y1, Y3
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), DI
-	CMPQ        DI, DX
-	JLE         cols797
-
-cols798:
-	LEAQ 8(CX), DI
-	CMPQ DI, DX
-	JGT  cols802
-
-cols801:
-	CMPB       16(AX), $0x00
-	JNE        half803
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both804
-
-half803:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-
-both804:
-	VFMADD231PS Y6, Y1, Y2
-	ADDQ        $0x08, CX
-	LEAQ        8(CX), DI
-	CMPQ        DI, DX
-	JLE         cols801
-
-cols802:
-	CMPQ       CX, DX
-	JGE        row805
-	CMPB       16(AX), $0x00
-	JNE        half806
-	PREFETCHT0 1536(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both807
-
-half806:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, DI
-	SUBQ       CX, DI
-	LEAQ       (BX)(CX*2), R8
-
-copy808:
-	MOVW      -2(R8)(DI*2), CX
-	MOVW      CX, -2(SP)(DI*2)
-	DECQ      DI
-	JNZ       copy808
-	VPMOVZXWD (SP), Y6
-	VPSLLD    $0x10, Y6, Y6
-
-both807:
-	VFMADD231PS Y6, Y1, Y2
-
-row805:
-	ADDQ         8(AX), BX
-	DECQ         SI
-	JNZ          rows796
-	VADDPS       Y3, Y2, Y2
-	VADDPS       Y4, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VEXTRACTF128 $0x01, Y2, X0
-	VADDPS       X0, X2, X0
-	VPERMILPS    $0x4e, X0, X1
-	VADDPS       X0, X1, X0
-	VPERMILPS    $0xb1, X0, X1
-	VADDPS       X0, X1, X0
-	VUCOMISS     X0, X0
-	SETPS        40(AX)
-	VZEROUPPER
-	RET
-
-// func columnSumsAVX2(a *byte)
-// Requires: AVX, FMA3, MMX+
-TEXT ·columnSumsAVX2(SB), $16-8
-	MOVQ    a+0(FP), AX
-	MOVQ    56(AX), DX
-	MOVQ    DX, CX
-	ANDQ    $0x03, CX
-	NEGQ    CX
-	LEAQ    elementTail<>+0(SB), BX
-	VMOVDQU 32(BX)(CX*4), X0
-	MOVQ    (AX), BX
-	MOVQ    24(AX), SI
-	MOVQ    48(AX), DI
-
-group809:
-	CMPQ DI, $0x04
-	JLT  group810
-	XORQ CX, CX
-	LEAQ 4(CX), R8
-	CMPQ R8, DX
-	JGT  cols812
-
-cols811:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain813
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half815
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Y5
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y6
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y7
-	ADDQ       32(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y8
-	ADDQ       32(AX), R8
-	JMP        both816
-
-half815:
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X7
-	VPSLLD     $0x10, X7, X7
-	VCVTPS2PD  X7, Y7
-	ADDQ       32(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X8
-	VPSLLD     $0x10, X8, X8
-	VCVTPS2PD  X8, Y8
-	ADDQ       32(AX), R8
-
-both816:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half817
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Y9
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y10
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y11
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y12
-	ADDQ       8(AX), R8
-	JMP        both818
-
-half817:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), X9
-	VPSLLD     $0x10, X9, X9
-	VCVTPS2PD  X9, Y9
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X10
-	VPSLLD     $0x10, X10, X10
-	VCVTPS2PD  X10, Y10
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X11
-	VPSLLD     $0x10, X11, X11
-	VCVTPS2PD  X11, Y11
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X12
-	VPSLLD     $0x10, X12, X12
-	VCVTPS2PD  X12, Y12
-	ADDQ       8(AX), R8
-
-both818:
-	VSUBPD      Y3, Y9, Y9
-	VMULPD      Y4, Y9, Y9
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y9, Y2
-	VSUBPD      Y3, Y10, Y10
-	VMULPD      Y4, Y10, Y10
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y10, Y2
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y4, Y11, Y11
-	VADDPD      Y7, Y1, Y1
-	VFMADD231PD Y7, Y11, Y2
-	VSUBPD      Y3, Y12, Y12
-	VMULPD      Y4, Y12, Y12
-	VADDPD      Y8, Y1, Y1
-	VFMADD231PD Y8, Y12, Y2
-	JMP         summed814
-
-plain813:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half819
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VCVTPS2PD  (R8)(CX*4), Y3
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y4
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y5
-	ADDQ       8(AX), R8
-	VCVTPS2PD  (R8)(CX*4), Y6
-	ADDQ       8(AX), R8
-	JMP        both820
-
-half819:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPMOVZXWD  (R8)(CX*2), X3
-	VPSLLD     $0x10, X3, X3
-	VCVTPS2PD  X3, Y3
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X4
-	VPSLLD     $0x10, X4, X4
-	VCVTPS2PD  X4, Y4
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       8(AX), R8
-	VPMOVZXWD  (R8)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       8(AX), R8
-
-both820:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y4, Y1, Y1
-	VFMADD231PD Y4, Y4, Y2
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y5, Y2
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y6, Y2
-
-summed814:
-	MOVQ    80(AX), R8
-	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
-	ADDQ    $0x04, CX
-	LEAQ    4(CX), R8
-	CMPQ    R8, DX
-	JLE     cols811
-
-cols812:
-	CMPQ       CX, DX
-	JGE        row821
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain822
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half824
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       32(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       32(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X7
-	VCVTPS2PD  X7, Y7
-	ADDQ       32(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X8
-	VCVTPS2PD  X8, Y8
-	ADDQ       32(AX), R8
-	JMP        both825
-
-half824:
-	MOVQ       32(AX), R9
-	LEAQ       (SI)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R11
-
-copy826:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy826
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	ADDQ      32(AX), R8
-	VPXOR     X6, X6, X6
-	VMOVDQU   X6, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy827:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy827
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-	ADDQ      32(AX), R8
-	VPXOR     X7, X7, X7
-	VMOVDQU   X7, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy828:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy828
-	VPMOVZXWD (SP), X7
-	VPSLLD    $0x10, X7, X7
-	VCVTPS2PD X7, Y7
-	ADDQ      32(AX), R8
-	VPXOR     X8, X8, X8
-	VMOVDQU   X8, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy829:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy829
-	VPMOVZXWD (SP), X8
-	VPSLLD    $0x10, X8, X8
-	VCVTPS2PD X8, Y8
-	ADDQ      32(AX), R8
-
-both825:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half830
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VMASKMOVPS (R8)(CX*4), X0, X9
-	VCVTPS2PD  X9, Y9
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X10
-	VCVTPS2PD  X10, Y10
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X11
-	VCVTPS2PD  X11, Y11
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X12
-	VCVTPS2PD  X12, Y12
-	ADDQ       8(AX), R8
-	JMP        both831
-
-half830:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPXOR      X9, X9, X9
-	VMOVDQU    X9, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R11
-
-copy832:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy832
-	VPMOVZXWD (SP), X9
-	VPSLLD    $0x10, X9, X9
-	VCVTPS2PD X9, Y9
-	ADDQ      8(AX), R8
-	VPXOR     X10, X10, X10
-	VMOVDQU   X10, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy833:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy833
-	VPMOVZXWD (SP), X10
-	VPSLLD    $0x10, X10, X10
-	VCVTPS2PD X10, Y10
-	ADDQ      8(AX), R8
-	VPXOR     X11, X11, X11
-	VMOVDQU   X11, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy834:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy834
-	VPMOVZXWD (SP), X11
-	VPSLLD    $0x10, X11, X11
-	VCVTPS2PD X11, Y11
-	ADDQ      8(AX), R8
-	VPXOR     X12, X12, X12
-	VMOVDQU   X12, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy835:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy835
-	VPMOVZXWD (SP), X12
-	VPSLLD    $0x10, X12, X12
-	VCVTPS2PD X12, Y12
-	ADDQ      8(AX), R8
-
-both831:
-	VSUBPD      Y3, Y9, Y9
-	VMULPD      Y4, Y9, Y9
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y9, Y2
-	VSUBPD      Y3, Y10, Y10
-	VMULPD      Y4, Y10, Y10
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y10, Y2
-	VSUBPD      Y3, Y11, Y11
-	VMULPD      Y4, Y11, Y11
-	VADDPD      Y7, Y1, Y1
-	VFMADD231PD Y7, Y11, Y2
-	VSUBPD      Y3, Y12, Y12
-	VMULPD      Y4, Y12, Y12
-	VADDPD      Y8, Y1, Y1
-	VFMADD231PD Y8, Y12, Y2
-	JMP         summed823
-
-plain822:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half836
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*8), R9
-	PREFETCHT0 (R9)(CX*8)
-	VMASKMOVPS (R8)(CX*4), X0, X3
-	VCVTPS2PD  X3, Y3
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X4
-	VCVTPS2PD  X4, Y4
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	ADDQ       8(AX), R8
-	VMASKMOVPS (R8)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	ADDQ       8(AX), R8
-	JMP        both837
-
-half836:
-	MOVQ       8(AX), R9
-	LEAQ       (BX)(R9*4), R9
-	LEAQ       (R9)(CX*4), R9
-	PREFETCHT0 (R9)(CX*4)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R11
-
-copy838:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy838
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-	ADDQ      8(AX), R8
-	VPXOR     X4, X4, X4
-	VMOVDQU   X4, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy839:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy839
-	VPMOVZXWD (SP), X4
-	VPSLLD    $0x10, X4, X4
-	VCVTPS2PD X4, Y4
-	ADDQ      8(AX), R8
-	VPXOR     X5, X5, X5
-	VMOVDQU   X5, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy840:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy840
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-	ADDQ      8(AX), R8
-	VPXOR     X6, X6, X6
-	VMOVDQU   X6, (SP)
-	MOVQ      DX, R9
-	SUBQ      CX, R9
-	LEAQ      (R8)(CX*2), R11
-
-copy841:
-	MOVW      -2(R11)(R9*2), R10
-	MOVW      R10, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy841
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-	ADDQ      8(AX), R8
-
-both837:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-	VADDPD      Y4, Y1, Y1
-	VFMADD231PD Y4, Y4, Y2
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y5, Y2
-	VADDPD      Y6, Y1, Y1
-	VFMADD231PD Y6, Y6, Y2
-
-summed823:
-	MOVQ    80(AX), R8
-	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
-
-row821:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x04, DI
-	JMP  group809
-
-group810:
-group842:
-	CMPQ DI, $0x01
-	JLT  group843
-	XORQ CX, CX
-	LEAQ 4(CX), R8
-	CMPQ R8, DX
-	JGT  cols845
-
-cols844:
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain846
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half848
-	PREFETCHT0 1536(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both849
-
-half848:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), X5
-	VPSLLD     $0x10, X5, X5
-	VCVTPS2PD  X5, Y5
-
-both849:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half850
-	PREFETCHT0 1536(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both851
-
-half850:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), X6
-	VPSLLD     $0x10, X6, X6
-	VCVTPS2PD  X6, Y6
-
-both851:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	JMP         summed847
-
-plain846:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half852
-	PREFETCHT0 1536(R8)(CX*4)
-	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both853
-
-half852:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPMOVZXWD  (R8)(CX*2), X3
-	VPSLLD     $0x10, X3, X3
-	VCVTPS2PD  X3, Y3
-
-both853:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-
-summed847:
-	MOVQ    80(AX), R8
-	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
-	ADDQ    $0x04, CX
-	LEAQ    4(CX), R8
-	CMPQ    R8, DX
-	JLE     cols844
-
-cols845:
-	CMPQ       CX, DX
-	JGE        row854
-	MOVQ       80(AX), R8
-	VMOVUPD    (R8)(CX*8), Y1
-	MOVQ       88(AX), R8
-	VMOVUPD    (R8)(CX*8), Y2
-	MOVQ       64(AX), R8
-	TESTQ      R8, R8
-	JZ         plain855
-	VMOVUPD    (R8)(CX*8), Y3
-	MOVQ       72(AX), R8
-	VMOVUPD    (R8)(CX*8), Y4
-	MOVQ       SI, R8
-	CMPB       40(AX), $0x00
-	JNE        half857
-	PREFETCHT0 1536(R8)(CX*4)
-	VMASKMOVPS (R8)(CX*4), X0, X5
-	VCVTPS2PD  X5, Y5
-	JMP        both858
-
-half857:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPXOR      X5, X5, X5
-	VMOVDQU    X5, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R10
-
-copy859:
-	MOVW      -2(R10)(R9*2), R8
-	MOVW      R8, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy859
-	VPMOVZXWD (SP), X5
-	VPSLLD    $0x10, X5, X5
-	VCVTPS2PD X5, Y5
-
-both858:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half860
-	PREFETCHT0 1536(R8)(CX*4)
-	VMASKMOVPS (R8)(CX*4), X0, X6
-	VCVTPS2PD  X6, Y6
-	JMP        both861
-
-half860:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R10
-
-copy862:
-	MOVW      -2(R10)(R9*2), R8
-	MOVW      R8, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy862
-	VPMOVZXWD (SP), X6
-	VPSLLD    $0x10, X6, X6
-	VCVTPS2PD X6, Y6
-
-both861:
-	VSUBPD      Y3, Y6, Y6
-	VMULPD      Y4, Y6, Y6
-	VADDPD      Y5, Y1, Y1
-	VFMADD231PD Y5, Y6, Y2
-	JMP         summed856
-
-plain855:
-	MOVQ       BX, R8
-	CMPB       16(AX), $0x00
-	JNE        half863
-	PREFETCHT0 1536(R8)(CX*4)
-	VMASKMOVPS (R8)(CX*4), X0, X3
-	VCVTPS2PD  X3, Y3
-	JMP        both864
-
-half863:
-	PREFETCHT0 1536(R8)(CX*2)
-	VPXOR      X3, X3, X3
-	VMOVDQU    X3, (SP)
-	MOVQ       DX, R9
-	SUBQ       CX, R9
-	LEAQ       (R8)(CX*2), R10
-
-copy865:
-	MOVW      -2(R10)(R9*2), R8
-	MOVW      R8, -2(SP)(R9*2)
-	DECQ      R9
-	JNZ       copy865
-	VPMOVZXWD (SP), X3
-	VPSLLD    $0x10, X3, X3
-	VCVTPS2PD X3, Y3
-
-both864:
-	VADDPD      Y3, Y1, Y1
-	VFMADD231PD Y3, Y3, Y2
-
-summed856:
-	MOVQ    80(AX), R8
-	VMOVUPD Y1, (R8)(CX*8)
-	MOVQ    88(AX), R8
-	VMOVUPD Y2, (R8)(CX*8)
-
-row854:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	SUBQ $0x01, DI
-	JMP  group842
-
-group843:
+	JNZ  rows600
 	VZEROUPPER
 	RET
 
@@ -9940,43 +7612,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows866:
+rows656:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols868
+	JGT  cols658
 
-cols867:
+cols657:
 	CMPB       40(AX), $0x00
-	JNE        half869
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half659
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both870
+	JMP        both660
 
-half869:
-	PREFETCHT0 1536(SI)(CX*2)
+half659:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both870:
+both660:
 	CMPB       64(AX), $0x00
-	JNE        half871
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half661
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both872
+	JMP        both662
 
-half871:
-	PREFETCHT0 1536(DI)(CX*2)
+half661:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both872:
+both662:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -9992,12 +7664,12 @@ both872:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half873
+	JNE          half663
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both874
+	JMP          both664
 
-half873:
+half663:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -10005,61 +7677,64 @@ half873:
 	VPAND        Y3, Y6, Y6
 	VPADDD       Y4, Y6, Y6
 	VPADDD       Y1, Y6, Y6
-	VCMPPS       $0x03, Y1, Y1, Y7
+	VCMPPS       $0x03, Y1, Y1, Y3
 	VPOR         Y5, Y1, Y1
-	VBLENDVPS    Y7, Y1, Y6, Y6
+	VBLENDVPS    Y3, Y1, Y6, Y6
 	VPSRLD       $0x10, Y6, Y6
-	VPSRLD       $0x10, Y2, Y1
-	VPAND        Y3, Y1, Y1
-	VPADDD       Y4, Y1, Y1
-	VPADDD       Y2, Y1, Y1
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VPOR         Y5, Y2, Y2
-	VBLENDVPS    Y3, Y2, Y1, Y1
-	VPSRLD       $0x10, Y1, Y1
-	VEXTRACTI128 $0x01, Y6, X2
-	VPACKUSDW    X2, X6, X2
-	VMOVDQU      X2, (BX)(CX*2)
-	VEXTRACTI128 $0x01, Y1, X2
-	VPACKUSDW    X2, X1, X2
-	VMOVDQU      X2, 16(BX)(CX*2)
+	VEXTRACTI128 $0x01, Y6, X1
+	VPACKUSDW    X1, X6, X1
+	VMOVDQU      X1, (BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Y1
+	VBROADCASTSS element00007fff<>+0(SB), Y3
+	VBROADCASTSS element00400000<>+0(SB), Y4
+	VPSRLD       $0x10, Y2, Y5
+	VPAND        Y1, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VCMPPS       $0x03, Y2, Y2, Y1
+	VPOR         Y4, Y2, Y2
+	VBLENDVPS    Y1, Y2, Y5, Y5
+	VPSRLD       $0x10, Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X1
+	VPACKUSDW    X1, X5, X1
+	VMOVDQU      X1, 16(BX)(CX*2)
 
-both874:
+both664:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols867
+	JLE  cols657
 
-cols868:
+cols658:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols878
+	JGT  cols666
 
-cols877:
+cols665:
 	CMPB       40(AX), $0x00
-	JNE        half879
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half667
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both880
+	JMP        both668
 
-half879:
-	PREFETCHT0 1536(SI)(CX*2)
+half667:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both880:
+both668:
 	CMPB       64(AX), $0x00
-	JNE        half881
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half669
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both882
+	JMP        both670
 
-half881:
-	PREFETCHT0 1536(DI)(CX*2)
+half669:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both882:
+both670:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -10068,11 +7743,11 @@ both882:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half883
+	JNE          half671
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both884
+	JMP          both672
 
-half883:
+half671:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -10088,61 +7763,61 @@ half883:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both884:
+both672:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols877
+	JLE  cols665
 
-cols878:
+cols666:
 	CMPQ       CX, DX
-	JGE        row887
+	JGE        row673
 	CMPB       40(AX), $0x00
-	JNE        half888
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half674
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both889
+	JMP        both675
 
-half888:
-	PREFETCHT0 1536(SI)(CX*2)
+half674:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
 	MOVQ       DX, R13
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy890:
+copy676:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy890
+	JNZ       copy676
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both889:
+both675:
 	CMPB       64(AX), $0x00
-	JNE        half891
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half677
+	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both892
+	JMP        both678
 
-half891:
-	PREFETCHT0 1536(DI)(CX*2)
+half677:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
 	MOVQ       DX, R13
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy893:
+copy679:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy893
+	JNZ       copy679
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both892:
+both678:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -10151,11 +7826,11 @@ both892:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half894
+	JNE          half680
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both895
+	JMP          both681
 
-half894:
+half680:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -10174,19 +7849,19 @@ half894:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy898:
+copy682:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy898
+	JNZ  copy682
 
-both895:
-row887:
+both681:
+row673:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows866
+	JNZ  rows656
 	VZEROUPPER
 	RET
 
@@ -10212,7 +7887,7 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R11
 
-rows899:
+rows683:
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element00000000<>+0(SB), Y3
 	VBROADCASTSS (R8), Y4
@@ -10220,39 +7895,39 @@ rows899:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols901
+	JGT          cols685
 
-cols900:
+cols684:
 	CMPB       40(AX), $0x00
-	JNE        half902
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half686
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both903
+	JMP        both687
 
-half902:
-	PREFETCHT0 1536(SI)(CX*2)
+half686:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both903:
+both687:
 	CMPB       64(AX), $0x00
-	JNE        half904
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half688
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both905
+	JMP        both689
 
-half904:
-	PREFETCHT0 1536(DI)(CX*2)
+half688:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both905:
+both689:
 	VSUBPS      Y4, Y8, Y8
 	VMULPS      Y5, Y8, Y8
 	VMOVUPS     (R10)(CX*4), Y10
@@ -10280,38 +7955,38 @@ both905:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols900
+	JLE         cols684
 
-cols901:
+cols685:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols907
+	JGT  cols691
 
-cols906:
+cols690:
 	CMPB       40(AX), $0x00
-	JNE        half908
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half692
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both909
+	JMP        both693
 
-half908:
-	PREFETCHT0 1536(SI)(CX*2)
+half692:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both909:
+both693:
 	CMPB       64(AX), $0x00
-	JNE        half910
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half694
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both911
+	JMP        both695
 
-half910:
-	PREFETCHT0 1536(DI)(CX*2)
+half694:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both911:
+both695:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -10327,57 +8002,57 @@ both911:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R12
 	CMPQ        R12, DX
-	JLE         cols906
+	JLE         cols690
 
-cols907:
+cols691:
 	CMPQ       CX, DX
-	JGE        row912
+	JGE        row696
 	CMPB       40(AX), $0x00
-	JNE        half913
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half697
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both914
+	JMP        both698
 
-half913:
-	PREFETCHT0 1536(SI)(CX*2)
+half697:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy915:
+copy699:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy915
+	JNZ       copy699
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both914:
+both698:
 	CMPB       64(AX), $0x00
-	JNE        half916
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half700
+	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both917
+	JMP        both701
 
-half916:
-	PREFETCHT0 1536(DI)(CX*2)
+half700:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy918:
+copy702:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy918
+	JNZ       copy702
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both917:
+both701:
 	VSUBPS      Y4, Y7, Y7
 	VMULPS      Y5, Y7, Y7
 	VMOVUPS     (R10)(CX*4), Y8
@@ -10391,7 +8066,7 @@ both917:
 	VADDPS      Y6, Y2, Y2
 	VFMADD231PS Y6, Y7, Y3
 
-row912:
+row696:
 	VEXTRACTF128 $0x01, Y2, X6
 	VADDPS       X6, X2, X6
 	VPERMILPS    $0x4e, X6, X2
@@ -10411,39 +8086,39 @@ row912:
 	XORQ         CX, CX
 	LEAQ         16(CX), R12
 	CMPQ         R12, DX
-	JGT          cols920
+	JGT          cols704
 
-cols919:
+cols703:
 	CMPB       40(AX), $0x00
-	JNE        half921
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half705
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
 	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both922
+	JMP        both706
 
-half921:
-	PREFETCHT0 1536(SI)(CX*2)
+half705:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(SI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both922:
+both706:
 	CMPB       64(AX), $0x00
-	JNE        half923
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half707
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y8
 	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both924
+	JMP        both708
 
-half923:
-	PREFETCHT0 1536(DI)(CX*2)
+half707:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both924:
+both708:
 	VSUBPS       Y4, Y8, Y8
 	VMULPS       Y5, Y8, Y8
 	VMOVUPS      (R9)(CX*4), Y10
@@ -10459,12 +8134,12 @@ both924:
 	VFNMADD231PS Y2, Y9, Y7
 	VMULPS       Y5, Y7, Y7
 	CMPB         16(AX), $0x00
-	JNE          half925
+	JNE          half709
 	VMOVUPS      Y6, (BX)(CX*4)
 	VMOVUPS      Y7, 32(BX)(CX*4)
-	JMP          both926
+	JMP          both710
 
-half925:
+half709:
 	VBROADCASTSS element00000001<>+0(SB), Y8
 	VBROADCASTSS element00007fff<>+0(SB), Y9
 	VBROADCASTSS element00400000<>+0(SB), Y10
@@ -10472,61 +8147,64 @@ half925:
 	VPAND        Y8, Y11, Y11
 	VPADDD       Y9, Y11, Y11
 	VPADDD       Y6, Y11, Y11
-	VCMPPS       $0x03, Y6, Y6, Y12
+	VCMPPS       $0x03, Y6, Y6, Y8
 	VPOR         Y10, Y6, Y6
-	VBLENDVPS    Y12, Y6, Y11, Y11
+	VBLENDVPS    Y8, Y6, Y11, Y11
 	VPSRLD       $0x10, Y11, Y11
-	VPSRLD       $0x10, Y7, Y6
-	VPAND        Y8, Y6, Y6
-	VPADDD       Y9, Y6, Y6
-	VPADDD       Y7, Y6, Y6
-	VCMPPS       $0x03, Y7, Y7, Y8
-	VPOR         Y10, Y7, Y7
-	VBLENDVPS    Y8, Y7, Y6, Y6
-	VPSRLD       $0x10, Y6, Y6
-	VEXTRACTI128 $0x01, Y11, X7
-	VPACKUSDW    X7, X11, X7
-	VMOVDQU      X7, (BX)(CX*2)
-	VEXTRACTI128 $0x01, Y6, X7
-	VPACKUSDW    X7, X6, X7
-	VMOVDQU      X7, 16(BX)(CX*2)
+	VEXTRACTI128 $0x01, Y11, X6
+	VPACKUSDW    X6, X11, X6
+	VMOVDQU      X6, (BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Y6
+	VBROADCASTSS element00007fff<>+0(SB), Y8
+	VBROADCASTSS element00400000<>+0(SB), Y9
+	VPSRLD       $0x10, Y7, Y10
+	VPAND        Y6, Y10, Y10
+	VPADDD       Y8, Y10, Y10
+	VPADDD       Y7, Y10, Y10
+	VCMPPS       $0x03, Y7, Y7, Y6
+	VPOR         Y9, Y7, Y7
+	VBLENDVPS    Y6, Y7, Y10, Y10
+	VPSRLD       $0x10, Y10, Y10
+	VEXTRACTI128 $0x01, Y10, X6
+	VPACKUSDW    X6, X10, X6
+	VMOVDQU      X6, 16(BX)(CX*2)
 
-both926:
+both710:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols919
+	JLE  cols703
 
-cols920:
+cols704:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols930
+	JGT  cols712
 
-cols929:
+cols711:
 	CMPB       40(AX), $0x00
-	JNE        half931
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half713
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both932
+	JMP        both714
 
-half931:
-	PREFETCHT0 1536(SI)(CX*2)
+half713:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both932:
+both714:
 	CMPB       64(AX), $0x00
-	JNE        half933
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half715
+	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both934
+	JMP        both716
 
-half933:
-	PREFETCHT0 1536(DI)(CX*2)
+half715:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both934:
+both716:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMOVUPS      (R9)(CX*4), Y8
@@ -10535,11 +8213,11 @@ both934:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half935
+	JNE          half717
 	VMOVUPS      Y6, (BX)(CX*4)
-	JMP          both936
+	JMP          both718
 
-half935:
+half717:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -10555,61 +8233,61 @@ half935:
 	VPACKUSDW    X6, X10, X6
 	VMOVDQU      X6, (BX)(CX*2)
 
-both936:
+both718:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols929
+	JLE  cols711
 
-cols930:
+cols712:
 	CMPQ       CX, DX
-	JGE        row939
+	JGE        row719
 	CMPB       40(AX), $0x00
-	JNE        half940
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half720
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both941
+	JMP        both721
 
-half940:
-	PREFETCHT0 1536(SI)(CX*2)
+half720:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy942:
+copy722:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy942
+	JNZ       copy722
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both941:
+both721:
 	CMPB       64(AX), $0x00
-	JNE        half943
-	PREFETCHT0 1536(DI)(CX*4)
+	JNE        half723
+	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both944
+	JMP        both724
 
-half943:
-	PREFETCHT0 1536(DI)(CX*2)
+half723:
+	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
 	MOVQ       DX, R12
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy945:
+copy725:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy945
+	JNZ       copy725
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both944:
+both724:
 	VSUBPS       Y4, Y7, Y7
 	VMULPS       Y5, Y7, Y7
 	VMASKMOVPS   (R9)(CX*4), Y0, Y4
@@ -10618,11 +8296,11 @@ both944:
 	VFNMADD231PS Y2, Y7, Y6
 	VMULPS       Y5, Y6, Y6
 	CMPB         16(AX), $0x00
-	JNE          half946
+	JNE          half726
 	VMASKMOVPS   Y6, Y0, (BX)(CX*4)
-	JMP          both947
+	JMP          both727
 
-half946:
+half726:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -10641,20 +8319,20 @@ half946:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy950:
+copy728:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy950
+	JNZ  copy728
 
-both947:
-row939:
+both727:
+row719:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R11
-	JNZ  rows899
+	JNZ  rows683
 	VZEROUPPER
 	RET
 
@@ -10672,23 +8350,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far952:
+far730:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
-	CMPQ CX, $0x00000300
-	JLT  far952
+	CMPQ CX, $0x00000600
+	JLT  far730
 
-turn953:
+turn731:
 	CMPQ  BX, 48(AX)
-	JCC   skip954
+	JCC   skip732
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have955
+	JZ    have733
 	MOVL  (CX)(BX*4), SI
 
-have955:
+have733:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -10696,25 +8374,25 @@ have955:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even956
+	JZ    even734
 	LEAQ  (CX)(SI*4), CX
 
-even956:
+even734:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next957
+	JGE   next735
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted958
+	JZ    unlisted736
 	MOVL  (R8)(CX*4), SI
 
-unlisted958:
+unlisted736:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next957:
+next735:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -10722,17 +8400,17 @@ next957:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols960
+	JGT          cols738
 
-cols959:
+cols737:
 	CMPB       16(AX), $0x00
-	JNE        half961
+	JNE        half739
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both962
+	JMP        both740
 
-half961:
+half739:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -10740,46 +8418,46 @@ half961:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both962:
+both740:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols959
+	JLE  cols737
 
-cols960:
+cols738:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols964
+	JGT  cols742
 
-cols963:
+cols741:
 	CMPB       16(AX), $0x00
-	JNE        half965
+	JNE        half743
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both966
+	JMP        both744
 
-half965:
+half743:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both966:
+both744:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols963
+	JLE    cols741
 
-cols964:
+cols742:
 	CMPQ       CX, DX
-	JGE        row967
+	JGE        row745
 	CMPB       16(AX), $0x00
-	JNE        half968
+	JNE        half746
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both969
+	JMP        both747
 
-half968:
+half746:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -10787,19 +8465,19 @@ half968:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy970:
+copy748:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy970
+	JNZ       copy748
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both969:
+both747:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row967:
+row745:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -10810,28 +8488,28 @@ row967:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip954:
+skip732:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip971
+	JCC   skip749
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have972
+	JZ    have750
 	MOVL  (CX)(BX*4), SI
 
-have972:
+have750:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
-	MOVQ  96(AX), SI
+	MOVQ  96(AX), R10
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even973
-	LEAQ  (SI)(CX*4), SI
+	JZ    even751
+	LEAQ  (R10)(CX*4), R10
 
-even973:
+even751:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -10839,26 +8517,26 @@ even973:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols975
+	JGT          cols753
 
-cols974:
+cols752:
 	CMPB    16(AX), $0x00
-	JNE     half976
+	JNE     half754
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both977
+	JMP     both755
 
-half976:
+half754:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both977:
+both755:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half978
+	JNE          half756
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VCMPPS       $0x05, Y6, Y4, Y7
 	VMAXPS       Y4, Y6, Y4
@@ -10903,13 +8581,13 @@ both977:
 	VPAND        Y7, Y6, Y6
 	VFMADD213PS  Y11, Y11, Y9
 	VPAND        Y8, Y9, Y9
-	VMOVUPS      Y6, (SI)(CX*4)
+	VMOVUPS      Y6, (R10)(CX*4)
 	VADDPS       Y6, Y2, Y2
-	VMOVUPS      Y9, 32(SI)(CX*4)
+	VMOVUPS      Y9, 32(R10)(CX*4)
 	VADDPS       Y9, Y3, Y3
-	JMP          both979
+	JMP          both757
 
-half978:
+half756:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y6
 	VCMPPS       $0x05, Y6, Y4, Y7
 	VMAXPS       Y4, Y6, Y4
@@ -10945,36 +8623,36 @@ half978:
 	VPAND        Y7, Y6, Y6
 	VFMADD213PS  Y11, Y11, Y9
 	VPAND        Y8, Y9, Y9
-	VMOVUPS      Y6, (SI)(CX*4)
+	VMOVUPS      Y6, (R10)(CX*4)
 	VADDPS       Y6, Y2, Y2
-	VMOVUPS      Y9, 32(SI)(CX*4)
+	VMOVUPS      Y9, 32(R10)(CX*4)
 	VADDPS       Y9, Y3, Y3
 
-both979:
+both757:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols974
+	JLE  cols752
 
-cols975:
+cols753:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols981
+	JGT  cols759
 
-cols980:
+cols758:
 	CMPB    16(AX), $0x00
-	JNE     half982
+	JNE     half760
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both983
+	JMP     both761
 
-half982:
+half760:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both983:
+both761:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half984
+	JNE          half762
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
 	VMAXPS       Y4, Y5, Y4
@@ -11002,11 +8680,11 @@ both983:
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y7, Y7, Y5
 	VPAND        Y6, Y5, Y5
-	VMOVUPS      Y5, (SI)(CX*4)
+	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both985
+	JMP          both763
 
-half984:
+half762:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y5
 	VCMPPS       $0x05, Y5, Y4, Y6
 	VMAXPS       Y4, Y5, Y4
@@ -11028,42 +8706,42 @@ half984:
 	VPSLLD       $0x17, Y7, Y7
 	VFMADD213PS  Y7, Y7, Y5
 	VPAND        Y6, Y5, Y5
-	VMOVUPS      Y5, (SI)(CX*4)
+	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both985:
+both763:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols980
+	JLE  cols758
 
-cols981:
+cols759:
 	CMPQ       CX, DX
-	JGE        row986
+	JGE        row764
 	CMPB       16(AX), $0x00
-	JNE        half987
+	JNE        half765
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both988
+	JMP        both766
 
-half987:
+half765:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
-	LEAQ    (DI)(CX*2), R10
+	LEAQ    (DI)(CX*2), R11
 
-copy989:
-	MOVW      -2(R10)(R8*2), DI
+copy767:
+	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy989
+	JNZ       copy767
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both988:
+both766:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half990
+	JNE          half768
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y1
 	VCMPPS       $0x05, Y1, Y4, Y5
 	VMAXPS       Y4, Y1, Y4
@@ -11092,11 +8770,11 @@ both988:
 	VFMADD213PS  Y6, Y6, Y1
 	VPAND        Y5, Y1, Y1
 	VPAND        Y0, Y1, Y1
-	VMOVUPS      Y1, (SI)(CX*4)
+	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both991
+	JMP          both769
 
-half990:
+half768:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y1
 	VCMPPS       $0x05, Y1, Y4, Y5
 	VMAXPS       Y4, Y1, Y4
@@ -11119,11 +8797,11 @@ half990:
 	VFMADD213PS  Y6, Y6, Y1
 	VPAND        Y5, Y1, Y1
 	VPAND        Y0, Y1, Y1
-	VMOVUPS      Y1, (SI)(CX*4)
+	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both991:
-row986:
+both769:
+row764:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -11133,18 +8811,31 @@ row986:
 	VADDPS       X1, X2, X1
 	MOVQ         80(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
+	MOVQ         $-1, R8
+	MOVQ         72(AX), CX
+	TESTQ        CX, CX
+	JZ           skip771
+	MOVL         (CX)(SI*4), R8
 
-skip971:
+skip771:
+	TESTQ  R8, R8
+	JS     unlabelled770
+	VMOVSS (R10)(R8*4), X2
+	VSUBSS X1, X2, X2
+	VMOVSS X2, (R10)(R8*4)
+
+unlabelled770:
+skip749:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip992
+	JCC   skip772
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have993
+	JZ    have773
 	MOVL  (CX)(BX*4), SI
 
-have993:
+have773:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -11152,17 +8843,17 @@ have993:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even994
+	JZ    even774
 	LEAQ  (R10)(CX*4), R10
 
-even994:
+even774:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip995
+	JZ    skip775
 	MOVL  (CX)(SI*4), R8
 
-skip995:
+skip775:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -11170,92 +8861,92 @@ skip995:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled996
+	JS     unlabelled776
 	CMPB   16(AX), $0x00
-	JNE    half997
+	JNE    half777
 	VMOVSS (DI)(R8*4), X3
-	JMP    both998
+	JMP    both778
 
-half997:
+half777:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both998:
+both778:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled996
+	JNE          unlabelled776
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1000:
+next780:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1002
+	JGT     last782
 	CMPB    16(AX), $0x00
-	JNE     half1003
+	JNE     half783
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1004
+	JMP     both784
 
-half1003:
+half783:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1004:
+both784:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found999
+	JNZ       found779
 	ADDQ      $0x08, CX
-	JMP       next1000
+	JMP       next780
 
-last1002:
+last782:
 	CMPQ       CX, DX
-	JGE        end1001
+	JGE        end781
 	CMPB       16(AX), $0x00
-	JNE        half1005
+	JNE        half785
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1006
+	JMP        both786
 
-half1005:
+half785:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1007:
+copy787:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1007
+	JNZ       copy787
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1006:
+both786:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found999
+	JNZ       found779
 	MOVQ      DX, CX
-	JMP       end1001
+	JMP       end781
 
-found999:
+found779:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1001:
+end781:
 	CMPQ CX, R8
-	JNE  unlabelled996
+	JNE  unlabelled776
 	INCQ 112(AX)
 
-unlabelled996:
+unlabelled776:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1008
+	JZ           skip788
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -11264,132 +8955,97 @@ unlabelled996:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1010
+	JGT          cols790
 
-cols1009:
-	VMULPS  (R10)(CX*4), Y1, Y3
-	VMULPS  32(R10)(CX*4), Y1, Y4
+cols789:
+	VMULPS  (R10)(CX*4), Y1, Y2
+	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1011
-	VMOVUPS Y3, (DI)(CX*4)
-	VMOVUPS Y4, 32(DI)(CX*4)
-	JMP     both1012
+	JNE     half791
+	VMOVUPS Y2, (DI)(CX*4)
+	VMOVUPS Y3, 32(DI)(CX*4)
+	JMP     both792
 
-half1011:
-	VBROADCASTSS element00000001<>+0(SB), Y5
-	VBROADCASTSS element00007fff<>+0(SB), Y6
-	VBROADCASTSS element00400000<>+0(SB), Y7
-	VPSRLD       $0x10, Y3, Y8
-	VPAND        Y5, Y8, Y8
-	VPADDD       Y6, Y8, Y8
-	VPADDD       Y3, Y8, Y8
-	VCMPPS       $0x03, Y3, Y3, Y9
-	VPOR         Y7, Y3, Y3
-	VBLENDVPS    Y9, Y3, Y8, Y8
-	VPSRLD       $0x10, Y8, Y8
-	VPSRLD       $0x10, Y4, Y3
-	VPAND        Y5, Y3, Y3
-	VPADDD       Y6, Y3, Y3
-	VPADDD       Y4, Y3, Y3
-	VCMPPS       $0x03, Y4, Y4, Y5
-	VPOR         Y7, Y4, Y4
-	VBLENDVPS    Y5, Y4, Y3, Y3
-	VPSRLD       $0x10, Y3, Y3
-	VEXTRACTI128 $0x01, Y8, X4
-	VPACKUSDW    X4, X8, X4
-	VMOVDQU      X4, (DI)(CX*2)
-	VEXTRACTI128 $0x01, Y3, X4
-	VPACKUSDW    X4, X3, X4
-	VMOVDQU      X4, 16(DI)(CX*2)
+half791:
+	VBROADCASTSS element00000001<>+0(SB), Y4
+	VBROADCASTSS element00007fff<>+0(SB), Y5
+	VBROADCASTSS element00400000<>+0(SB), Y6
+	VPSRLD       $0x10, Y2, Y7
+	VPAND        Y4, Y7, Y7
+	VPADDD       Y5, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VCMPPS       $0x03, Y2, Y2, Y4
+	VPOR         Y6, Y2, Y2
+	VBLENDVPS    Y4, Y2, Y7, Y7
+	VPSRLD       $0x10, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X2
+	VPACKUSDW    X2, X7, X2
+	VMOVDQU      X2, (DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Y2
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y2, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y3, Y6, Y6
+	VCMPPS       $0x03, Y3, Y3, Y2
+	VPOR         Y5, Y3, Y3
+	VBLENDVPS    Y2, Y3, Y6, Y6
+	VPSRLD       $0x10, Y6, Y6
+	VEXTRACTI128 $0x01, Y6, X2
+	VPACKUSDW    X2, X6, X2
+	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1012:
+both792:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1009
+	JLE  cols789
 
-cols1010:
+cols790:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1016
+	JGT  cols794
 
-cols1015:
-	VMULPS  (R10)(CX*4), Y1, Y3
+cols793:
+	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1017
-	VMOVUPS Y3, (DI)(CX*4)
-	JMP     both1018
+	JNE     half795
+	VMOVUPS Y2, (DI)(CX*4)
+	JMP     both796
 
-half1017:
-	VBROADCASTSS element00000001<>+0(SB), Y4
-	VBROADCASTSS element00007fff<>+0(SB), Y5
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y3, Y7
-	VPAND        Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VPADDD       Y3, Y7, Y7
-	VCMPPS       $0x03, Y3, Y3, Y4
-	VPOR         Y6, Y3, Y3
-	VBLENDVPS    Y4, Y3, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (DI)(CX*2)
+half795:
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y5
+	VPSRLD       $0x10, Y2, Y6
+	VPAND        Y3, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VCMPPS       $0x03, Y2, Y2, Y3
+	VPOR         Y5, Y2, Y2
+	VBLENDVPS    Y3, Y2, Y6, Y6
+	VPSRLD       $0x10, Y6, Y6
+	VEXTRACTI128 $0x01, Y6, X2
+	VPACKUSDW    X2, X6, X2
+	VMOVDQU      X2, (DI)(CX*2)
 
-both1018:
+both796:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1015
+	JLE  cols793
 
-cols1016:
+cols794:
 	CMPQ       CX, DX
-	JGE        row1021
-	VMULPS     (R10)(CX*4), Y1, Y3
+	JGE        row797
+	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1022
-	VMASKMOVPS Y3, Y0, (DI)(CX*4)
-	JMP        both1023
+	JNE        half798
+	VMASKMOVPS Y1, Y0, (DI)(CX*4)
+	JMP        both799
 
-half1022:
-	VBROADCASTSS element00000001<>+0(SB), Y4
-	VBROADCASTSS element00007fff<>+0(SB), Y5
-	VBROADCASTSS element00400000<>+0(SB), Y6
-	VPSRLD       $0x10, Y3, Y7
-	VPAND        Y4, Y7, Y7
-	VPADDD       Y5, Y7, Y7
-	VPADDD       Y3, Y7, Y7
-	VCMPPS       $0x03, Y3, Y3, Y4
-	VPOR         Y6, Y3, Y3
-	VBLENDVPS    Y4, Y3, Y7, Y7
-	VPSRLD       $0x10, Y7, Y7
-	VEXTRACTI128 $0x01, Y7, X3
-	VPACKUSDW    X3, X7, X3
-	VMOVDQU      X3, (SP)
-	MOVQ         DX, SI
-	SUBQ         CX, SI
-	LEAQ         (DI)(CX*2), R11
-
-copy1026:
-	MOVW -2(SP)(SI*2), CX
-	MOVW CX, -2(R11)(SI*2)
-	DECQ SI
-	JNZ  copy1026
-
-both1023:
-row1021:
-	TESTQ  R8, R8
-	JS     unlabelled1027
-	VMOVSS (R10)(R8*4), X3
-	VSUBSS X2, X3, X3
-	VMULSS X1, X3, X3
-	CMPB   40(AX), $0x00
-	JNE    half1028
-	VMOVSS X3, (DI)(R8*4)
-	JMP    both1029
-
-half1028:
-	VBROADCASTSS X3, Y1
+half798:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -11401,196 +9057,27 @@ half1028:
 	VPOR         Y4, Y1, Y1
 	VBLENDVPS    Y2, Y1, Y5, Y5
 	VPSRLD       $0x10, Y5, Y5
-	VMOVD        X5, CX
-	MOVW         CX, (DI)(R8*2)
+	VEXTRACTI128 $0x01, Y5, X1
+	VPACKUSDW    X1, X5, X1
+	VMOVDQU      X1, (SP)
+	MOVQ         DX, SI
+	SUBQ         CX, SI
+	LEAQ         (DI)(CX*2), DI
 
-both1029:
-unlabelled1027:
-skip1008:
-skip992:
+copy800:
+	MOVW -2(SP)(SI*2), CX
+	MOVW CX, -2(DI)(SI*2)
+	DECQ SI
+	JNZ  copy800
+
+both799:
+row797:
+skip788:
+skip772:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn953
-	VZEROUPPER
-	RET
-
-// func argmaxAVX2(a *byte)
-// Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·argmaxAVX2(SB), $16-8
-	MOVQ    a+0(FP), AX
-	MOVQ    32(AX), DX
-	MOVQ    DX, CX
-	ANDQ    $0x07, CX
-	NEGQ    CX
-	LEAQ    elementTail<>+0(SB), BX
-	VMOVDQU 32(BX)(CX*4), Y0
-	MOVQ    (AX), BX
-	MOVQ    40(AX), SI
-	MOVQ    24(AX), DI
-
-rows1030:
-	VBROADCASTSS elementff800000<>+0(SB), Y1
-	VBROADCASTSS elementffff0000<>+0(SB), Y2
-	VMOVAPS      Y1, Y3
-	VMOVAPS      Y1, Y4
-	XORQ         CX, CX
-	LEAQ         16(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1032
-
-cols1031:
-	CMPB       16(AX), $0x00
-	JNE        half1033
-	PREFETCHT0 1536(BX)(CX*4)
-	VMAXPS     (BX)(CX*4), Y3, Y3
-	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1034
-
-half1033:
-	PREFETCHT0 1536(BX)(CX*2)
-	VMOVUPS    (BX)(CX*2), Y5
-	VPSLLD     $0x10, Y5, Y6
-	VPAND      Y2, Y5, Y5
-	VMAXPS     Y6, Y3, Y3
-	VMAXPS     Y5, Y4, Y4
-
-both1034:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols1031
-
-cols1032:
-	LEAQ 8(CX), R8
-	CMPQ R8, DX
-	JGT  cols1036
-
-cols1035:
-	CMPB       16(AX), $0x00
-	JNE        half1037
-	PREFETCHT0 1536(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1038
-
-half1037:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Y2
-	VPSLLD     $0x10, Y2, Y2
-
-both1038:
-	VMAXPS Y2, Y3, Y3
-	ADDQ   $0x08, CX
-	LEAQ   8(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1035
-
-cols1036:
-	CMPQ       CX, DX
-	JGE        row1039
-	CMPB       16(AX), $0x00
-	JNE        half1040
-	PREFETCHT0 1536(BX)(CX*4)
-	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1041
-
-half1040:
-	PREFETCHT0 1536(BX)(CX*2)
-	VPXOR      X2, X2, X2
-	VMOVDQU    X2, (SP)
-	MOVQ       DX, R8
-	SUBQ       CX, R8
-	LEAQ       (BX)(CX*2), R9
-
-copy1042:
-	MOVW      -2(R9)(R8*2), CX
-	MOVW      CX, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy1042
-	VPMOVZXWD (SP), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1041:
-	VBLENDVPS Y0, Y2, Y1, Y2
-	VMAXPS    Y2, Y3, Y3
-
-row1039:
-	VMAXPS       Y4, Y3, Y3
-	VEXTRACTF128 $0x01, Y3, X1
-	VMAXPS       X1, X3, X1
-	VPERMILPS    $0x4e, X1, X2
-	VMAXPS       X1, X2, X1
-	VPERMILPS    $0xb1, X1, X2
-	VMAXPS       X1, X2, X1
-	VBROADCASTSS X1, Y1
-	XORQ         CX, CX
-
-next1044:
-	LEAQ    8(CX), R8
-	CMPQ    R8, DX
-	JGT     last1046
-	CMPB    16(AX), $0x00
-	JNE     half1047
-	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1048
-
-half1047:
-	VPMOVZXWD (BX)(CX*2), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1048:
-	VCMPPS    $0x00, Y1, Y2, Y2
-	VMOVMSKPS Y2, R8
-	TESTL     R8, R8
-	JNZ       found1043
-	ADDQ      $0x08, CX
-	JMP       next1044
-
-last1046:
-	CMPQ       CX, DX
-	JGE        end1045
-	CMPB       16(AX), $0x00
-	JNE        half1049
-	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1050
-
-half1049:
-	VPXOR   X2, X2, X2
-	VMOVDQU X2, (SP)
-	MOVQ    DX, R8
-	SUBQ    CX, R8
-	LEAQ    (BX)(CX*2), R10
-
-copy1051:
-	MOVW      -2(R10)(R8*2), R9
-	MOVW      R9, -2(SP)(R8*2)
-	DECQ      R8
-	JNZ       copy1051
-	VPMOVZXWD (SP), Y2
-	VPSLLD    $0x10, Y2, Y2
-
-both1050:
-	VCMPPS    $0x00, Y1, Y2, Y1
-	VPAND     Y0, Y1, Y1
-	VMOVMSKPS Y1, R8
-	TESTL     R8, R8
-	JNZ       found1043
-	MOVQ      DX, CX
-	JMP       end1045
-
-found1043:
-	BSFL R8, R8
-	ADDQ R8, CX
-
-end1045:
-	XORQ    R8, R8
-	CMPQ    CX, DX
-	CMOVQGE R8, CX
-	MOVL    CX, (SI)
-	ADDQ    $0x04, SI
-	ADDQ    8(AX), BX
-	DECQ    DI
-	JNZ     rows1030
+	JLT  turn731
 	VZEROUPPER
 	RET
 
@@ -11613,37 +9100,37 @@ TEXT ·bceAVX2(SB), $16-8
 	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows1052:
+rows801:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols1054
+	JGT  cols803
 
-cols1053:
+cols802:
 	CMPB       16(AX), $0x00
-	JNE        half1055
-	PREFETCHT0 1536(BX)(CX*4)
+	JNE        half804
+	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both1056
+	JMP        both805
 
-half1055:
-	PREFETCHT0 1536(BX)(CX*2)
+half804:
+	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1056:
+both805:
 	CMPB       40(AX), $0x00
-	JNE        half1057
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half806
+	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both1058
+	JMP        both807
 
-half1057:
-	PREFETCHT0 1536(SI)(CX*2)
+half806:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1058:
+both807:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -11655,7 +9142,7 @@ both1058:
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1059
+	JNE          half808
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
 	VCMPPS       $0x05, Y7, Y8, Y9
 	VMAXPS       Y8, Y7, Y8
@@ -11693,7 +9180,7 @@ both1058:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1061
+	JZ           skip810
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11702,11 +9189,11 @@ both1058:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1062
+	JNE          half811
 	VMOVUPS      Y7, (DI)(CX*4)
-	JMP          both1063
+	JMP          both812
 
-half1062:
+half811:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11722,11 +9209,11 @@ half1062:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both1063:
-skip1061:
-	JMP both1060
+both812:
+skip810:
+	JMP both809
 
-half1059:
+half808:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
 	VCMPPS       $0x05, Y7, Y8, Y9
 	VMAXPS       Y8, Y7, Y8
@@ -11758,7 +9245,7 @@ half1059:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1066
+	JZ           skip813
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11767,11 +9254,11 @@ half1059:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1067
+	JNE          half814
 	VMOVUPS      Y7, (DI)(CX*4)
-	JMP          both1068
+	JMP          both815
 
-half1067:
+half814:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11787,63 +9274,63 @@ half1067:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both1068:
-skip1066:
-both1060:
+both815:
+skip813:
+both809:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols1053
+	JLE  cols802
 
-cols1054:
+cols803:
 	CMPQ       CX, DX
-	JGE        row1071
+	JGE        row816
 	CMPB       16(AX), $0x00
-	JNE        half1072
-	PREFETCHT0 1536(BX)(CX*4)
+	JNE        half817
+	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both1073
+	JMP        both818
 
-half1072:
-	PREFETCHT0 1536(BX)(CX*2)
+half817:
+	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
 	MOVQ       DX, R9
 	SUBQ       CX, R9
 	LEAQ       (BX)(CX*2), R11
 
-copy1074:
+copy819:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1074
+	JNZ       copy819
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1073:
+both818:
 	CMPB       40(AX), $0x00
-	JNE        half1075
-	PREFETCHT0 1536(SI)(CX*4)
+	JNE        half820
+	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1076
+	JMP        both821
 
-half1075:
-	PREFETCHT0 1536(SI)(CX*2)
+half820:
+	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
 	MOVQ       DX, R9
 	SUBQ       CX, R9
 	LEAQ       (SI)(CX*2), R11
 
-copy1077:
+copy822:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1077
+	JNZ       copy822
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1076:
+both821:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -11855,7 +9342,7 @@ both1076:
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1078
+	JNE          half823
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
 	VCMPPS       $0x05, Y7, Y8, Y9
 	VMAXPS       Y8, Y7, Y8
@@ -11894,7 +9381,7 @@ both1076:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1080
+	JZ           skip825
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11903,11 +9390,11 @@ both1076:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1081
+	JNE          half826
 	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
-	JMP          both1082
+	JMP          both827
 
-half1081:
+half826:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11926,17 +9413,17 @@ half1081:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy1085:
+copy828:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy1085
+	JNZ  copy828
 
-both1082:
-skip1080:
-	JMP both1079
+both827:
+skip825:
+	JMP both824
 
-half1078:
+half823:
 	VBROADCASTSS elementc2ae0000<>+0(SB), Y7
 	VCMPPS       $0x05, Y7, Y8, Y9
 	VMAXPS       Y8, Y7, Y8
@@ -11969,7 +9456,7 @@ half1078:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1086
+	JZ           skip829
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11978,11 +9465,11 @@ half1078:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1087
+	JNE          half830
 	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
-	JMP          both1088
+	JMP          both831
 
-half1087:
+half830:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -12001,21 +9488,21 @@ half1087:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy1091:
+copy832:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy1091
+	JNZ  copy832
 
-both1088:
-skip1086:
-both1079:
-row1071:
+both831:
+skip829:
+both824:
+row816:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows1052
+	JNZ          rows801
 	VMOVUPD      Y1, 88(AX)
 	VMOVUPD      Y2, 120(AX)
 	VADDPD       Y4, Y3, Y3
@@ -12025,6 +9512,8095 @@ row1071:
 	VADDSD       X0, X1, X0
 	VADDSD       216(AX), X0, X0
 	VMOVSD       X0, 216(AX)
+	VZEROUPPER
+	RET
+
+// func mapAMX(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·mapAMX(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  80(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  48(AX), DI
+	MOVQ  88(AX), R8
+	MOVQ  128(AX), R9
+	MOVL  144(AX), R10
+	MOVQ  72(AX), R11
+
+rows833:
+	CMPB         181(AX), $0x00
+	JEQ          skip834
+	VMOVSS       element3f800000<>+0(SB), X2
+	VPXOR        X3, X3, X3
+	VCVTSI2SSQ   DX, X3, X3
+	VDIVSS       X3, X2, X2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	XORQ         CX, CX
+	LEAQ         64(CX), R12
+	CMPQ         R12, DX
+	JGT          cols836
+
+cols835:
+	CMPB       40(AX), $0x00
+	JNE        half837
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z7
+	VMOVUPS    64(SI)(CX*4), Z8
+	VMOVUPS    128(SI)(CX*4), Z9
+	VMOVUPS    192(SI)(CX*4), Z10
+	JMP        both838
+
+half837:
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z9
+	VMOVDQU32  elementToUpper<>+64(SB), Z10
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z9, K2, Z7
+	VPERMW.Z   (SI)(CX*2), Z10, K2, Z8
+	VPERMW.Z   64(SI)(CX*2), Z9, K2, Z9
+	VPERMW.Z   64(SI)(CX*2), Z10, K2, Z10
+
+both838:
+	VADDPS Z7, Z3, Z3
+	VADDPS Z8, Z4, Z4
+	VADDPS Z9, Z5, Z5
+	VADDPS Z10, Z6, Z6
+	ADDQ   $0x40, CX
+	LEAQ   64(CX), R12
+	CMPQ   R12, DX
+	JLE    cols835
+
+cols836:
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JGT  cols840
+
+cols839:
+	CMPB       40(AX), $0x00
+	JNE        half841
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z7
+	VMOVUPS    64(SI)(CX*4), Z8
+	JMP        both842
+
+half841:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z7, K2, Z7
+	VPERMW.Z   (SI)(CX*2), Z8, K2, Z8
+
+both842:
+	VADDPS Z7, Z3, Z3
+	VADDPS Z8, Z4, Z4
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R12
+	CMPQ   R12, DX
+	JLE    cols839
+
+cols840:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols844
+
+cols843:
+	CMPB       40(AX), $0x00
+	JNE        half845
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z7
+	JMP        both846
+
+half845:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z7
+	VPSLLD     $0x10, Z7, Z7
+
+both846:
+	VADDPS Z7, Z3, Z3
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols843
+
+cols844:
+	CMPQ       CX, DX
+	JGE        row847
+	CMPB       40(AX), $0x00
+	JNE        half848
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z7
+	JMP        both849
+
+half848:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z7
+	VPSLLD      $0x10, Z7, Z7
+
+both849:
+	VADDPS Z7, Z3, Z3
+
+row847:
+	VADDPS        Z4, Z3, Z3
+	VADDPS        Z5, Z3, Z3
+	VADDPS        Z6, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y4
+	VEXTRACTF32X4 $0x01, Y4, X3
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0x4e, X3, X4
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0xb1, X3, X4
+	VADDPS        X3, X4, X3
+	VMULSS        X2, X3, X3
+	VMOVSS        X3, (R8)
+	VBROADCASTSS  X3, Z7
+	VBROADCASTSS  element00000000<>+0(SB), Z3
+	VBROADCASTSS  element00000000<>+0(SB), Z4
+	VBROADCASTSS  element00000000<>+0(SB), Z5
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	XORQ          CX, CX
+	LEAQ          64(CX), R12
+	CMPQ          R12, DX
+	JGT           cols851
+
+cols850:
+	CMPB       40(AX), $0x00
+	JNE        half852
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z8
+	VMOVUPS    64(SI)(CX*4), Z9
+	VMOVUPS    128(SI)(CX*4), Z10
+	VMOVUPS    192(SI)(CX*4), Z11
+	JMP        both853
+
+half852:
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z10
+	VMOVDQU32  elementToUpper<>+64(SB), Z11
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z10, K2, Z8
+	VPERMW.Z   (SI)(CX*2), Z11, K2, Z9
+	VPERMW.Z   64(SI)(CX*2), Z10, K2, Z10
+	VPERMW.Z   64(SI)(CX*2), Z11, K2, Z11
+
+both853:
+	VSUBPS Z7, Z8, Z8
+	VMULPS Z8, Z8, Z8
+	VADDPS Z8, Z3, Z3
+	VSUBPS Z7, Z9, Z9
+	VMULPS Z9, Z9, Z9
+	VADDPS Z9, Z4, Z4
+	VSUBPS Z7, Z10, Z10
+	VMULPS Z10, Z10, Z10
+	VADDPS Z10, Z5, Z5
+	VSUBPS Z7, Z11, Z11
+	VMULPS Z11, Z11, Z11
+	VADDPS Z11, Z6, Z6
+	ADDQ   $0x40, CX
+	LEAQ   64(CX), R12
+	CMPQ   R12, DX
+	JLE    cols850
+
+cols851:
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JGT  cols855
+
+cols854:
+	CMPB       40(AX), $0x00
+	JNE        half856
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z8
+	VMOVUPS    64(SI)(CX*4), Z9
+	JMP        both857
+
+half856:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z8
+	VMOVDQU32  elementToUpper<>+64(SB), Z9
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z8, K2, Z8
+	VPERMW.Z   (SI)(CX*2), Z9, K2, Z9
+
+both857:
+	VSUBPS Z7, Z8, Z8
+	VMULPS Z8, Z8, Z8
+	VADDPS Z8, Z3, Z3
+	VSUBPS Z7, Z9, Z9
+	VMULPS Z9, Z9, Z9
+	VADDPS Z9, Z4, Z4
+	ADDQ   $0x20, CX
+	LEAQ   32(CX), R12
+	CMPQ   R12, DX
+	JLE    cols854
+
+cols855:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols859
+
+cols858:
+	CMPB       40(AX), $0x00
+	JNE        half860
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z8
+	JMP        both861
+
+half860:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z8
+	VPSLLD     $0x10, Z8, Z8
+
+both861:
+	VSUBPS Z7, Z8, Z8
+	VMULPS Z8, Z8, Z8
+	VADDPS Z8, Z3, Z3
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R12
+	CMPQ   R12, DX
+	JLE    cols858
+
+cols859:
+	CMPQ       CX, DX
+	JGE        row862
+	CMPB       40(AX), $0x00
+	JNE        half863
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z8
+	JMP        both864
+
+half863:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z8
+	VPSLLD      $0x10, Z8, Z8
+
+both864:
+	VSUBPS    Z7, Z8, Z8
+	VMOVAPS.Z Z8, K1, Z8
+	VMULPS    Z8, Z8, Z8
+	VADDPS    Z8, Z3, Z3
+
+row862:
+	VADDPS        Z4, Z3, Z3
+	VADDPS        Z5, Z3, Z3
+	VADDPS        Z6, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y4
+	VADDPS        Y4, Y3, Y4
+	VEXTRACTF32X4 $0x01, Y4, X3
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0x4e, X3, X4
+	VADDPS        X3, X4, X3
+	VPERMILPS     $0xb1, X3, X4
+	VADDPS        X3, X4, X3
+	VMULSS        X2, X3, X3
+	VADDSS        176(AX), X3, X3
+	VSQRTSS       X3, X3, X3
+	VMOVSS        element3f800000<>+0(SB), X2
+	VDIVSS        X3, X2, X2
+	VMOVSS        X2, 4(R8)
+
+skip834:
+	CMPB  160(AX), $0x00
+	JEQ   skip865
+	MOVQ  R10, CX
+	TESTQ R9, R9
+	JZ    id866
+	MOVL  (R9), CX
+	ADDQ  $0x04, R9
+
+id866:
+	INCL         R10
+	INCQ         CX
+	MOVQ         $0x9e3779b97f4a7c15, R12
+	IMULQ        R12, CX
+	ADDQ         136(AX), CX
+	MOVQ         CX, R12
+	SHRQ         $0x1e, R12
+	XORQ         R12, CX
+	MOVQ         $0xbf58476d1ce4e5b9, R12
+	IMULQ        R12, CX
+	MOVQ         CX, R12
+	SHRQ         $0x1b, R12
+	XORQ         R12, CX
+	MOVQ         $0x94d049bb133111eb, R12
+	IMULQ        R12, CX
+	MOVQ         CX, R12
+	SHRQ         $0x1f, R12
+	XORQ         R12, CX
+	VMOVQ        CX, X1
+	VPBROADCASTD X1, Z0
+	VPADDD       elementColumns<>+0(SB), Z0, Z0
+	VPSRLQ       $0x20, X1, X1
+	VPBROADCASTD X1, Z1
+
+skip865:
+	XORQ CX, CX
+	LEAQ 64(CX), R12
+	CMPQ R12, DX
+	JGT  cols868
+
+cols867:
+	CMPB       40(AX), $0x00
+	JNE        half869
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	VMOVUPS    128(SI)(CX*4), Z4
+	VMOVUPS    192(SI)(CX*4), Z5
+	JMP        both870
+
+half869:
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z4, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z3
+	VPERMW.Z   64(SI)(CX*2), Z4, K2, Z4
+	VPERMW.Z   64(SI)(CX*2), Z5, K2, Z5
+
+both870:
+	CMPB         180(AX), $0x00
+	JEQ          skip871
+	VBROADCASTSS 168(AX), Z6
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z6, Z3, Z3
+	VMULPS       Z6, Z4, Z4
+	VMULPS       Z6, Z5, Z5
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip872
+	VBROADCASTSS 172(AX), Z6
+	CMPB         64(AX), $0x00
+	JNE          half873
+	PREFETCHT0   3072(DI)(CX*4)
+	PREFETCHT0   3136(DI)(CX*4)
+	PREFETCHT0   3200(DI)(CX*4)
+	PREFETCHT0   3264(DI)(CX*4)
+	VMOVUPS      (DI)(CX*4), Z7
+	VMOVUPS      64(DI)(CX*4), Z8
+	VMOVUPS      128(DI)(CX*4), Z9
+	VMOVUPS      192(DI)(CX*4), Z10
+	JMP          both874
+
+half873:
+	PREFETCHT0 3072(DI)(CX*2)
+	PREFETCHT0 3136(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z9
+	VMOVDQU32  elementToUpper<>+64(SB), Z10
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z9, K2, Z7
+	VPERMW.Z   (DI)(CX*2), Z10, K2, Z8
+	VPERMW.Z   64(DI)(CX*2), Z9, K2, Z9
+	VPERMW.Z   64(DI)(CX*2), Z10, K2, Z10
+
+both874:
+	VFMADD231PS Z6, Z7, Z2
+	VFMADD231PS Z6, Z8, Z3
+	VFMADD231PS Z6, Z9, Z4
+	VFMADD231PS Z6, Z10, Z5
+
+skip872:
+skip871:
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip875
+	VBROADCASTSS (R8), Z6
+	VBROADCASTSS 4(R8), Z7
+	VSUBPS       Z6, Z2, Z2
+	VMULPS       Z7, Z2, Z2
+	VSUBPS       Z6, Z3, Z3
+	VMULPS       Z7, Z3, Z3
+	VSUBPS       Z6, Z4, Z4
+	VMULPS       Z7, Z4, Z4
+	VSUBPS       Z6, Z5, Z5
+	VMULPS       Z7, Z5, Z5
+
+skip875:
+	MOVQ    104(AX), R12
+	TESTQ   R12, R12
+	JZ      skip876
+	VMOVUPS (R12)(CX*4), Z6
+	VSUBPS  Z6, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z6
+	VSUBPS  Z6, Z3, Z3
+	VMOVUPS 128(R12)(CX*4), Z6
+	VSUBPS  Z6, Z4, Z4
+	VMOVUPS 192(R12)(CX*4), Z6
+	VSUBPS  Z6, Z5, Z5
+
+skip876:
+	MOVQ    112(AX), R12
+	TESTQ   R12, R12
+	JZ      skip877
+	VMOVUPS (R12)(CX*4), Z6
+	VMULPS  Z6, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z6
+	VMULPS  Z6, Z3, Z3
+	VMOVUPS 128(R12)(CX*4), Z6
+	VMULPS  Z6, Z4, Z4
+	VMOVUPS 192(R12)(CX*4), Z6
+	VMULPS  Z6, Z5, Z5
+
+skip877:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip878
+	VMOVUPS (R12)(CX*4), Z6
+	VADDPS  Z6, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z6
+	VADDPS  Z6, Z3, Z3
+	VMOVUPS 128(R12)(CX*4), Z6
+	VADDPS  Z6, Z4, Z4
+	VMOVUPS 192(R12)(CX*4), Z6
+	VADDPS  Z6, Z5, Z5
+
+skip878:
+	CMPB         182(AX), $0x00
+	JEQ          none879
+	CMPB         182(AX), $0x01
+	JNE          act880
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMAXPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMAXPS       Z5, Z6, Z5
+
+act880:
+	CMPB         182(AX), $0x03
+	JNE          act881
+	VBROADCASTSS element3c23d70a<>+0(SB), Z6
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VMULPS       Z6, Z2, Z8
+	VCMPPS       $0x01, Z7, Z2, K2
+	VBLENDMPS    Z8, Z2, K2, Z2
+	VMULPS       Z6, Z3, Z8
+	VCMPPS       $0x01, Z7, Z3, K2
+	VBLENDMPS    Z8, Z3, K2, Z3
+	VMULPS       Z6, Z4, Z8
+	VCMPPS       $0x01, Z7, Z4, K2
+	VBLENDMPS    Z8, Z4, K2, Z4
+	VMULPS       Z6, Z5, Z8
+	VCMPPS       $0x01, Z7, Z5, K2
+	VBLENDMPS    Z8, Z5, K2, Z5
+
+act881:
+	CMPB         182(AX), $0x02
+	JNE          act882
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VMINPS       Z2, Z6, Z7
+	VMINPS       Z3, Z6, Z8
+	VMINPS       Z4, Z6, Z9
+	VMINPS       Z5, Z6, Z10
+	CMPB         16(AX), $0x00
+	JNE          half883
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z11
+	VBROADCASTSS element3f800000<>+0(SB), Z12
+	VMAXPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z11, Z9
+	VMAXPS       Z10, Z11, Z10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
+	VBROADCASTSS element4b40007f<>+0(SB), Z15
+	VMOVAPS      Z15, Z16
+	VMOVAPS      Z15, Z17
+	VMOVAPS      Z15, Z18
+	VMOVAPS      Z15, Z19
+	VFMADD231PS  Z11, Z7, Z16
+	VFMADD231PS  Z11, Z8, Z17
+	VFMADD231PS  Z11, Z9, Z18
+	VFMADD231PS  Z11, Z10, Z19
+	VSUBPS       Z15, Z16, Z11
+	VSUBPS       Z15, Z17, Z13
+	VSUBPS       Z15, Z18, Z14
+	VSUBPS       Z15, Z19, Z15
+	VBROADCASTSS element3f318000<>+0(SB), Z20
+	VBROADCASTSS elementb95e8083<>+0(SB), Z21
+	VFNMADD231PS Z20, Z11, Z7
+	VFNMADD231PS Z20, Z13, Z8
+	VFNMADD231PS Z20, Z14, Z9
+	VFNMADD231PS Z20, Z15, Z10
+	VFNMADD231PS Z21, Z11, Z7
+	VFNMADD231PS Z21, Z13, Z8
+	VFNMADD231PS Z21, Z14, Z9
+	VFNMADD231PS Z21, Z15, Z10
+	VBROADCASTSS element3ab511f9<>+0(SB), Z15
+	VMOVAPS      Z15, Z11
+	VMOVAPS      Z15, Z13
+	VMOVAPS      Z15, Z14
+	VMOVAPS      Z15, Z15
+	VBROADCASTSS element3c091d05<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3d2aac79<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3efffffe<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VMULPS       Z7, Z11, Z11
+	VMULPS       Z8, Z13, Z13
+	VMULPS       Z9, Z14, Z14
+	VMULPS       Z10, Z15, Z15
+	VFMADD213PS  Z7, Z7, Z11
+	VFMADD213PS  Z8, Z8, Z13
+	VFMADD213PS  Z9, Z9, Z14
+	VFMADD213PS  Z10, Z10, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VSUBPS       Z12, Z16, Z7
+	VFMADD213PS  Z7, Z16, Z11
+	VSUBPS       Z12, Z17, Z7
+	VFMADD213PS  Z7, Z17, Z13
+	VSUBPS       Z12, Z18, Z7
+	VFMADD213PS  Z7, Z18, Z14
+	VSUBPS       Z12, Z19, Z7
+	VFMADD213PS  Z7, Z19, Z15
+	VCMPPS       $0x1e, Z6, Z2, K2
+	VBLENDMPS    Z2, Z11, K2, Z2
+	VCMPPS       $0x1e, Z6, Z3, K2
+	VBLENDMPS    Z3, Z13, K2, Z3
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VBLENDMPS    Z4, Z14, K2, Z4
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VBLENDMPS    Z5, Z15, K2, Z5
+	JMP          both884
+
+half883:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z11
+	VBROADCASTSS element3f800000<>+0(SB), Z12
+	VMAXPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z11, Z9
+	VMAXPS       Z10, Z11, Z10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
+	VBROADCASTSS element4b40007f<>+0(SB), Z15
+	VMOVAPS      Z15, Z16
+	VMOVAPS      Z15, Z17
+	VMOVAPS      Z15, Z18
+	VMOVAPS      Z15, Z19
+	VFMADD231PS  Z11, Z7, Z16
+	VFMADD231PS  Z11, Z8, Z17
+	VFMADD231PS  Z11, Z9, Z18
+	VFMADD231PS  Z11, Z10, Z19
+	VSUBPS       Z15, Z16, Z11
+	VSUBPS       Z15, Z17, Z13
+	VSUBPS       Z15, Z18, Z14
+	VSUBPS       Z15, Z19, Z15
+	VBROADCASTSS element3f317218<>+0(SB), Z20
+	VFNMADD231PS Z20, Z11, Z7
+	VFNMADD231PS Z20, Z13, Z8
+	VFNMADD231PS Z20, Z14, Z9
+	VFNMADD231PS Z20, Z15, Z10
+	VBROADCASTSS element3d291291<>+0(SB), Z15
+	VMOVAPS      Z15, Z11
+	VMOVAPS      Z15, Z13
+	VMOVAPS      Z15, Z14
+	VMOVAPS      Z15, Z15
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VBROADCASTSS element3f00035c<>+0(SB), Z20
+	VFMADD213PS  Z20, Z7, Z11
+	VFMADD213PS  Z20, Z8, Z13
+	VFMADD213PS  Z20, Z9, Z14
+	VFMADD213PS  Z20, Z10, Z15
+	VMULPS       Z7, Z11, Z11
+	VMULPS       Z8, Z13, Z13
+	VMULPS       Z9, Z14, Z14
+	VMULPS       Z10, Z15, Z15
+	VFMADD213PS  Z7, Z7, Z11
+	VFMADD213PS  Z8, Z8, Z13
+	VFMADD213PS  Z9, Z9, Z14
+	VFMADD213PS  Z10, Z10, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VSUBPS       Z12, Z16, Z7
+	VFMADD213PS  Z7, Z16, Z11
+	VSUBPS       Z12, Z17, Z7
+	VFMADD213PS  Z7, Z17, Z13
+	VSUBPS       Z12, Z18, Z7
+	VFMADD213PS  Z7, Z18, Z14
+	VSUBPS       Z12, Z19, Z7
+	VFMADD213PS  Z7, Z19, Z15
+	VCMPPS       $0x1e, Z6, Z2, K2
+	VBLENDMPS    Z2, Z11, K2, Z2
+	VCMPPS       $0x1e, Z6, Z3, K2
+	VBLENDMPS    Z3, Z13, K2, Z3
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VBLENDMPS    Z4, Z14, K2, Z4
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VBLENDMPS    Z5, Z15, K2, Z5
+
+both884:
+act882:
+none879:
+	CMPB         160(AX), $0x00
+	JEQ          skip885
+	VBROADCASTSS element7feb352d<>+0(SB), Z6
+	VBROADCASTSS element846ca68b<>+0(SB), Z7
+	VBROADCASTSS elemente3779b10<>+0(SB), Z8
+	VBROADCASTSS 148(AX), Z9
+	VBROADCASTSS 152(AX), Z10
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z12
+	VPTERNLOGD   $0x96, Z12, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z12
+	VPXORD       Z12, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z2, K2, Z2
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z12
+	VPTERNLOGD   $0x96, Z12, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z12
+	VPXORD       Z12, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z3, K2, Z3
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z12
+	VPTERNLOGD   $0x96, Z12, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z12
+	VPXORD       Z12, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z4, K2, Z4
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z6
+	VPTERNLOGD   $0x96, Z6, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z6
+	VPXORD       Z6, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z5, K2, Z5
+
+skip885:
+	CMPB     16(AX), $0x00
+	JNE      half886
+	CMPB     17(AX), $0x00
+	JEQ      near888
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	VMOVNTPS Z4, 128(BX)(CX*4)
+	VMOVNTPS Z5, 192(BX)(CX*4)
+	JMP      placed889
+
+near888:
+	VMOVUPS Z2, (BX)(CX*4)
+	VMOVUPS Z3, 64(BX)(CX*4)
+	VMOVUPS Z4, 128(BX)(CX*4)
+	VMOVUPS Z5, 192(BX)(CX*4)
+
+placed889:
+	JMP both887
+
+half886:
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG $0x4867f262
+	WORD $0xd272
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z3
+	LONG     $0x4857f262
+	WORD     $0xdc72
+	CMPB     17(AX), $0x00
+	JEQ      near892
+	VMOVNTDQ Z2, (BX)(CX*2)
+	VMOVNTDQ Z3, 64(BX)(CX*2)
+	JMP      placed893
+
+near892:
+	VMOVDQU32 Z2, (BX)(CX*2)
+	VMOVDQU32 Z3, 64(BX)(CX*2)
+
+placed893:
+both887:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R12
+	CMPQ R12, DX
+	JLE  cols867
+
+cols868:
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JGT  cols895
+
+cols894:
+	CMPB       40(AX), $0x00
+	JNE        half896
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	JMP        both897
+
+half896:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z2
+	VMOVDQU32  elementToUpper<>+64(SB), Z3
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z2, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z3, K2, Z3
+
+both897:
+	CMPB         180(AX), $0x00
+	JEQ          skip898
+	VBROADCASTSS 168(AX), Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z4, Z3, Z3
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip899
+	VBROADCASTSS 172(AX), Z4
+	CMPB         64(AX), $0x00
+	JNE          half900
+	PREFETCHT0   3072(DI)(CX*4)
+	PREFETCHT0   3136(DI)(CX*4)
+	VMOVUPS      (DI)(CX*4), Z5
+	VMOVUPS      64(DI)(CX*4), Z6
+	JMP          both901
+
+half900:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (DI)(CX*2), Z6, K2, Z6
+
+both901:
+	VFMADD231PS Z4, Z5, Z2
+	VFMADD231PS Z4, Z6, Z3
+
+skip899:
+skip898:
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip902
+	VBROADCASTSS (R8), Z4
+	VBROADCASTSS 4(R8), Z5
+	VSUBPS       Z4, Z2, Z2
+	VMULPS       Z5, Z2, Z2
+	VSUBPS       Z4, Z3, Z3
+	VMULPS       Z5, Z3, Z3
+
+skip902:
+	MOVQ    104(AX), R12
+	TESTQ   R12, R12
+	JZ      skip903
+	VMOVUPS (R12)(CX*4), Z4
+	VSUBPS  Z4, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z4
+	VSUBPS  Z4, Z3, Z3
+
+skip903:
+	MOVQ    112(AX), R12
+	TESTQ   R12, R12
+	JZ      skip904
+	VMOVUPS (R12)(CX*4), Z4
+	VMULPS  Z4, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z4
+	VMULPS  Z4, Z3, Z3
+
+skip904:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip905
+	VMOVUPS (R12)(CX*4), Z4
+	VADDPS  Z4, Z2, Z2
+	VMOVUPS 64(R12)(CX*4), Z4
+	VADDPS  Z4, Z3, Z3
+
+skip905:
+	CMPB         182(AX), $0x00
+	JEQ          none906
+	CMPB         182(AX), $0x01
+	JNE          act907
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMAXPS       Z2, Z4, Z2
+	VMAXPS       Z3, Z4, Z3
+
+act907:
+	CMPB         182(AX), $0x03
+	JNE          act908
+	VBROADCASTSS element3c23d70a<>+0(SB), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VMULPS       Z4, Z2, Z6
+	VCMPPS       $0x01, Z5, Z2, K2
+	VBLENDMPS    Z6, Z2, K2, Z2
+	VMULPS       Z4, Z3, Z6
+	VCMPPS       $0x01, Z5, Z3, K2
+	VBLENDMPS    Z6, Z3, K2, Z3
+
+act908:
+	CMPB         182(AX), $0x02
+	JNE          act909
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMINPS       Z2, Z4, Z5
+	VMINPS       Z3, Z4, Z6
+	CMPB         16(AX), $0x00
+	JNE          half910
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z9
+	VMOVAPS      Z9, Z10
+	VMOVAPS      Z9, Z11
+	VFMADD231PS  Z7, Z5, Z10
+	VFMADD231PS  Z7, Z6, Z11
+	VSUBPS       Z9, Z10, Z7
+	VSUBPS       Z9, Z11, Z9
+	VBROADCASTSS element3f318000<>+0(SB), Z12
+	VBROADCASTSS elementb95e8083<>+0(SB), Z13
+	VFNMADD231PS Z12, Z7, Z5
+	VFNMADD231PS Z12, Z9, Z6
+	VFNMADD231PS Z13, Z7, Z5
+	VFNMADD231PS Z13, Z9, Z6
+	VBROADCASTSS element3ab511f9<>+0(SB), Z9
+	VMOVAPS      Z9, Z7
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3c091d05<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3d2aac79<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3efffffe<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VMULPS       Z5, Z7, Z7
+	VMULPS       Z6, Z9, Z9
+	VFMADD213PS  Z5, Z5, Z7
+	VFMADD213PS  Z6, Z6, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VSUBPS       Z8, Z10, Z5
+	VFMADD213PS  Z5, Z10, Z7
+	VSUBPS       Z8, Z11, Z5
+	VFMADD213PS  Z5, Z11, Z9
+	VCMPPS       $0x1e, Z4, Z2, K2
+	VBLENDMPS    Z2, Z7, K2, Z2
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VBLENDMPS    Z3, Z9, K2, Z3
+	JMP          both911
+
+half910:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z9
+	VMOVAPS      Z9, Z10
+	VMOVAPS      Z9, Z11
+	VFMADD231PS  Z7, Z5, Z10
+	VFMADD231PS  Z7, Z6, Z11
+	VSUBPS       Z9, Z10, Z7
+	VSUBPS       Z9, Z11, Z9
+	VBROADCASTSS element3f317218<>+0(SB), Z12
+	VFNMADD231PS Z12, Z7, Z5
+	VFNMADD231PS Z12, Z9, Z6
+	VBROADCASTSS element3d291291<>+0(SB), Z9
+	VMOVAPS      Z9, Z7
+	VMOVAPS      Z9, Z9
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VBROADCASTSS element3f00035c<>+0(SB), Z12
+	VFMADD213PS  Z12, Z5, Z7
+	VFMADD213PS  Z12, Z6, Z9
+	VMULPS       Z5, Z7, Z7
+	VMULPS       Z6, Z9, Z9
+	VFMADD213PS  Z5, Z5, Z7
+	VFMADD213PS  Z6, Z6, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VSUBPS       Z8, Z10, Z5
+	VFMADD213PS  Z5, Z10, Z7
+	VSUBPS       Z8, Z11, Z5
+	VFMADD213PS  Z5, Z11, Z9
+	VCMPPS       $0x1e, Z4, Z2, K2
+	VBLENDMPS    Z2, Z7, K2, Z2
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VBLENDMPS    Z3, Z9, K2, Z3
+
+both911:
+act909:
+none906:
+	CMPB         160(AX), $0x00
+	JEQ          skip912
+	VBROADCASTSS element7feb352d<>+0(SB), Z4
+	VBROADCASTSS element846ca68b<>+0(SB), Z5
+	VBROADCASTSS elemente3779b10<>+0(SB), Z6
+	VBROADCASTSS 148(AX), Z7
+	VBROADCASTSS 152(AX), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z10
+	VPTERNLOGD   $0x96, Z10, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z10
+	VPXORD       Z10, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z2, K2, Z2
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z4
+	VPTERNLOGD   $0x96, Z4, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z4
+	VPXORD       Z4, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z3, K2, Z3
+
+skip912:
+	CMPB     16(AX), $0x00
+	JNE      half913
+	CMPB     17(AX), $0x00
+	JEQ      near915
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	JMP      placed916
+
+near915:
+	VMOVUPS Z2, (BX)(CX*4)
+	VMOVUPS Z3, 64(BX)(CX*4)
+
+placed916:
+	JMP both914
+
+half913:
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG     $0x4867f262
+	WORD     $0xd272
+	CMPB     17(AX), $0x00
+	JEQ      near919
+	VMOVNTDQ Z2, (BX)(CX*2)
+	JMP      placed920
+
+near919:
+	VMOVDQU32 Z2, (BX)(CX*2)
+
+placed920:
+both914:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JLE  cols894
+
+cols895:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols922
+
+cols921:
+	CMPB       40(AX), $0x00
+	JNE        half923
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	JMP        both924
+
+half923:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+
+both924:
+	CMPB         180(AX), $0x00
+	JEQ          skip925
+	VBROADCASTSS 168(AX), Z3
+	VMULPS       Z3, Z2, Z2
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip926
+	VBROADCASTSS 172(AX), Z3
+	CMPB         64(AX), $0x00
+	JNE          half927
+	PREFETCHT0   3072(DI)(CX*4)
+	VMOVUPS      (DI)(CX*4), Z4
+	JMP          both928
+
+half927:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+
+both928:
+	VFMADD231PS Z3, Z4, Z2
+
+skip926:
+skip925:
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip929
+	VBROADCASTSS (R8), Z3
+	VBROADCASTSS 4(R8), Z4
+	VSUBPS       Z3, Z2, Z2
+	VMULPS       Z4, Z2, Z2
+
+skip929:
+	MOVQ    104(AX), R12
+	TESTQ   R12, R12
+	JZ      skip930
+	VMOVUPS (R12)(CX*4), Z3
+	VSUBPS  Z3, Z2, Z2
+
+skip930:
+	MOVQ    112(AX), R12
+	TESTQ   R12, R12
+	JZ      skip931
+	VMOVUPS (R12)(CX*4), Z3
+	VMULPS  Z3, Z2, Z2
+
+skip931:
+	MOVQ    120(AX), R12
+	TESTQ   R12, R12
+	JZ      skip932
+	VMOVUPS (R12)(CX*4), Z3
+	VADDPS  Z3, Z2, Z2
+
+skip932:
+	CMPB         182(AX), $0x00
+	JEQ          none933
+	CMPB         182(AX), $0x01
+	JNE          act934
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z2
+
+act934:
+	CMPB         182(AX), $0x03
+	JNE          act935
+	VBROADCASTSS element3c23d70a<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMULPS       Z3, Z2, Z3
+	VCMPPS       $0x01, Z4, Z2, K2
+	VBLENDMPS    Z3, Z2, K2, Z2
+
+act935:
+	CMPB         182(AX), $0x02
+	JNE          act936
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMINPS       Z2, Z3, Z4
+	CMPB         16(AX), $0x00
+	JNE          half937
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMAXPS       Z4, Z5, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f318000<>+0(SB), Z8
+	VBROADCASTSS elementb95e8083<>+0(SB), Z9
+	VFNMADD231PS Z8, Z5, Z4
+	VFNMADD231PS Z9, Z5, Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3c091d05<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3d2aac79<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3efffffe<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
+	VCMPPS       $0x1e, Z3, Z2, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+	JMP          both938
+
+half937:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMAXPS       Z4, Z5, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f317218<>+0(SB), Z8
+	VFNMADD231PS Z8, Z5, Z4
+	VBROADCASTSS element3d291291<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3f00035c<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
+	VCMPPS       $0x1e, Z3, Z2, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+
+both938:
+act936:
+none933:
+	CMPB         160(AX), $0x00
+	JEQ          skip939
+	VBROADCASTSS element7feb352d<>+0(SB), Z3
+	VBROADCASTSS element846ca68b<>+0(SB), Z4
+	VBROADCASTSS elemente3779b10<>+0(SB), Z5
+	VBROADCASTSS 148(AX), Z6
+	VBROADCASTSS 152(AX), Z7
+	VPSRLD       $0x10, Z0, Z8
+	VPXORD       Z0, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPMULLD      Z3, Z8, Z8
+	VPSRLD       $0x0f, Z8, Z3
+	VPTERNLOGD   $0x96, Z3, Z1, Z8
+	VPMULLD      Z4, Z8, Z8
+	VPSRLD       $0x10, Z8, Z3
+	VPXORD       Z3, Z8, Z8
+	VPCMPUD      $0x05, Z6, Z8, K2
+	VMULPS.Z     Z7, Z2, K2, Z2
+
+skip939:
+	CMPB     16(AX), $0x00
+	JNE      half940
+	CMPB     17(AX), $0x00
+	JEQ      near942
+	VMOVNTPS Z2, (BX)(CX*4)
+	JMP      placed943
+
+near942:
+	VMOVUPS Z2, (BX)(CX*4)
+
+placed943:
+	JMP both941
+
+half940:
+	// VCVTNEPS2BF16 Z2, Y2
+	LONG      $0x487ef262
+	WORD      $0xd272
+	VMOVDQU16 Y2, (BX)(CX*2)
+
+both941:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JLE  cols921
+
+cols922:
+	CMPQ       CX, DX
+	JGE        row944
+	CMPB       40(AX), $0x00
+	JNE        half945
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z2
+	JMP        both946
+
+half945:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
+	VPSLLD      $0x10, Z2, Z2
+
+both946:
+	CMPB         180(AX), $0x00
+	JEQ          skip947
+	VBROADCASTSS 168(AX), Z3
+	VMULPS       Z3, Z2, Z2
+	MOVQ         48(AX), R12
+	TESTQ        R12, R12
+	JZ           skip948
+	VBROADCASTSS 172(AX), Z3
+	CMPB         64(AX), $0x00
+	JNE          half949
+	PREFETCHT0   3072(DI)(CX*4)
+	VMOVUPS.Z    (DI)(CX*4), K1, Z4
+	JMP          both950
+
+half949:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both950:
+	VFMADD231PS Z3, Z4, Z2
+
+skip948:
+skip947:
+	MOVQ         88(AX), R12
+	TESTQ        R12, R12
+	JZ           skip951
+	VBROADCASTSS (R8), Z3
+	VBROADCASTSS 4(R8), Z4
+	VSUBPS       Z3, Z2, Z2
+	VMULPS       Z4, Z2, Z2
+
+skip951:
+	MOVQ      104(AX), R12
+	TESTQ     R12, R12
+	JZ        skip952
+	VMOVUPS.Z (R12)(CX*4), K1, Z3
+	VSUBPS    Z3, Z2, Z2
+
+skip952:
+	MOVQ      112(AX), R12
+	TESTQ     R12, R12
+	JZ        skip953
+	VMOVUPS.Z (R12)(CX*4), K1, Z3
+	VMULPS    Z3, Z2, Z2
+
+skip953:
+	MOVQ      120(AX), R12
+	TESTQ     R12, R12
+	JZ        skip954
+	VMOVUPS.Z (R12)(CX*4), K1, Z3
+	VADDPS    Z3, Z2, Z2
+
+skip954:
+	CMPB         182(AX), $0x00
+	JEQ          none955
+	CMPB         182(AX), $0x01
+	JNE          act956
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMAXPS       Z2, Z3, Z2
+
+act956:
+	CMPB         182(AX), $0x03
+	JNE          act957
+	VBROADCASTSS element3c23d70a<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	VMULPS       Z3, Z2, Z3
+	VCMPPS       $0x01, Z4, Z2, K2
+	VBLENDMPS    Z3, Z2, K2, Z2
+
+act957:
+	CMPB         182(AX), $0x02
+	JNE          act958
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMINPS       Z2, Z3, Z4
+	CMPB         16(AX), $0x00
+	JNE          half959
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMAXPS       Z4, Z5, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f318000<>+0(SB), Z8
+	VBROADCASTSS elementb95e8083<>+0(SB), Z9
+	VFNMADD231PS Z8, Z5, Z4
+	VFNMADD231PS Z9, Z5, Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3c091d05<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3d2aac79<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3efffffe<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
+	VCMPPS       $0x1e, Z3, Z2, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+	JMP          both960
+
+half959:
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMAXPS       Z4, Z5, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z5
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z5, Z4, Z7
+	VSUBPS       Z8, Z7, Z5
+	VBROADCASTSS element3f317218<>+0(SB), Z8
+	VFNMADD231PS Z8, Z5, Z4
+	VBROADCASTSS element3d291291<>+0(SB), Z5
+	VMOVAPS      Z5, Z5
+	VBROADCASTSS element3e2b8e80<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VBROADCASTSS element3f00035c<>+0(SB), Z8
+	VFMADD213PS  Z8, Z4, Z5
+	VMULPS       Z4, Z5, Z5
+	VFMADD213PS  Z4, Z4, Z5
+	VPSLLD       $0x17, Z7, Z7
+	VSUBPS       Z6, Z7, Z4
+	VFMADD213PS  Z4, Z7, Z5
+	VCMPPS       $0x1e, Z3, Z2, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+
+both960:
+act958:
+none955:
+	CMPB         160(AX), $0x00
+	JEQ          skip961
+	VBROADCASTSS element7feb352d<>+0(SB), Z3
+	VBROADCASTSS element846ca68b<>+0(SB), Z4
+	VBROADCASTSS elemente3779b10<>+0(SB), Z5
+	VBROADCASTSS 148(AX), Z6
+	VBROADCASTSS 152(AX), Z7
+	VPSRLD       $0x10, Z0, Z8
+	VPXORD       Z0, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPMULLD      Z3, Z8, Z8
+	VPSRLD       $0x0f, Z8, Z3
+	VPTERNLOGD   $0x96, Z3, Z1, Z8
+	VPMULLD      Z4, Z8, Z8
+	VPSRLD       $0x10, Z8, Z3
+	VPXORD       Z3, Z8, Z8
+	VPCMPUD      $0x05, Z6, Z8, K2
+	VMULPS.Z     Z7, Z2, K2, Z2
+
+skip961:
+	CMPB    16(AX), $0x00
+	JNE     half962
+	VMOVUPS Z2, K1, (BX)(CX*4)
+	JMP     both963
+
+half962:
+	// VCVTNEPS2BF16 Z2, Y2
+	LONG      $0x487ef262
+	WORD      $0xd272
+	VMOVDQU16 Y2, K1, (BX)(CX*2)
+
+both963:
+row944:
+	ADDQ 96(AX), R8
+	ADDQ 8(AX), BX
+	ADDQ 56(AX), DI
+	ADDQ 32(AX), SI
+	DECQ R11
+	JNZ  rows833
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func actGradAMX(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·actGradAMX(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  80(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  48(AX), DI
+	MOVQ  96(AX), R8
+	MOVL  112(AX), R9
+	MOVQ  72(AX), R10
+
+rows964:
+	CMPB  128(AX), $0x00
+	JEQ   skip965
+	MOVQ  R9, CX
+	TESTQ R8, R8
+	JZ    id966
+	MOVL  (R8), CX
+	ADDQ  $0x04, R8
+
+id966:
+	INCL         R9
+	INCQ         CX
+	MOVQ         $0x9e3779b97f4a7c15, R11
+	IMULQ        R11, CX
+	ADDQ         104(AX), CX
+	MOVQ         CX, R11
+	SHRQ         $0x1e, R11
+	XORQ         R11, CX
+	MOVQ         $0xbf58476d1ce4e5b9, R11
+	IMULQ        R11, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1b, R11
+	XORQ         R11, CX
+	MOVQ         $0x94d049bb133111eb, R11
+	IMULQ        R11, CX
+	MOVQ         CX, R11
+	SHRQ         $0x1f, R11
+	XORQ         R11, CX
+	VMOVQ        CX, X1
+	VPBROADCASTD X1, Z0
+	VPADDD       elementColumns<>+0(SB), Z0, Z0
+	VPSRLQ       $0x20, X1, X1
+	VPBROADCASTD X1, Z1
+
+skip965:
+	XORQ CX, CX
+	LEAQ 64(CX), R11
+	CMPQ R11, DX
+	JGT  cols968
+
+cols967:
+	CMPB       40(AX), $0x00
+	JNE        half969
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	PREFETCHT0 3200(SI)(CX*4)
+	PREFETCHT0 3264(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	VMOVUPS    128(SI)(CX*4), Z4
+	VMOVUPS    192(SI)(CX*4), Z5
+	JMP        both970
+
+half969:
+	PREFETCHT0 3072(SI)(CX*2)
+	PREFETCHT0 3136(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (SI)(CX*2), Z4, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z3
+	VPERMW.Z   64(SI)(CX*2), Z4, K2, Z4
+	VPERMW.Z   64(SI)(CX*2), Z5, K2, Z5
+
+both970:
+	CMPB       136(AX), $0x00
+	JEQ        skip971
+	CMPB       64(AX), $0x00
+	JNE        half972
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	PREFETCHT0 3200(DI)(CX*4)
+	PREFETCHT0 3264(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z6
+	VMOVUPS    64(DI)(CX*4), Z7
+	VMOVUPS    128(DI)(CX*4), Z8
+	VMOVUPS    192(DI)(CX*4), Z9
+	JMP        both973
+
+half972:
+	PREFETCHT0 3072(DI)(CX*2)
+	PREFETCHT0 3136(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z8
+	VMOVDQU32  elementToUpper<>+64(SB), Z9
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (DI)(CX*2), Z8, K2, Z6
+	VPERMW.Z   (DI)(CX*2), Z9, K2, Z7
+	VPERMW.Z   64(DI)(CX*2), Z8, K2, Z8
+	VPERMW.Z   64(DI)(CX*2), Z9, K2, Z9
+
+both973:
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	CMPB         136(AX), $0x01
+	JNE          act974
+	VCMPPS       $0x1e, Z10, Z6, K2
+	VMOVAPS.Z    Z2, K2, Z2
+	VCMPPS       $0x1e, Z10, Z7, K2
+	VMOVAPS.Z    Z3, K2, Z3
+	VCMPPS       $0x1e, Z10, Z8, K2
+	VMOVAPS.Z    Z4, K2, Z4
+	VCMPPS       $0x1e, Z10, Z9, K2
+	VMOVAPS.Z    Z5, K2, Z5
+
+act974:
+	CMPB         136(AX), $0x03
+	JNE          act975
+	VBROADCASTSS element3c23d70a<>+0(SB), Z11
+	VMULPS       Z11, Z2, Z12
+	VCMPPS       $0x1e, Z10, Z6, K2
+	VBLENDMPS    Z2, Z12, K2, Z2
+	VMULPS       Z11, Z3, Z12
+	VCMPPS       $0x1e, Z10, Z7, K2
+	VBLENDMPS    Z3, Z12, K2, Z3
+	VMULPS       Z11, Z4, Z12
+	VCMPPS       $0x1e, Z10, Z8, K2
+	VBLENDMPS    Z4, Z12, K2, Z4
+	VMULPS       Z11, Z5, Z12
+	VCMPPS       $0x1e, Z10, Z9, K2
+	VBLENDMPS    Z5, Z12, K2, Z5
+
+act975:
+	CMPB         136(AX), $0x02
+	JNE          act976
+	VBROADCASTSS element3f800000<>+0(SB), Z11
+	VBROADCASTSS element3f800000<>+0(SB), Z12
+	CMPB         128(AX), $0x00
+	JEQ          skip977
+	VBROADCASTSS 124(AX), Z11
+
+skip977:
+	VMINPS      Z6, Z10, Z6
+	VFMADD213PS Z12, Z11, Z6
+	VMULPS      Z6, Z2, Z2
+	VMINPS      Z7, Z10, Z7
+	VFMADD213PS Z12, Z11, Z7
+	VMULPS      Z7, Z3, Z3
+	VMINPS      Z8, Z10, Z8
+	VFMADD213PS Z12, Z11, Z8
+	VMULPS      Z8, Z4, Z4
+	VMINPS      Z9, Z10, Z9
+	VFMADD213PS Z12, Z11, Z9
+	VMULPS      Z9, Z5, Z5
+
+act976:
+skip971:
+	CMPB         128(AX), $0x00
+	JEQ          skip978
+	CMPB         136(AX), $0x01
+	JNE          draws979
+	VBROADCASTSS 120(AX), Z6
+	VMULPS       Z6, Z2, Z2
+	VMULPS       Z6, Z3, Z3
+	VMULPS       Z6, Z4, Z4
+	VMULPS       Z6, Z5, Z5
+	JMP          drawn980
+
+draws979:
+	VBROADCASTSS element7feb352d<>+0(SB), Z6
+	VBROADCASTSS element846ca68b<>+0(SB), Z7
+	VBROADCASTSS elemente3779b10<>+0(SB), Z8
+	VBROADCASTSS 116(AX), Z9
+	VBROADCASTSS 120(AX), Z10
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z12
+	VPTERNLOGD   $0x96, Z12, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z12
+	VPXORD       Z12, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z2, K2, Z2
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z12
+	VPTERNLOGD   $0x96, Z12, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z12
+	VPXORD       Z12, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z3, K2, Z3
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z12
+	VPTERNLOGD   $0x96, Z12, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z12
+	VPXORD       Z12, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z4, K2, Z4
+	VPSRLD       $0x10, Z0, Z11
+	VPXORD       Z0, Z11, Z11
+	VPADDD       Z8, Z0, Z0
+	VPMULLD      Z6, Z11, Z11
+	VPSRLD       $0x0f, Z11, Z6
+	VPTERNLOGD   $0x96, Z6, Z1, Z11
+	VPMULLD      Z7, Z11, Z11
+	VPSRLD       $0x10, Z11, Z6
+	VPXORD       Z6, Z11, Z11
+	VPCMPUD      $0x05, Z9, Z11, K2
+	VMULPS.Z     Z10, Z5, K2, Z5
+
+drawn980:
+skip978:
+	CMPB     16(AX), $0x00
+	JNE      half981
+	CMPB     17(AX), $0x00
+	JEQ      near983
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	VMOVNTPS Z4, 128(BX)(CX*4)
+	VMOVNTPS Z5, 192(BX)(CX*4)
+	JMP      placed984
+
+near983:
+	VMOVUPS Z2, (BX)(CX*4)
+	VMOVUPS Z3, 64(BX)(CX*4)
+	VMOVUPS Z4, 128(BX)(CX*4)
+	VMOVUPS Z5, 192(BX)(CX*4)
+
+placed984:
+	JMP both982
+
+half981:
+	// VCVTNE2PS2BF16 Z2, Z3, Z6
+	LONG $0x4867f262
+	WORD $0xf272
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z7
+	LONG     $0x4857f262
+	WORD     $0xfc72
+	CMPB     17(AX), $0x00
+	JEQ      near987
+	VMOVNTDQ Z6, (BX)(CX*2)
+	VMOVNTDQ Z7, 64(BX)(CX*2)
+	JMP      placed988
+
+near987:
+	VMOVDQU32 Z6, (BX)(CX*2)
+	VMOVDQU32 Z7, 64(BX)(CX*2)
+
+placed988:
+both982:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip989
+	VADDPS  (R11)(CX*4), Z2, Z2
+	VMOVUPS Z2, (R11)(CX*4)
+	VADDPS  64(R11)(CX*4), Z3, Z3
+	VMOVUPS Z3, 64(R11)(CX*4)
+	VADDPS  128(R11)(CX*4), Z4, Z4
+	VMOVUPS Z4, 128(R11)(CX*4)
+	VADDPS  192(R11)(CX*4), Z5, Z5
+	VMOVUPS Z5, 192(R11)(CX*4)
+
+skip989:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R11
+	CMPQ R11, DX
+	JLE  cols967
+
+cols968:
+	LEAQ 32(CX), R11
+	CMPQ R11, DX
+	JGT  cols991
+
+cols990:
+	CMPB       40(AX), $0x00
+	JNE        half992
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	VMOVUPS    64(SI)(CX*4), Z3
+	JMP        both993
+
+half992:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z2
+	VMOVDQU32  elementToUpper<>+64(SB), Z3
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (SI)(CX*2), Z2, K2, Z2
+	VPERMW.Z   (SI)(CX*2), Z3, K2, Z3
+
+both993:
+	CMPB       136(AX), $0x00
+	JEQ        skip994
+	CMPB       64(AX), $0x00
+	JNE        half995
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z4
+	VMOVUPS    64(DI)(CX*4), Z5
+	JMP        both996
+
+half995:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R11
+	KMOVD      R11, K2
+	VPERMW.Z   (DI)(CX*2), Z4, K2, Z4
+	VPERMW.Z   (DI)(CX*2), Z5, K2, Z5
+
+both996:
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	CMPB         136(AX), $0x01
+	JNE          act997
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VMOVAPS.Z    Z2, K2, Z2
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VMOVAPS.Z    Z3, K2, Z3
+
+act997:
+	CMPB         136(AX), $0x03
+	JNE          act998
+	VBROADCASTSS element3c23d70a<>+0(SB), Z7
+	VMULPS       Z7, Z2, Z8
+	VCMPPS       $0x1e, Z6, Z4, K2
+	VBLENDMPS    Z2, Z8, K2, Z2
+	VMULPS       Z7, Z3, Z8
+	VCMPPS       $0x1e, Z6, Z5, K2
+	VBLENDMPS    Z3, Z8, K2, Z3
+
+act998:
+	CMPB         136(AX), $0x02
+	JNE          act999
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	CMPB         128(AX), $0x00
+	JEQ          skip1000
+	VBROADCASTSS 124(AX), Z7
+
+skip1000:
+	VMINPS      Z4, Z6, Z4
+	VFMADD213PS Z8, Z7, Z4
+	VMULPS      Z4, Z2, Z2
+	VMINPS      Z5, Z6, Z5
+	VFMADD213PS Z8, Z7, Z5
+	VMULPS      Z5, Z3, Z3
+
+act999:
+skip994:
+	CMPB         128(AX), $0x00
+	JEQ          skip1001
+	CMPB         136(AX), $0x01
+	JNE          draws1002
+	VBROADCASTSS 120(AX), Z4
+	VMULPS       Z4, Z2, Z2
+	VMULPS       Z4, Z3, Z3
+	JMP          drawn1003
+
+draws1002:
+	VBROADCASTSS element7feb352d<>+0(SB), Z4
+	VBROADCASTSS element846ca68b<>+0(SB), Z5
+	VBROADCASTSS elemente3779b10<>+0(SB), Z6
+	VBROADCASTSS 116(AX), Z7
+	VBROADCASTSS 120(AX), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z10
+	VPTERNLOGD   $0x96, Z10, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z10
+	VPXORD       Z10, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z2, K2, Z2
+	VPSRLD       $0x10, Z0, Z9
+	VPXORD       Z0, Z9, Z9
+	VPADDD       Z6, Z0, Z0
+	VPMULLD      Z4, Z9, Z9
+	VPSRLD       $0x0f, Z9, Z4
+	VPTERNLOGD   $0x96, Z4, Z1, Z9
+	VPMULLD      Z5, Z9, Z9
+	VPSRLD       $0x10, Z9, Z4
+	VPXORD       Z4, Z9, Z9
+	VPCMPUD      $0x05, Z7, Z9, K2
+	VMULPS.Z     Z8, Z3, K2, Z3
+
+drawn1003:
+skip1001:
+	CMPB     16(AX), $0x00
+	JNE      half1004
+	CMPB     17(AX), $0x00
+	JEQ      near1006
+	VMOVNTPS Z2, (BX)(CX*4)
+	VMOVNTPS Z3, 64(BX)(CX*4)
+	JMP      placed1007
+
+near1006:
+	VMOVUPS Z2, (BX)(CX*4)
+	VMOVUPS Z3, 64(BX)(CX*4)
+
+placed1007:
+	JMP both1005
+
+half1004:
+	// VCVTNE2PS2BF16 Z2, Z3, Z4
+	LONG     $0x4867f262
+	WORD     $0xe272
+	CMPB     17(AX), $0x00
+	JEQ      near1010
+	VMOVNTDQ Z4, (BX)(CX*2)
+	JMP      placed1011
+
+near1010:
+	VMOVDQU32 Z4, (BX)(CX*2)
+
+placed1011:
+both1005:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip1012
+	VADDPS  (R11)(CX*4), Z2, Z2
+	VMOVUPS Z2, (R11)(CX*4)
+	VADDPS  64(R11)(CX*4), Z3, Z3
+	VMOVUPS Z3, 64(R11)(CX*4)
+
+skip1012:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R11
+	CMPQ R11, DX
+	JLE  cols990
+
+cols991:
+	LEAQ 16(CX), R11
+	CMPQ R11, DX
+	JGT  cols1014
+
+cols1013:
+	CMPB       40(AX), $0x00
+	JNE        half1015
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z2
+	JMP        both1016
+
+half1015:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z2
+	VPSLLD     $0x10, Z2, Z2
+
+both1016:
+	CMPB       136(AX), $0x00
+	JEQ        skip1017
+	CMPB       64(AX), $0x00
+	JNE        half1018
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both1019
+
+half1018:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
+
+both1019:
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	CMPB         136(AX), $0x01
+	JNE          act1020
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VMOVAPS.Z    Z2, K2, Z2
+
+act1020:
+	CMPB         136(AX), $0x03
+	JNE          act1021
+	VBROADCASTSS element3c23d70a<>+0(SB), Z5
+	VMULPS       Z5, Z2, Z5
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+
+act1021:
+	CMPB         136(AX), $0x02
+	JNE          act1022
+	VBROADCASTSS element3f800000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	CMPB         128(AX), $0x00
+	JEQ          skip1023
+	VBROADCASTSS 124(AX), Z5
+
+skip1023:
+	VMINPS      Z3, Z4, Z3
+	VFMADD213PS Z6, Z5, Z3
+	VMULPS      Z3, Z2, Z2
+
+act1022:
+skip1017:
+	CMPB         128(AX), $0x00
+	JEQ          skip1024
+	CMPB         136(AX), $0x01
+	JNE          draws1025
+	VBROADCASTSS 120(AX), Z3
+	VMULPS       Z3, Z2, Z2
+	JMP          drawn1026
+
+draws1025:
+	VBROADCASTSS element7feb352d<>+0(SB), Z3
+	VBROADCASTSS element846ca68b<>+0(SB), Z4
+	VBROADCASTSS elemente3779b10<>+0(SB), Z5
+	VBROADCASTSS 116(AX), Z6
+	VBROADCASTSS 120(AX), Z7
+	VPSRLD       $0x10, Z0, Z8
+	VPXORD       Z0, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPMULLD      Z3, Z8, Z8
+	VPSRLD       $0x0f, Z8, Z3
+	VPTERNLOGD   $0x96, Z3, Z1, Z8
+	VPMULLD      Z4, Z8, Z8
+	VPSRLD       $0x10, Z8, Z3
+	VPXORD       Z3, Z8, Z8
+	VPCMPUD      $0x05, Z6, Z8, K2
+	VMULPS.Z     Z7, Z2, K2, Z2
+
+drawn1026:
+skip1024:
+	CMPB     16(AX), $0x00
+	JNE      half1027
+	CMPB     17(AX), $0x00
+	JEQ      near1029
+	VMOVNTPS Z2, (BX)(CX*4)
+	JMP      placed1030
+
+near1029:
+	VMOVUPS Z2, (BX)(CX*4)
+
+placed1030:
+	JMP both1028
+
+half1027:
+	// VCVTNEPS2BF16 Z2, Y3
+	LONG      $0x487ef262
+	WORD      $0xda72
+	VMOVDQU16 Y3, (BX)(CX*2)
+
+both1028:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip1031
+	VADDPS  (R11)(CX*4), Z2, Z2
+	VMOVUPS Z2, (R11)(CX*4)
+
+skip1031:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R11
+	CMPQ R11, DX
+	JLE  cols1013
+
+cols1014:
+	CMPQ       CX, DX
+	JGE        row1032
+	CMPB       40(AX), $0x00
+	JNE        half1033
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z2
+	JMP        both1034
+
+half1033:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z2
+	VPSLLD      $0x10, Z2, Z2
+
+both1034:
+	CMPB       136(AX), $0x00
+	JEQ        skip1035
+	CMPB       64(AX), $0x00
+	JNE        half1036
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z3
+	JMP        both1037
+
+half1036:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z3
+	VPSLLD      $0x10, Z3, Z3
+
+both1037:
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	CMPB         136(AX), $0x01
+	JNE          act1038
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VMOVAPS.Z    Z2, K2, Z2
+
+act1038:
+	CMPB         136(AX), $0x03
+	JNE          act1039
+	VBROADCASTSS element3c23d70a<>+0(SB), Z5
+	VMULPS       Z5, Z2, Z5
+	VCMPPS       $0x1e, Z4, Z3, K2
+	VBLENDMPS    Z2, Z5, K2, Z2
+
+act1039:
+	CMPB         136(AX), $0x02
+	JNE          act1040
+	VBROADCASTSS element3f800000<>+0(SB), Z5
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	CMPB         128(AX), $0x00
+	JEQ          skip1041
+	VBROADCASTSS 124(AX), Z5
+
+skip1041:
+	VMINPS      Z3, Z4, Z3
+	VFMADD213PS Z6, Z5, Z3
+	VMULPS      Z3, Z2, Z2
+
+act1040:
+skip1035:
+	CMPB         128(AX), $0x00
+	JEQ          skip1042
+	CMPB         136(AX), $0x01
+	JNE          draws1043
+	VBROADCASTSS 120(AX), Z3
+	VMULPS       Z3, Z2, Z2
+	JMP          drawn1044
+
+draws1043:
+	VBROADCASTSS element7feb352d<>+0(SB), Z3
+	VBROADCASTSS element846ca68b<>+0(SB), Z4
+	VBROADCASTSS elemente3779b10<>+0(SB), Z5
+	VBROADCASTSS 116(AX), Z6
+	VBROADCASTSS 120(AX), Z7
+	VPSRLD       $0x10, Z0, Z8
+	VPXORD       Z0, Z8, Z8
+	VPADDD       Z5, Z0, Z0
+	VPMULLD      Z3, Z8, Z8
+	VPSRLD       $0x0f, Z8, Z3
+	VPTERNLOGD   $0x96, Z3, Z1, Z8
+	VPMULLD      Z4, Z8, Z8
+	VPSRLD       $0x10, Z8, Z3
+	VPXORD       Z3, Z8, Z8
+	VPCMPUD      $0x05, Z6, Z8, K2
+	VMULPS.Z     Z7, Z2, K2, Z2
+
+drawn1044:
+skip1042:
+	CMPB    16(AX), $0x00
+	JNE     half1045
+	VMOVUPS Z2, K1, (BX)(CX*4)
+	JMP     both1046
+
+half1045:
+	// VCVTNEPS2BF16 Z2, Y3
+	LONG      $0x487ef262
+	WORD      $0xda72
+	VMOVDQU16 Y3, K1, (BX)(CX*2)
+
+both1046:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip1047
+	VADDPS  (R11)(CX*4), Z2, Z2
+	VMOVUPS Z2, (R11)(CX*4)
+
+skip1047:
+row1032:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	DECQ R10
+	JNZ  rows964
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func normGradAMX(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·normGradAMX(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  80(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  48(AX), DI
+	MOVQ  88(AX), R8
+	MOVQ  96(AX), R9
+	MOVQ  104(AX), R10
+	MOVQ  112(AX), R11
+	MOVQ  72(AX), R12
+
+rows1048:
+	XORQ CX, CX
+	LEAQ 32(CX), R13
+	CMPQ R13, DX
+	JGT  cols1050
+
+cols1049:
+	CMPB       40(AX), $0x00
+	JNE        half1051
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z0
+	VMOVUPS    64(SI)(CX*4), Z1
+	JMP        both1052
+
+half1051:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z0
+	VMOVDQU32  elementToUpper<>+64(SB), Z1
+	MOVL       $0xaaaaaaaa, R13
+	KMOVD      R13, K2
+	VPERMW.Z   (SI)(CX*2), Z0, K2, Z0
+	VPERMW.Z   (SI)(CX*2), Z1, K2, Z1
+
+both1052:
+	CMPB       64(AX), $0x00
+	JNE        half1053
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z2
+	VMOVUPS    64(DI)(CX*4), Z3
+	JMP        both1054
+
+half1053:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z2
+	VMOVDQU32  elementToUpper<>+64(SB), Z3
+	MOVL       $0xaaaaaaaa, R13
+	KMOVD      R13, K2
+	VPERMW.Z   (DI)(CX*2), Z2, K2, Z2
+	VPERMW.Z   (DI)(CX*2), Z3, K2, Z3
+
+both1054:
+	VMOVUPS      (R8)(CX*4), Z4
+	VSUBPS       Z4, Z2, Z2
+	VMOVUPS      (R9)(CX*4), Z4
+	VMOVUPS      (R10)(CX*4), Z5
+	VFMSUB132PS  Z4, Z5, Z0
+	VMOVUPS      (R11)(CX*4), Z4
+	VFNMADD231PS Z4, Z2, Z0
+	VMOVUPS      64(R8)(CX*4), Z2
+	VSUBPS       Z2, Z3, Z3
+	VMOVUPS      64(R9)(CX*4), Z2
+	VMOVUPS      64(R10)(CX*4), Z4
+	VFMSUB132PS  Z2, Z4, Z1
+	VMOVUPS      64(R11)(CX*4), Z2
+	VFNMADD231PS Z2, Z3, Z1
+	CMPB         16(AX), $0x00
+	JNE          half1055
+	CMPB         17(AX), $0x00
+	JEQ          near1057
+	VMOVNTPS     Z0, (BX)(CX*4)
+	VMOVNTPS     Z1, 64(BX)(CX*4)
+	JMP          placed1058
+
+near1057:
+	VMOVUPS Z0, (BX)(CX*4)
+	VMOVUPS Z1, 64(BX)(CX*4)
+
+placed1058:
+	JMP both1056
+
+half1055:
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG     $0x4877f262
+	WORD     $0xc072
+	CMPB     17(AX), $0x00
+	JEQ      near1061
+	VMOVNTDQ Z0, (BX)(CX*2)
+	JMP      placed1062
+
+near1061:
+	VMOVDQU32 Z0, (BX)(CX*2)
+
+placed1062:
+both1056:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R13
+	CMPQ R13, DX
+	JLE  cols1049
+
+cols1050:
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols1064
+
+cols1063:
+	CMPB       40(AX), $0x00
+	JNE        half1065
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z0
+	JMP        both1066
+
+half1065:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z0
+	VPSLLD     $0x10, Z0, Z0
+
+both1066:
+	CMPB       64(AX), $0x00
+	JNE        half1067
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z1
+	JMP        both1068
+
+half1067:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
+
+both1068:
+	VMOVUPS      (R8)(CX*4), Z2
+	VSUBPS       Z2, Z1, Z1
+	VMOVUPS      (R9)(CX*4), Z2
+	VMOVUPS      (R10)(CX*4), Z3
+	VFMSUB132PS  Z2, Z3, Z0
+	VMOVUPS      (R11)(CX*4), Z2
+	VFNMADD231PS Z2, Z1, Z0
+	CMPB         16(AX), $0x00
+	JNE          half1069
+	CMPB         17(AX), $0x00
+	JEQ          near1071
+	VMOVNTPS     Z0, (BX)(CX*4)
+	JMP          placed1072
+
+near1071:
+	VMOVUPS Z0, (BX)(CX*4)
+
+placed1072:
+	JMP both1070
+
+half1069:
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG      $0x487ef262
+	WORD      $0xc072
+	VMOVDQU16 Y0, (BX)(CX*2)
+
+both1070:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JLE  cols1063
+
+cols1064:
+	CMPQ       CX, DX
+	JGE        row1073
+	CMPB       40(AX), $0x00
+	JNE        half1074
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z0
+	JMP        both1075
+
+half1074:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z0
+	VPSLLD      $0x10, Z0, Z0
+
+both1075:
+	CMPB       64(AX), $0x00
+	JNE        half1076
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z1
+	JMP        both1077
+
+half1076:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z1
+	VPSLLD      $0x10, Z1, Z1
+
+both1077:
+	VMOVUPS.Z    (R8)(CX*4), K1, Z2
+	VSUBPS       Z2, Z1, Z1
+	VMOVUPS.Z    (R9)(CX*4), K1, Z2
+	VMOVUPS.Z    (R10)(CX*4), K1, Z3
+	VFMSUB132PS  Z2, Z3, Z0
+	VMOVUPS.Z    (R11)(CX*4), K1, Z2
+	VFNMADD231PS Z2, Z1, Z0
+	CMPB         16(AX), $0x00
+	JNE          half1078
+	VMOVUPS      Z0, K1, (BX)(CX*4)
+	JMP          both1079
+
+half1078:
+	// VCVTNEPS2BF16 Z0, Y0
+	LONG      $0x487ef262
+	WORD      $0xc072
+	VMOVDQU16 Y0, K1, (BX)(CX*2)
+
+both1079:
+row1073:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	DECQ R12
+	JNZ  rows1048
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func layerGradAMX(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·layerGradAMX(SB), $16-8
+	MOVQ       a+0(FP), AX
+	MOVQ       80(AX), DX
+	MOVQ       DX, CX
+	ANDQ       $0x0f, CX
+	MOVQ       $0x0000ffff, BX
+	BZHIQ      CX, BX, BX
+	KMOVW      BX, K1
+	MOVQ       (AX), BX
+	MOVQ       24(AX), SI
+	MOVQ       48(AX), DI
+	MOVQ       88(AX), R8
+	MOVQ       104(AX), R9
+	MOVQ       112(AX), R10
+	VMOVSS     element3f800000<>+0(SB), X0
+	VPXOR      X1, X1, X1
+	VCVTSI2SSQ DX, X1, X1
+	VDIVSS     X1, X0, X0
+	MOVQ       72(AX), R11
+
+rows1080:
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS (R8), Z3
+	VBROADCASTSS 4(R8), Z4
+	XORQ         CX, CX
+	LEAQ         32(CX), R12
+	CMPQ         R12, DX
+	JGT          cols1082
+
+cols1081:
+	CMPB       40(AX), $0x00
+	JNE        half1083
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	VMOVUPS    64(SI)(CX*4), Z6
+	JMP        both1084
+
+half1083:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (SI)(CX*2), Z6, K2, Z6
+
+both1084:
+	CMPB       64(AX), $0x00
+	JNE        half1085
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z7
+	VMOVUPS    64(DI)(CX*4), Z8
+	JMP        both1086
+
+half1085:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z7, K2, Z7
+	VPERMW.Z   (DI)(CX*2), Z8, K2, Z8
+
+both1086:
+	VSUBPS      Z3, Z7, Z7
+	VMULPS      Z4, Z7, Z7
+	VMOVUPS     (R10)(CX*4), Z9
+	VFMADD231PS Z5, Z7, Z9
+	VMOVUPS     Z9, (R10)(CX*4)
+	MOVQ        120(AX), R12
+	VADDPS      (R12)(CX*4), Z5, Z9
+	VMOVUPS     Z9, (R12)(CX*4)
+	VMOVUPS     (R9)(CX*4), Z9
+	VMULPS      Z9, Z5, Z5
+	VSUBPS      Z3, Z8, Z8
+	VMULPS      Z4, Z8, Z8
+	VMOVUPS     64(R10)(CX*4), Z9
+	VFMADD231PS Z6, Z8, Z9
+	VMOVUPS     Z9, 64(R10)(CX*4)
+	MOVQ        120(AX), R12
+	VADDPS      64(R12)(CX*4), Z6, Z9
+	VMOVUPS     Z9, 64(R12)(CX*4)
+	VMOVUPS     64(R9)(CX*4), Z9
+	VMULPS      Z9, Z6, Z6
+	VADDPS      Z5, Z1, Z1
+	VFMADD231PS Z5, Z7, Z2
+	VADDPS      Z6, Z1, Z1
+	VFMADD231PS Z6, Z8, Z2
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R12
+	CMPQ        R12, DX
+	JLE         cols1081
+
+cols1082:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols1088
+
+cols1087:
+	CMPB       40(AX), $0x00
+	JNE        half1089
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	JMP        both1090
+
+half1089:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both1090:
+	CMPB       64(AX), $0x00
+	JNE        half1091
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z6
+	JMP        both1092
+
+half1091:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+
+both1092:
+	VSUBPS      Z3, Z6, Z6
+	VMULPS      Z4, Z6, Z6
+	VMOVUPS     (R10)(CX*4), Z7
+	VFMADD231PS Z5, Z6, Z7
+	VMOVUPS     Z7, (R10)(CX*4)
+	MOVQ        120(AX), R12
+	VADDPS      (R12)(CX*4), Z5, Z7
+	VMOVUPS     Z7, (R12)(CX*4)
+	VMOVUPS     (R9)(CX*4), Z7
+	VMULPS      Z7, Z5, Z5
+	VADDPS      Z5, Z1, Z1
+	VFMADD231PS Z5, Z6, Z2
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R12
+	CMPQ        R12, DX
+	JLE         cols1087
+
+cols1088:
+	CMPQ       CX, DX
+	JGE        row1093
+	CMPB       40(AX), $0x00
+	JNE        half1094
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z5
+	JMP        both1095
+
+half1094:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both1095:
+	CMPB       64(AX), $0x00
+	JNE        half1096
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z6
+	JMP        both1097
+
+half1096:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
+	VPSLLD      $0x10, Z6, Z6
+
+both1097:
+	VSUBPS      Z3, Z6, Z6
+	VMULPS      Z4, Z6, Z6
+	VMOVUPS     (R10)(CX*4), Z7
+	VFMADD231PS Z5, Z6, Z7
+	VMOVUPS     Z7, (R10)(CX*4)
+	MOVQ        120(AX), R12
+	VADDPS      (R12)(CX*4), Z5, Z7
+	VMOVUPS     Z7, (R12)(CX*4)
+	VMOVUPS.Z   (R9)(CX*4), K1, Z7
+	VMULPS      Z7, Z5, Z5
+	VADDPS      Z5, Z1, Z1
+	VFMADD231PS Z5, Z6, Z2
+
+row1093:
+	VEXTRACTF64X4 $0x01, Z1, Y5
+	VADDPS        Y5, Y1, Y5
+	VEXTRACTF32X4 $0x01, Y5, X1
+	VADDPS        X1, X5, X1
+	VPERMILPS     $0x4e, X1, X5
+	VADDPS        X1, X5, X1
+	VPERMILPS     $0xb1, X1, X5
+	VADDPS        X1, X5, X1
+	VEXTRACTF64X4 $0x01, Z2, Y5
+	VADDPS        Y5, Y2, Y5
+	VEXTRACTF32X4 $0x01, Y5, X2
+	VADDPS        X2, X5, X2
+	VPERMILPS     $0x4e, X2, X5
+	VADDPS        X2, X5, X2
+	VPERMILPS     $0xb1, X2, X5
+	VADDPS        X2, X5, X2
+	VMULSS        X0, X1, X1
+	VMULSS        X0, X2, X2
+	VBROADCASTSS  X1, Z1
+	VBROADCASTSS  X2, Z2
+	XORQ          CX, CX
+	LEAQ          32(CX), R12
+	CMPQ          R12, DX
+	JGT           cols1099
+
+cols1098:
+	CMPB       40(AX), $0x00
+	JNE        half1100
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	VMOVUPS    64(SI)(CX*4), Z6
+	JMP        both1101
+
+half1100:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (SI)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (SI)(CX*2), Z6, K2, Z6
+
+both1101:
+	CMPB       64(AX), $0x00
+	JNE        half1102
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z7
+	VMOVUPS    64(DI)(CX*4), Z8
+	JMP        both1103
+
+half1102:
+	PREFETCHT0 3072(DI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, R12
+	KMOVD      R12, K2
+	VPERMW.Z   (DI)(CX*2), Z7, K2, Z7
+	VPERMW.Z   (DI)(CX*2), Z8, K2, Z8
+
+both1103:
+	VSUBPS       Z3, Z7, Z7
+	VMULPS       Z4, Z7, Z7
+	VMOVUPS      (R9)(CX*4), Z9
+	VMULPS       Z9, Z5, Z5
+	VSUBPS       Z3, Z8, Z8
+	VMULPS       Z4, Z8, Z8
+	VMOVUPS      64(R9)(CX*4), Z9
+	VMULPS       Z9, Z6, Z6
+	VSUBPS       Z1, Z5, Z5
+	VFNMADD231PS Z2, Z7, Z5
+	VMULPS       Z4, Z5, Z5
+	VSUBPS       Z1, Z6, Z6
+	VFNMADD231PS Z2, Z8, Z6
+	VMULPS       Z4, Z6, Z6
+	CMPB         16(AX), $0x00
+	JNE          half1104
+	CMPB         17(AX), $0x00
+	JEQ          near1106
+	VMOVNTPS     Z5, (BX)(CX*4)
+	VMOVNTPS     Z6, 64(BX)(CX*4)
+	JMP          placed1107
+
+near1106:
+	VMOVUPS Z5, (BX)(CX*4)
+	VMOVUPS Z6, 64(BX)(CX*4)
+
+placed1107:
+	JMP both1105
+
+half1104:
+	// VCVTNE2PS2BF16 Z5, Z6, Z5
+	LONG     $0x484ff262
+	WORD     $0xed72
+	CMPB     17(AX), $0x00
+	JEQ      near1110
+	VMOVNTDQ Z5, (BX)(CX*2)
+	JMP      placed1111
+
+near1110:
+	VMOVDQU32 Z5, (BX)(CX*2)
+
+placed1111:
+both1105:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R12
+	CMPQ R12, DX
+	JLE  cols1098
+
+cols1099:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols1113
+
+cols1112:
+	CMPB       40(AX), $0x00
+	JNE        half1114
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	JMP        both1115
+
+half1114:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both1115:
+	CMPB       64(AX), $0x00
+	JNE        half1116
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z6
+	JMP        both1117
+
+half1116:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z6
+
+both1117:
+	VSUBPS       Z3, Z6, Z6
+	VMULPS       Z4, Z6, Z6
+	VMOVUPS      (R9)(CX*4), Z7
+	VMULPS       Z7, Z5, Z5
+	VSUBPS       Z1, Z5, Z5
+	VFNMADD231PS Z2, Z6, Z5
+	VMULPS       Z4, Z5, Z5
+	CMPB         16(AX), $0x00
+	JNE          half1118
+	CMPB         17(AX), $0x00
+	JEQ          near1120
+	VMOVNTPS     Z5, (BX)(CX*4)
+	JMP          placed1121
+
+near1120:
+	VMOVUPS Z5, (BX)(CX*4)
+
+placed1121:
+	JMP both1119
+
+half1118:
+	// VCVTNEPS2BF16 Z5, Y5
+	LONG      $0x487ef262
+	WORD      $0xed72
+	VMOVDQU16 Y5, (BX)(CX*2)
+
+both1119:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JLE  cols1112
+
+cols1113:
+	CMPQ       CX, DX
+	JGE        row1122
+	CMPB       40(AX), $0x00
+	JNE        half1123
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z5
+	JMP        both1124
+
+half1123:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both1124:
+	CMPB       64(AX), $0x00
+	JNE        half1125
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z6
+	JMP        both1126
+
+half1125:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z6
+	VPSLLD      $0x10, Z6, Z6
+
+both1126:
+	VSUBPS       Z3, Z6, Z6
+	VMULPS       Z4, Z6, Z6
+	VMOVUPS.Z    (R9)(CX*4), K1, Z3
+	VMULPS       Z3, Z5, Z5
+	VSUBPS       Z1, Z5, Z5
+	VFNMADD231PS Z2, Z6, Z5
+	VMULPS       Z4, Z5, Z5
+	CMPB         16(AX), $0x00
+	JNE          half1127
+	VMOVUPS      Z5, K1, (BX)(CX*4)
+	JMP          both1128
+
+half1127:
+	// VCVTNEPS2BF16 Z5, Y1
+	LONG      $0x487ef262
+	WORD      $0xcd72
+	VMOVDQU16 Y1, K1, (BX)(CX*2)
+
+both1128:
+row1122:
+	ADDQ 96(AX), R8
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	DECQ R11
+	JNZ  rows1080
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func softmaxAMX(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·softmaxAMX(SB), $16-8
+	MOVQ         a+0(FP), AX
+	MOVQ         56(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K1
+	VBROADCASTSS element4b40007f<>+0(SB), Z0
+	VBROADCASTSS element3f318000<>+0(SB), Z1
+	VBROADCASTSS elementb95e8083<>+0(SB), Z2
+	VBROADCASTSS elementc2ae0000<>+0(SB), Z3
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z5
+	VBROADCASTSS element3c091d05<>+0(SB), Z6
+	VBROADCASTSS element3d2aac79<>+0(SB), Z7
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VBROADCASTSS element3efffffe<>+0(SB), Z9
+	CMPQ         DX, $0x10
+	JGT          wider1130
+	XORQ         BX, BX
+	XORQ         CX, CX
+	XORQ         R10, R10
+
+far1131:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000600
+	JLT  far1131
+
+rows1132:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1133
+	MOVL  (CX)(BX*4), SI
+
+have1133:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next1134
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted1135
+	MOVL  (R9)(CX*4), R8
+
+unlisted1135:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next1134:
+	MOVQ  $-1, R9
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip1136
+	MOVL  (CX)(SI*4), R9
+
+skip1136:
+	XORQ       CX, CX
+	MOVQ       DX, R11
+	SUBQ       $0x00, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPB       16(AX), $0x00
+	JNE        half1137
+	PREFETCHT0 (R8)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z10
+	JMP        both1138
+
+half1137:
+	PREFETCHT0  (R8)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z10
+	VPSLLD      $0x10, Z10, Z10
+
+both1138:
+	VBROADCASTSS  elementff800000<>+0(SB), Z11
+	VBLENDMPS     Z10, Z11, K1, Z10
+	VMOVAPS       Z10, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y12
+	VMAXPS        Y12, Y11, Y12
+	VEXTRACTF32X4 $0x01, Y12, X11
+	VMAXPS        X11, X12, X11
+	VPERMILPS     $0x4e, X11, X12
+	VMAXPS        X11, X12, X11
+	VPERMILPS     $0xb1, X11, X12
+	VMAXPS        X11, X12, X11
+	VBROADCASTSS  X11, Z12
+	VCMPPS        $0x00, Z12, Z10, K2
+	KMOVW         K2, R8
+	VSUBPS        Z12, Z10, Z10
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VMOVAPS       Z0, Z13
+	VFMADD231PS   Z4, Z10, Z13
+	VSUBPS        Z0, Z13, Z12
+	VFNMADD231PS  Z1, Z12, Z10
+	VFNMADD231PS  Z2, Z12, Z10
+	VMOVAPS       Z5, Z12
+	VFMADD213PS   Z6, Z10, Z12
+	VFMADD213PS   Z7, Z10, Z12
+	VFMADD213PS   Z8, Z10, Z12
+	VFMADD213PS   Z9, Z10, Z12
+	VMULPS        Z10, Z12, Z12
+	VFMADD213PS   Z10, Z10, Z12
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS.Z Z13, Z13, K2, Z12
+	VMOVAPS       Z12, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y13
+	VADDPS        Y13, Y10, Y13
+	VEXTRACTF32X4 $0x01, Y13, X10
+	VADDPS        X10, X13, X10
+	VPERMILPS     $0x4e, X10, X13
+	VADDPS        X10, X13, X10
+	VPERMILPS     $0xb1, X10, X13
+	VADDPS        X10, X13, X10
+	MOVQ          80(AX), R11
+	VMOVSS        X10, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled1139
+	CMPB          16(AX), $0x00
+	JNE           half1140
+	VMOVSS        (DI)(R9*4), X13
+	JMP           both1141
+
+half1140:
+	MOVWLZX (DI)(R9*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X13
+
+both1141:
+	VSUBSS   X13, X11, X14
+	MOVQ     88(AX), DI
+	VMOVSS   X14, (DI)(BX*4)
+	VUCOMISS X13, X11
+	JNE      unlabelled1139
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled1139
+	INCQ     112(AX)
+
+unlabelled1139:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip1142
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
+	XORQ         CX, CX
+	VBROADCASTSS X10, Z13
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z13, Z12, K2, Z12
+	VMULPS       Z11, Z12, Z12
+	CMPB         40(AX), $0x00
+	JNE          half1143
+	VMOVUPS      Z12, K1, (DI)(CX*4)
+	JMP          both1144
+
+half1143:
+	// VCVTNEPS2BF16 Z12, Y10
+	LONG      $0x487e5262
+	WORD      $0xd472
+	VMOVDQU16 Y10, K1, (DI)(CX*2)
+
+both1144:
+skip1142:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows1132
+	JMP  done1129
+
+wider1130:
+	CMPQ DX, $0x20
+	JGT  wider1145
+	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
+
+far1146:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000600
+	JLT  far1146
+
+rows1147:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1148
+	MOVL  (CX)(BX*4), SI
+
+have1148:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next1149
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted1150
+	MOVL  (R9)(CX*4), R8
+
+unlisted1150:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next1149:
+	MOVQ  $-1, R9
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip1151
+	MOVL  (CX)(SI*4), R9
+
+skip1151:
+	XORQ       CX, CX
+	MOVQ       DX, R11
+	SUBQ       $0x10, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPB       16(AX), $0x00
+	JNE        half1152
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	VMOVUPS.Z  64(DI)(CX*4), K1, Z11
+	JMP        both1153
+
+half1152:
+	PREFETCHT0  (R8)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z11
+	VPSLLD      $0x10, Z11, Z11
+
+both1153:
+	VBROADCASTSS  elementff800000<>+0(SB), Z12
+	VBLENDMPS     Z11, Z12, K1, Z11
+	VMOVAPS       Z10, Z12
+	VMAXPS        Z11, Z12, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y13
+	VMAXPS        Y13, Y12, Y13
+	VEXTRACTF32X4 $0x01, Y13, X12
+	VMAXPS        X12, X13, X12
+	VPERMILPS     $0x4e, X12, X13
+	VMAXPS        X12, X13, X12
+	VPERMILPS     $0xb1, X12, X13
+	VMAXPS        X12, X13, X12
+	VBROADCASTSS  X12, Z13
+	VCMPPS        $0x00, Z13, Z10, K2
+	KMOVW         K2, R8
+	VCMPPS        $0x00, Z13, Z11, K2
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
+	VSUBPS        Z13, Z10, Z10
+	VSUBPS        Z13, Z11, Z11
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VCMPPS        $0x05, Z3, Z11, K3
+	VMAXPS        Z11, Z3, Z11
+	VMOVAPS       Z0, Z15
+	VMOVAPS       Z0, Z16
+	VFMADD231PS   Z4, Z10, Z15
+	VFMADD231PS   Z4, Z11, Z16
+	VSUBPS        Z0, Z15, Z13
+	VSUBPS        Z0, Z16, Z14
+	VFNMADD231PS  Z1, Z13, Z10
+	VFNMADD231PS  Z1, Z14, Z11
+	VFNMADD231PS  Z2, Z13, Z10
+	VFNMADD231PS  Z2, Z14, Z11
+	VMOVAPS       Z5, Z13
+	VMOVAPS       Z5, Z14
+	VFMADD213PS   Z6, Z10, Z13
+	VFMADD213PS   Z6, Z11, Z14
+	VFMADD213PS   Z7, Z10, Z13
+	VFMADD213PS   Z7, Z11, Z14
+	VFMADD213PS   Z8, Z10, Z13
+	VFMADD213PS   Z8, Z11, Z14
+	VFMADD213PS   Z9, Z10, Z13
+	VFMADD213PS   Z9, Z11, Z14
+	VMULPS        Z10, Z13, Z13
+	VMULPS        Z11, Z14, Z14
+	VFMADD213PS   Z10, Z10, Z13
+	VFMADD213PS   Z11, Z11, Z14
+	VPSLLD        $0x17, Z15, Z15
+	VPSLLD        $0x17, Z16, Z16
+	VFMADD213PS.Z Z15, Z15, K2, Z13
+	VFMADD213PS.Z Z16, Z16, K3, Z14
+	VMOVAPS       Z13, Z10
+	VADDPS        Z14, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VADDPS        Y11, Y10, Y11
+	VEXTRACTF32X4 $0x01, Y11, X10
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0x4e, X10, X11
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0xb1, X10, X11
+	VADDPS        X10, X11, X10
+	MOVQ          80(AX), R11
+	VMOVSS        X10, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled1154
+	CMPB          16(AX), $0x00
+	JNE           half1155
+	VMOVSS        (DI)(R9*4), X11
+	JMP           both1156
+
+half1155:
+	MOVWLZX (DI)(R9*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X11
+
+both1156:
+	VSUBSS   X11, X12, X15
+	MOVQ     88(AX), DI
+	VMOVSS   X15, (DI)(BX*4)
+	VUCOMISS X11, X12
+	JNE      unlabelled1154
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled1154
+	INCQ     112(AX)
+
+unlabelled1154:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip1157
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
+	XORQ         CX, CX
+	VBROADCASTSS X10, Z12
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z12, Z13, K2, Z13
+	VMULPS       Z11, Z13, Z13
+	VPCMPEQD     elementNumbers<>+64(SB), Z10, K2
+	VSUBPS       Z12, Z14, K2, Z14
+	VMULPS       Z11, Z14, Z14
+	CMPB         40(AX), $0x00
+	JNE          half1158
+	VMOVUPS      Z13, (DI)(CX*4)
+	VMOVUPS      Z14, K1, 64(DI)(CX*4)
+	JMP          both1159
+
+half1158:
+	// VCVTNEPS2BF16 Z13, Y10
+	LONG      $0x487e5262
+	WORD      $0xd572
+	VMOVDQU16 Y10, (DI)(CX*2)
+
+	// VCVTNEPS2BF16 Z14, Y10
+	LONG      $0x487e5262
+	WORD      $0xd672
+	VMOVDQU16 Y10, K1, 32(DI)(CX*2)
+
+both1159:
+skip1157:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows1147
+	JMP  done1129
+
+wider1145:
+	CMPQ DX, $0x30
+	JGT  wider1160
+	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
+
+far1161:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000600
+	JLT  far1161
+
+rows1162:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1163
+	MOVL  (CX)(BX*4), SI
+
+have1163:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next1164
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted1165
+	MOVL  (R9)(CX*4), R8
+
+unlisted1165:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next1164:
+	MOVQ  $-1, R9
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip1166
+	MOVL  (CX)(SI*4), R9
+
+skip1166:
+	XORQ       CX, CX
+	MOVQ       DX, R11
+	SUBQ       $0x20, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPB       16(AX), $0x00
+	JNE        half1167
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
+	PREFETCHT0 128(R8)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	VMOVUPS    64(DI)(CX*4), Z11
+	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
+	JMP        both1168
+
+half1167:
+	PREFETCHT0  (R8)(CX*2)
+	PREFETCHT0  64(R8)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD   32(DI)(CX*2), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
+	VPSLLD      $0x10, Z12, Z12
+
+both1168:
+	VBROADCASTSS  elementff800000<>+0(SB), Z13
+	VBLENDMPS     Z12, Z13, K1, Z12
+	VMOVAPS       Z10, Z13
+	VMAXPS        Z11, Z13, Z13
+	VMAXPS        Z12, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y14
+	VMAXPS        Y14, Y13, Y14
+	VEXTRACTF32X4 $0x01, Y14, X13
+	VMAXPS        X13, X14, X13
+	VPERMILPS     $0x4e, X13, X14
+	VMAXPS        X13, X14, X13
+	VPERMILPS     $0xb1, X13, X14
+	VMAXPS        X13, X14, X13
+	VBROADCASTSS  X13, Z14
+	VCMPPS        $0x00, Z14, Z10, K2
+	KMOVW         K2, R8
+	VCMPPS        $0x00, Z14, Z11, K2
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
+	VCMPPS        $0x00, Z14, Z12, K2
+	KMOVW         K2, R11
+	SHLQ          $0x20, R11
+	ORQ           R11, R8
+	VSUBPS        Z14, Z10, Z10
+	VSUBPS        Z14, Z11, Z11
+	VSUBPS        Z14, Z12, Z12
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VCMPPS        $0x05, Z3, Z11, K3
+	VMAXPS        Z11, Z3, Z11
+	VCMPPS        $0x05, Z3, Z12, K4
+	VMAXPS        Z12, Z3, Z12
+	VMOVAPS       Z0, Z17
+	VMOVAPS       Z0, Z18
+	VMOVAPS       Z0, Z19
+	VFMADD231PS   Z4, Z10, Z17
+	VFMADD231PS   Z4, Z11, Z18
+	VFMADD231PS   Z4, Z12, Z19
+	VSUBPS        Z0, Z17, Z14
+	VSUBPS        Z0, Z18, Z15
+	VSUBPS        Z0, Z19, Z16
+	VFNMADD231PS  Z1, Z14, Z10
+	VFNMADD231PS  Z1, Z15, Z11
+	VFNMADD231PS  Z1, Z16, Z12
+	VFNMADD231PS  Z2, Z14, Z10
+	VFNMADD231PS  Z2, Z15, Z11
+	VFNMADD231PS  Z2, Z16, Z12
+	VMOVAPS       Z5, Z14
+	VMOVAPS       Z5, Z15
+	VMOVAPS       Z5, Z16
+	VFMADD213PS   Z6, Z10, Z14
+	VFMADD213PS   Z6, Z11, Z15
+	VFMADD213PS   Z6, Z12, Z16
+	VFMADD213PS   Z7, Z10, Z14
+	VFMADD213PS   Z7, Z11, Z15
+	VFMADD213PS   Z7, Z12, Z16
+	VFMADD213PS   Z8, Z10, Z14
+	VFMADD213PS   Z8, Z11, Z15
+	VFMADD213PS   Z8, Z12, Z16
+	VFMADD213PS   Z9, Z10, Z14
+	VFMADD213PS   Z9, Z11, Z15
+	VFMADD213PS   Z9, Z12, Z16
+	VMULPS        Z10, Z14, Z14
+	VMULPS        Z11, Z15, Z15
+	VMULPS        Z12, Z16, Z16
+	VFMADD213PS   Z10, Z10, Z14
+	VFMADD213PS   Z11, Z11, Z15
+	VFMADD213PS   Z12, Z12, Z16
+	VPSLLD        $0x17, Z17, Z17
+	VPSLLD        $0x17, Z18, Z18
+	VPSLLD        $0x17, Z19, Z19
+	VFMADD213PS.Z Z17, Z17, K2, Z14
+	VFMADD213PS.Z Z18, Z18, K3, Z15
+	VFMADD213PS.Z Z19, Z19, K4, Z16
+	VMOVAPS       Z14, Z10
+	VADDPS        Z15, Z10, Z10
+	VADDPS        Z16, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VADDPS        Y11, Y10, Y11
+	VEXTRACTF32X4 $0x01, Y11, X10
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0x4e, X10, X11
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0xb1, X10, X11
+	VADDPS        X10, X11, X10
+	MOVQ          80(AX), R11
+	VMOVSS        X10, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled1169
+	CMPB          16(AX), $0x00
+	JNE           half1170
+	VMOVSS        (DI)(R9*4), X11
+	JMP           both1171
+
+half1170:
+	MOVWLZX (DI)(R9*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X11
+
+both1171:
+	VSUBSS   X11, X13, X12
+	MOVQ     88(AX), DI
+	VMOVSS   X12, (DI)(BX*4)
+	VUCOMISS X11, X13
+	JNE      unlabelled1169
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled1169
+	INCQ     112(AX)
+
+unlabelled1169:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip1172
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
+	XORQ         CX, CX
+	VBROADCASTSS X10, Z12
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z12, Z14, K2, Z14
+	VMULPS       Z11, Z14, Z14
+	VPCMPEQD     elementNumbers<>+64(SB), Z10, K2
+	VSUBPS       Z12, Z15, K2, Z15
+	VMULPS       Z11, Z15, Z15
+	VPCMPEQD     elementNumbers<>+128(SB), Z10, K2
+	VSUBPS       Z12, Z16, K2, Z16
+	VMULPS       Z11, Z16, Z16
+	CMPB         40(AX), $0x00
+	JNE          half1173
+	VMOVUPS      Z14, (DI)(CX*4)
+	VMOVUPS      Z15, 64(DI)(CX*4)
+	VMOVUPS      Z16, K1, 128(DI)(CX*4)
+	JMP          both1174
+
+half1173:
+	// VCVTNEPS2BF16 Z14, Y10
+	LONG      $0x487e5262
+	WORD      $0xd672
+	VMOVDQU16 Y10, (DI)(CX*2)
+
+	// VCVTNEPS2BF16 Z15, Y10
+	LONG      $0x487e5262
+	WORD      $0xd772
+	VMOVDQU16 Y10, 32(DI)(CX*2)
+
+	// VCVTNEPS2BF16 Z16, Y10
+	LONG      $0x487e3262
+	WORD      $0xd072
+	VMOVDQU16 Y10, K1, 64(DI)(CX*2)
+
+both1174:
+skip1172:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows1162
+	JMP  done1129
+
+wider1160:
+	CMPQ DX, $0x40
+	JGT  wider1175
+	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R10, R10
+
+far1176:
+	INCQ R10
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000600
+	JLT  far1176
+
+rows1177:
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1178
+	MOVL  (CX)(BX*4), SI
+
+have1178:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  64(AX), R9
+	LEAQ  (BX)(R10*1), CX
+	MOVQ  DI, R8
+	CMPQ  CX, 48(AX)
+	JGE   next1179
+	MOVQ  CX, R8
+	TESTQ R9, R9
+	JZ    unlisted1180
+	MOVL  (R9)(CX*4), R8
+
+unlisted1180:
+	IMULQ 8(AX), R8
+	ADDQ  (AX), R8
+
+next1179:
+	MOVQ  $-1, R9
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip1181
+	MOVL  (CX)(SI*4), R9
+
+skip1181:
+	XORQ       CX, CX
+	MOVQ       DX, R11
+	SUBQ       $0x30, R11
+	MOVQ       $0x0000ffff, R12
+	BZHIQ      R11, R12, R12
+	KMOVW      R12, K1
+	CMPB       16(AX), $0x00
+	JNE        half1182
+	PREFETCHT0 (R8)(CX*4)
+	PREFETCHT0 64(R8)(CX*4)
+	PREFETCHT0 128(R8)(CX*4)
+	PREFETCHT0 192(R8)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	VMOVUPS    64(DI)(CX*4), Z11
+	VMOVUPS    128(DI)(CX*4), Z12
+	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
+	JMP        both1183
+
+half1182:
+	PREFETCHT0  (R8)(CX*2)
+	PREFETCHT0  64(R8)(CX*2)
+	VPMOVZXWD   (DI)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD   32(DI)(CX*2), Z11
+	VPSLLD      $0x10, Z11, Z11
+	VPMOVZXWD   64(DI)(CX*2), Z12
+	VPSLLD      $0x10, Z12, Z12
+	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
+	VPSLLD      $0x10, Z13, Z13
+
+both1183:
+	VBROADCASTSS  elementff800000<>+0(SB), Z14
+	VBLENDMPS     Z13, Z14, K1, Z13
+	VMOVAPS       Z10, Z14
+	VMAXPS        Z11, Z14, Z14
+	VMAXPS        Z12, Z14, Z14
+	VMAXPS        Z13, Z14, Z14
+	VEXTRACTF64X4 $0x01, Z14, Y15
+	VMAXPS        Y15, Y14, Y15
+	VEXTRACTF32X4 $0x01, Y15, X14
+	VMAXPS        X14, X15, X14
+	VPERMILPS     $0x4e, X14, X15
+	VMAXPS        X14, X15, X14
+	VPERMILPS     $0xb1, X14, X15
+	VMAXPS        X14, X15, X14
+	VBROADCASTSS  X14, Z15
+	VCMPPS        $0x00, Z15, Z10, K2
+	KMOVW         K2, R8
+	VCMPPS        $0x00, Z15, Z11, K2
+	KMOVW         K2, R11
+	SHLQ          $0x10, R11
+	ORQ           R11, R8
+	VCMPPS        $0x00, Z15, Z12, K2
+	KMOVW         K2, R11
+	SHLQ          $0x20, R11
+	ORQ           R11, R8
+	VCMPPS        $0x00, Z15, Z13, K2
+	KMOVW         K2, R11
+	SHLQ          $0x30, R11
+	ORQ           R11, R8
+	VSUBPS        Z15, Z10, Z10
+	VSUBPS        Z15, Z11, Z11
+	VSUBPS        Z15, Z12, Z12
+	VSUBPS        Z15, Z13, Z13
+	VCMPPS        $0x05, Z3, Z10, K2
+	VMAXPS        Z10, Z3, Z10
+	VCMPPS        $0x05, Z3, Z11, K3
+	VMAXPS        Z11, Z3, Z11
+	VCMPPS        $0x05, Z3, Z12, K4
+	VMAXPS        Z12, Z3, Z12
+	VCMPPS        $0x05, Z3, Z13, K5
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z19
+	VMOVAPS       Z0, Z20
+	VMOVAPS       Z0, Z21
+	VMOVAPS       Z0, Z22
+	VFMADD231PS   Z4, Z10, Z19
+	VFMADD231PS   Z4, Z11, Z20
+	VFMADD231PS   Z4, Z12, Z21
+	VFMADD231PS   Z4, Z13, Z22
+	VSUBPS        Z0, Z19, Z15
+	VSUBPS        Z0, Z20, Z16
+	VSUBPS        Z0, Z21, Z17
+	VSUBPS        Z0, Z22, Z18
+	VFNMADD231PS  Z1, Z15, Z10
+	VFNMADD231PS  Z1, Z16, Z11
+	VFNMADD231PS  Z1, Z17, Z12
+	VFNMADD231PS  Z1, Z18, Z13
+	VFNMADD231PS  Z2, Z15, Z10
+	VFNMADD231PS  Z2, Z16, Z11
+	VFNMADD231PS  Z2, Z17, Z12
+	VFNMADD231PS  Z2, Z18, Z13
+	VMOVAPS       Z5, Z15
+	VMOVAPS       Z5, Z16
+	VMOVAPS       Z5, Z17
+	VMOVAPS       Z5, Z18
+	VFMADD213PS   Z6, Z10, Z15
+	VFMADD213PS   Z6, Z11, Z16
+	VFMADD213PS   Z6, Z12, Z17
+	VFMADD213PS   Z6, Z13, Z18
+	VFMADD213PS   Z7, Z10, Z15
+	VFMADD213PS   Z7, Z11, Z16
+	VFMADD213PS   Z7, Z12, Z17
+	VFMADD213PS   Z7, Z13, Z18
+	VFMADD213PS   Z8, Z10, Z15
+	VFMADD213PS   Z8, Z11, Z16
+	VFMADD213PS   Z8, Z12, Z17
+	VFMADD213PS   Z8, Z13, Z18
+	VFMADD213PS   Z9, Z10, Z15
+	VFMADD213PS   Z9, Z11, Z16
+	VFMADD213PS   Z9, Z12, Z17
+	VFMADD213PS   Z9, Z13, Z18
+	VMULPS        Z10, Z15, Z15
+	VMULPS        Z11, Z16, Z16
+	VMULPS        Z12, Z17, Z17
+	VMULPS        Z13, Z18, Z18
+	VFMADD213PS   Z10, Z10, Z15
+	VFMADD213PS   Z11, Z11, Z16
+	VFMADD213PS   Z12, Z12, Z17
+	VFMADD213PS   Z13, Z13, Z18
+	VPSLLD        $0x17, Z19, Z19
+	VPSLLD        $0x17, Z20, Z20
+	VPSLLD        $0x17, Z21, Z21
+	VPSLLD        $0x17, Z22, Z22
+	VFMADD213PS.Z Z19, Z19, K2, Z15
+	VFMADD213PS.Z Z20, Z20, K3, Z16
+	VFMADD213PS.Z Z21, Z21, K4, Z17
+	VFMADD213PS.Z Z22, Z22, K5, Z18
+	VMOVAPS       Z15, Z10
+	VADDPS        Z16, Z10, Z10
+	VADDPS        Z17, Z10, Z10
+	VADDPS        Z18, Z10, Z10
+	VEXTRACTF64X4 $0x01, Z10, Y11
+	VADDPS        Y11, Y10, Y11
+	VEXTRACTF32X4 $0x01, Y11, X10
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0x4e, X10, X11
+	VADDPS        X10, X11, X10
+	VPERMILPS     $0xb1, X10, X11
+	VADDPS        X10, X11, X10
+	MOVQ          80(AX), R11
+	VMOVSS        X10, (R11)(BX*4)
+	TESTQ         R9, R9
+	JS            unlabelled1184
+	CMPB          16(AX), $0x00
+	JNE           half1185
+	VMOVSS        (DI)(R9*4), X11
+	JMP           both1186
+
+half1185:
+	MOVWLZX (DI)(R9*2), DI
+	SHLL    $0x10, DI
+	VMOVD   DI, X11
+
+both1186:
+	VSUBSS   X11, X14, X12
+	MOVQ     88(AX), DI
+	VMOVSS   X12, (DI)(BX*4)
+	VUCOMISS X11, X14
+	JNE      unlabelled1184
+	BSFQ     R8, CX
+	CMPQ     CX, R9
+	JNE      unlabelled1184
+	INCQ     112(AX)
+
+unlabelled1184:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip1187
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X11
+	VDIVSS       X10, X11, X11
+	VBROADCASTSS X11, Z11
+	XORQ         CX, CX
+	VBROADCASTSS X10, Z12
+	VPBROADCASTD R9, Z10
+	VPCMPEQD     elementNumbers<>+0(SB), Z10, K2
+	VSUBPS       Z12, Z15, K2, Z15
+	VMULPS       Z11, Z15, Z15
+	VPCMPEQD     elementNumbers<>+64(SB), Z10, K2
+	VSUBPS       Z12, Z16, K2, Z16
+	VMULPS       Z11, Z16, Z16
+	VPCMPEQD     elementNumbers<>+128(SB), Z10, K2
+	VSUBPS       Z12, Z17, K2, Z17
+	VMULPS       Z11, Z17, Z17
+	VPCMPEQD     elementNumbers<>+192(SB), Z10, K2
+	VSUBPS       Z12, Z18, K2, Z18
+	VMULPS       Z11, Z18, Z18
+	CMPB         40(AX), $0x00
+	JNE          half1188
+	VMOVUPS      Z15, (DI)(CX*4)
+	VMOVUPS      Z16, 64(DI)(CX*4)
+	VMOVUPS      Z17, 128(DI)(CX*4)
+	VMOVUPS      Z18, K1, 192(DI)(CX*4)
+	JMP          both1189
+
+half1188:
+	// VCVTNEPS2BF16 Z15, Y10
+	LONG      $0x487e5262
+	WORD      $0xd772
+	VMOVDQU16 Y10, (DI)(CX*2)
+
+	// VCVTNEPS2BF16 Z16, Y10
+	LONG      $0x487e3262
+	WORD      $0xd072
+	VMOVDQU16 Y10, 32(DI)(CX*2)
+
+	// VCVTNEPS2BF16 Z17, Y10
+	LONG      $0x487e3262
+	WORD      $0xd172
+	VMOVDQU16 Y10, 64(DI)(CX*2)
+
+	// VCVTNEPS2BF16 Z18, Y10
+	LONG      $0x487e3262
+	WORD      $0xd272
+	VMOVDQU16 Y10, K1, 96(DI)(CX*2)
+
+both1189:
+skip1187:
+	INCQ BX
+	CMPQ BX, 48(AX)
+	JLT  rows1177
+	JMP  done1129
+
+wider1175:
+	XORQ BX, BX
+	XORQ CX, CX
+	XORQ R9, R9
+
+far1190:
+	INCQ R9
+	ADDQ DX, CX
+	ADDQ DX, CX
+	CMPQ CX, $0x00000600
+	JLT  far1190
+
+turn1191:
+	CMPQ  BX, 48(AX)
+	JCC   skip1192
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1193
+	MOVL  (CX)(BX*4), SI
+
+have1193:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), CX
+	LEAQ  15(DX), SI
+	ANDQ  $-16, SI
+	TESTQ $0x00000001, BX
+	JZ    even1194
+	LEAQ  (CX)(SI*4), CX
+
+even1194:
+	MOVQ  64(AX), R8
+	LEAQ  (BX)(R9*1), CX
+	MOVQ  DI, SI
+	CMPQ  CX, 48(AX)
+	JGE   next1195
+	MOVQ  CX, SI
+	TESTQ R8, R8
+	JZ    unlisted1196
+	MOVL  (R8)(CX*4), SI
+
+unlisted1196:
+	IMULQ 8(AX), SI
+	ADDQ  (AX), SI
+
+next1195:
+	VBROADCASTSS elementff800000<>+0(SB), Z10
+	VBROADCASTSS elementffff0000<>+0(SB), Z11
+	VMOVAPS      Z10, Z12
+	VMOVAPS      Z10, Z13
+	XORQ         CX, CX
+	LEAQ         32(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1198
+
+cols1197:
+	CMPB       16(AX), $0x00
+	JNE        half1199
+	PREFETCHT0 (SI)(CX*4)
+	PREFETCHT0 64(SI)(CX*4)
+	VMAXPS     (DI)(CX*4), Z12, Z12
+	VMAXPS     64(DI)(CX*4), Z13, Z13
+	JMP        both1200
+
+half1199:
+	PREFETCHT0 (SI)(CX*2)
+	VMOVUPS    (DI)(CX*2), Z14
+	VPSLLD     $0x10, Z14, Z15
+	VPANDD     Z11, Z14, Z14
+	VMAXPS     Z15, Z12, Z12
+	VMAXPS     Z14, Z13, Z13
+
+both1200:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols1197
+
+cols1198:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1202
+
+cols1201:
+	CMPB       16(AX), $0x00
+	JNE        half1203
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z11
+	JMP        both1204
+
+half1203:
+	PREFETCHT0 (SI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z11
+	VPSLLD     $0x10, Z11, Z11
+
+both1204:
+	VMAXPS Z11, Z12, Z12
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1201
+
+cols1202:
+	CMPQ       CX, DX
+	JGE        row1205
+	CMPB       16(AX), $0x00
+	JNE        half1206
+	PREFETCHT0 (SI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K1, Z11
+	JMP        both1207
+
+half1206:
+	PREFETCHT0  (SI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z11
+	VPSLLD      $0x10, Z11, Z11
+
+both1207:
+	VBLENDMPS Z11, Z10, K1, Z11
+	VMAXPS    Z11, Z12, Z12
+
+row1205:
+	VMAXPS        Z13, Z12, Z12
+	VEXTRACTF64X4 $0x01, Z12, Y10
+	VMAXPS        Y10, Y12, Y10
+	VEXTRACTF32X4 $0x01, Y10, X11
+	VMAXPS        X11, X10, X11
+	VPERMILPS     $0x4e, X11, X10
+	VMAXPS        X11, X10, X11
+	VPERMILPS     $0xb1, X11, X10
+	VMAXPS        X11, X10, X11
+	MOVQ          88(AX), CX
+	VMOVSS        X11, (CX)(BX*4)
+
+skip1192:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip1208
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1209
+	MOVL  (CX)(BX*4), SI
+
+have1209:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), R10
+	LEAQ  15(DX), CX
+	ANDQ  $-16, CX
+	TESTQ $0x00000001, BX
+	JZ    even1210
+	LEAQ  (R10)(CX*4), R10
+
+even1210:
+	MOVQ         88(AX), CX
+	VBROADCASTSS (CX)(BX*4), Z10
+	VBROADCASTSS element00000000<>+0(SB), Z11
+	VBROADCASTSS element00000000<>+0(SB), Z12
+	XORQ         CX, CX
+	LEAQ         64(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1212
+
+cols1211:
+	CMPB    16(AX), $0x00
+	JNE     half1213
+	VMOVUPS (DI)(CX*4), Z13
+	VMOVUPS 64(DI)(CX*4), Z14
+	VMOVUPS 128(DI)(CX*4), Z15
+	VMOVUPS 192(DI)(CX*4), Z16
+	JMP     both1214
+
+half1213:
+	VMOVDQU32 elementToUpper<>+0(SB), Z15
+	VMOVDQU32 elementToUpper<>+64(SB), Z16
+	MOVL      $0xaaaaaaaa, R8
+	KMOVD     R8, K2
+	VPERMW.Z  (DI)(CX*2), Z15, K2, Z13
+	VPERMW.Z  (DI)(CX*2), Z16, K2, Z14
+	VPERMW.Z  64(DI)(CX*2), Z15, K2, Z15
+	VPERMW.Z  64(DI)(CX*2), Z16, K2, Z16
+
+both1214:
+	VSUBPS        Z10, Z13, Z13
+	VSUBPS        Z10, Z14, Z14
+	VSUBPS        Z10, Z15, Z15
+	VSUBPS        Z10, Z16, Z16
+	CMPB          16(AX), $0x00
+	JNE           half1215
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VCMPPS        $0x05, Z3, Z15, K4
+	VMAXPS        Z15, Z3, Z15
+	VCMPPS        $0x05, Z3, Z16, K5
+	VMAXPS        Z16, Z3, Z16
+	VMOVAPS       Z0, Z21
+	VMOVAPS       Z0, Z22
+	VMOVAPS       Z0, Z23
+	VMOVAPS       Z0, Z24
+	VFMADD231PS   Z4, Z13, Z21
+	VFMADD231PS   Z4, Z14, Z22
+	VFMADD231PS   Z4, Z15, Z23
+	VFMADD231PS   Z4, Z16, Z24
+	VSUBPS        Z0, Z21, Z17
+	VSUBPS        Z0, Z22, Z18
+	VSUBPS        Z0, Z23, Z19
+	VSUBPS        Z0, Z24, Z20
+	VFNMADD231PS  Z1, Z17, Z13
+	VFNMADD231PS  Z1, Z18, Z14
+	VFNMADD231PS  Z1, Z19, Z15
+	VFNMADD231PS  Z1, Z20, Z16
+	VFNMADD231PS  Z2, Z17, Z13
+	VFNMADD231PS  Z2, Z18, Z14
+	VFNMADD231PS  Z2, Z19, Z15
+	VFNMADD231PS  Z2, Z20, Z16
+	VMOVAPS       Z5, Z17
+	VMOVAPS       Z5, Z18
+	VMOVAPS       Z5, Z19
+	VMOVAPS       Z5, Z20
+	VFMADD213PS   Z6, Z13, Z17
+	VFMADD213PS   Z6, Z14, Z18
+	VFMADD213PS   Z6, Z15, Z19
+	VFMADD213PS   Z6, Z16, Z20
+	VFMADD213PS   Z7, Z13, Z17
+	VFMADD213PS   Z7, Z14, Z18
+	VFMADD213PS   Z7, Z15, Z19
+	VFMADD213PS   Z7, Z16, Z20
+	VFMADD213PS   Z8, Z13, Z17
+	VFMADD213PS   Z8, Z14, Z18
+	VFMADD213PS   Z8, Z15, Z19
+	VFMADD213PS   Z8, Z16, Z20
+	VFMADD213PS   Z9, Z13, Z17
+	VFMADD213PS   Z9, Z14, Z18
+	VFMADD213PS   Z9, Z15, Z19
+	VFMADD213PS   Z9, Z16, Z20
+	VMULPS        Z13, Z17, Z17
+	VMULPS        Z14, Z18, Z18
+	VMULPS        Z15, Z19, Z19
+	VMULPS        Z16, Z20, Z20
+	VFMADD213PS   Z13, Z13, Z17
+	VFMADD213PS   Z14, Z14, Z18
+	VFMADD213PS   Z15, Z15, Z19
+	VFMADD213PS   Z16, Z16, Z20
+	VPSLLD        $0x17, Z21, Z21
+	VPSLLD        $0x17, Z22, Z22
+	VPSLLD        $0x17, Z23, Z23
+	VPSLLD        $0x17, Z24, Z24
+	VFMADD213PS.Z Z21, Z21, K2, Z17
+	VFMADD213PS.Z Z22, Z22, K3, Z18
+	VFMADD213PS.Z Z23, Z23, K4, Z19
+	VFMADD213PS.Z Z24, Z24, K5, Z20
+	VMOVUPS       Z17, (R10)(CX*4)
+	VADDPS        Z17, Z11, Z11
+	VMOVUPS       Z18, 64(R10)(CX*4)
+	VADDPS        Z18, Z12, Z12
+	VMOVUPS       Z19, 128(R10)(CX*4)
+	VADDPS        Z19, Z11, Z11
+	VMOVUPS       Z20, 192(R10)(CX*4)
+	VADDPS        Z20, Z12, Z12
+	JMP           both1216
+
+half1215:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VCMPPS        $0x05, Z3, Z15, K4
+	VMAXPS        Z15, Z3, Z15
+	VCMPPS        $0x05, Z3, Z16, K5
+	VMAXPS        Z16, Z3, Z16
+	VMOVAPS       Z0, Z21
+	VMOVAPS       Z0, Z22
+	VMOVAPS       Z0, Z23
+	VMOVAPS       Z0, Z24
+	VFMADD231PS   Z4, Z13, Z21
+	VFMADD231PS   Z4, Z14, Z22
+	VFMADD231PS   Z4, Z15, Z23
+	VFMADD231PS   Z4, Z16, Z24
+	VSUBPS        Z0, Z21, Z17
+	VSUBPS        Z0, Z22, Z18
+	VSUBPS        Z0, Z23, Z19
+	VSUBPS        Z0, Z24, Z20
+	VBROADCASTSS  element3f317218<>+0(SB), Z25
+	VFNMADD231PS  Z25, Z17, Z13
+	VFNMADD231PS  Z25, Z18, Z14
+	VFNMADD231PS  Z25, Z19, Z15
+	VFNMADD231PS  Z25, Z20, Z16
+	VBROADCASTSS  element3d291291<>+0(SB), Z20
+	VMOVAPS       Z20, Z17
+	VMOVAPS       Z20, Z18
+	VMOVAPS       Z20, Z19
+	VMOVAPS       Z20, Z20
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z25
+	VFMADD213PS   Z25, Z13, Z17
+	VFMADD213PS   Z25, Z14, Z18
+	VFMADD213PS   Z25, Z15, Z19
+	VFMADD213PS   Z25, Z16, Z20
+	VBROADCASTSS  element3f00035c<>+0(SB), Z25
+	VFMADD213PS   Z25, Z13, Z17
+	VFMADD213PS   Z25, Z14, Z18
+	VFMADD213PS   Z25, Z15, Z19
+	VFMADD213PS   Z25, Z16, Z20
+	VMULPS        Z13, Z17, Z17
+	VMULPS        Z14, Z18, Z18
+	VMULPS        Z15, Z19, Z19
+	VMULPS        Z16, Z20, Z20
+	VFMADD213PS   Z13, Z13, Z17
+	VFMADD213PS   Z14, Z14, Z18
+	VFMADD213PS   Z15, Z15, Z19
+	VFMADD213PS   Z16, Z16, Z20
+	VPSLLD        $0x17, Z21, Z21
+	VPSLLD        $0x17, Z22, Z22
+	VPSLLD        $0x17, Z23, Z23
+	VPSLLD        $0x17, Z24, Z24
+	VFMADD213PS.Z Z21, Z21, K2, Z17
+	VFMADD213PS.Z Z22, Z22, K3, Z18
+	VFMADD213PS.Z Z23, Z23, K4, Z19
+	VFMADD213PS.Z Z24, Z24, K5, Z20
+	VMOVUPS       Z17, (R10)(CX*4)
+	VADDPS        Z17, Z11, Z11
+	VMOVUPS       Z18, 64(R10)(CX*4)
+	VADDPS        Z18, Z12, Z12
+	VMOVUPS       Z19, 128(R10)(CX*4)
+	VADDPS        Z19, Z11, Z11
+	VMOVUPS       Z20, 192(R10)(CX*4)
+	VADDPS        Z20, Z12, Z12
+
+both1216:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), R8
+	CMPQ R8, DX
+	JLE  cols1211
+
+cols1212:
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols1218
+
+cols1217:
+	CMPB    16(AX), $0x00
+	JNE     half1219
+	VMOVUPS (DI)(CX*4), Z13
+	VMOVUPS 64(DI)(CX*4), Z14
+	JMP     both1220
+
+half1219:
+	VMOVDQU32 elementToUpper<>+0(SB), Z13
+	VMOVDQU32 elementToUpper<>+64(SB), Z14
+	MOVL      $0xaaaaaaaa, R8
+	KMOVD     R8, K2
+	VPERMW.Z  (DI)(CX*2), Z13, K2, Z13
+	VPERMW.Z  (DI)(CX*2), Z14, K2, Z14
+
+both1220:
+	VSUBPS        Z10, Z13, Z13
+	VSUBPS        Z10, Z14, Z14
+	CMPB          16(AX), $0x00
+	JNE           half1221
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VMOVAPS       Z0, Z17
+	VMOVAPS       Z0, Z18
+	VFMADD231PS   Z4, Z13, Z17
+	VFMADD231PS   Z4, Z14, Z18
+	VSUBPS        Z0, Z17, Z15
+	VSUBPS        Z0, Z18, Z16
+	VFNMADD231PS  Z1, Z15, Z13
+	VFNMADD231PS  Z1, Z16, Z14
+	VFNMADD231PS  Z2, Z15, Z13
+	VFNMADD231PS  Z2, Z16, Z14
+	VMOVAPS       Z5, Z15
+	VMOVAPS       Z5, Z16
+	VFMADD213PS   Z6, Z13, Z15
+	VFMADD213PS   Z6, Z14, Z16
+	VFMADD213PS   Z7, Z13, Z15
+	VFMADD213PS   Z7, Z14, Z16
+	VFMADD213PS   Z8, Z13, Z15
+	VFMADD213PS   Z8, Z14, Z16
+	VFMADD213PS   Z9, Z13, Z15
+	VFMADD213PS   Z9, Z14, Z16
+	VMULPS        Z13, Z15, Z15
+	VMULPS        Z14, Z16, Z16
+	VFMADD213PS   Z13, Z13, Z15
+	VFMADD213PS   Z14, Z14, Z16
+	VPSLLD        $0x17, Z17, Z17
+	VPSLLD        $0x17, Z18, Z18
+	VFMADD213PS.Z Z17, Z17, K2, Z15
+	VFMADD213PS.Z Z18, Z18, K3, Z16
+	VMOVUPS       Z15, (R10)(CX*4)
+	VADDPS        Z15, Z11, Z11
+	VMOVUPS       Z16, 64(R10)(CX*4)
+	VADDPS        Z16, Z12, Z12
+	JMP           both1222
+
+half1221:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VCMPPS        $0x05, Z3, Z14, K3
+	VMAXPS        Z14, Z3, Z14
+	VMOVAPS       Z0, Z17
+	VMOVAPS       Z0, Z18
+	VFMADD231PS   Z4, Z13, Z17
+	VFMADD231PS   Z4, Z14, Z18
+	VSUBPS        Z0, Z17, Z15
+	VSUBPS        Z0, Z18, Z16
+	VBROADCASTSS  element3f317218<>+0(SB), Z19
+	VFNMADD231PS  Z19, Z15, Z13
+	VFNMADD231PS  Z19, Z16, Z14
+	VBROADCASTSS  element3d291291<>+0(SB), Z16
+	VMOVAPS       Z16, Z15
+	VMOVAPS       Z16, Z16
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z19
+	VFMADD213PS   Z19, Z13, Z15
+	VFMADD213PS   Z19, Z14, Z16
+	VBROADCASTSS  element3f00035c<>+0(SB), Z19
+	VFMADD213PS   Z19, Z13, Z15
+	VFMADD213PS   Z19, Z14, Z16
+	VMULPS        Z13, Z15, Z15
+	VMULPS        Z14, Z16, Z16
+	VFMADD213PS   Z13, Z13, Z15
+	VFMADD213PS   Z14, Z14, Z16
+	VPSLLD        $0x17, Z17, Z17
+	VPSLLD        $0x17, Z18, Z18
+	VFMADD213PS.Z Z17, Z17, K2, Z15
+	VFMADD213PS.Z Z18, Z18, K3, Z16
+	VMOVUPS       Z15, (R10)(CX*4)
+	VADDPS        Z15, Z11, Z11
+	VMOVUPS       Z16, 64(R10)(CX*4)
+	VADDPS        Z16, Z12, Z12
+
+both1222:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols1217
+
+cols1218:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1224
+
+cols1223:
+	CMPB    16(AX), $0x00
+	JNE     half1225
+	VMOVUPS (DI)(CX*4), Z13
+	JMP     both1226
+
+half1225:
+	VPMOVZXWD (DI)(CX*2), Z13
+	VPSLLD    $0x10, Z13, Z13
+
+both1226:
+	VSUBPS        Z10, Z13, Z13
+	CMPB          16(AX), $0x00
+	JNE           half1227
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z15
+	VFMADD231PS   Z4, Z13, Z15
+	VSUBPS        Z0, Z15, Z14
+	VFNMADD231PS  Z1, Z14, Z13
+	VFNMADD231PS  Z2, Z14, Z13
+	VMOVAPS       Z5, Z14
+	VFMADD213PS   Z6, Z13, Z14
+	VFMADD213PS   Z7, Z13, Z14
+	VFMADD213PS   Z8, Z13, Z14
+	VFMADD213PS   Z9, Z13, Z14
+	VMULPS        Z13, Z14, Z14
+	VFMADD213PS   Z13, Z13, Z14
+	VPSLLD        $0x17, Z15, Z15
+	VFMADD213PS.Z Z15, Z15, K2, Z14
+	VMOVUPS       Z14, (R10)(CX*4)
+	VADDPS        Z14, Z11, Z11
+	JMP           both1228
+
+half1227:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z15
+	VFMADD231PS   Z4, Z13, Z15
+	VSUBPS        Z0, Z15, Z14
+	VBROADCASTSS  element3f317218<>+0(SB), Z16
+	VFNMADD231PS  Z16, Z14, Z13
+	VBROADCASTSS  element3d291291<>+0(SB), Z14
+	VMOVAPS       Z14, Z14
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z16
+	VFMADD213PS   Z16, Z13, Z14
+	VBROADCASTSS  element3f00035c<>+0(SB), Z16
+	VFMADD213PS   Z16, Z13, Z14
+	VMULPS        Z13, Z14, Z14
+	VFMADD213PS   Z13, Z13, Z14
+	VPSLLD        $0x17, Z15, Z15
+	VFMADD213PS.Z Z15, Z15, K2, Z14
+	VMOVUPS       Z14, (R10)(CX*4)
+	VADDPS        Z14, Z11, Z11
+
+both1228:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1223
+
+cols1224:
+	CMPQ      CX, DX
+	JGE       row1229
+	CMPB      16(AX), $0x00
+	JNE       half1230
+	VMOVUPS.Z (DI)(CX*4), K1, Z13
+	JMP       both1231
+
+half1230:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z13
+	VPSLLD      $0x10, Z13, Z13
+
+both1231:
+	VSUBPS        Z10, Z13, Z13
+	CMPB          16(AX), $0x00
+	JNE           half1232
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z14
+	VFMADD231PS   Z4, Z13, Z14
+	VSUBPS        Z0, Z14, Z10
+	VFNMADD231PS  Z1, Z10, Z13
+	VFNMADD231PS  Z2, Z10, Z13
+	VMOVAPS       Z5, Z10
+	VFMADD213PS   Z6, Z13, Z10
+	VFMADD213PS   Z7, Z13, Z10
+	VFMADD213PS   Z8, Z13, Z10
+	VFMADD213PS   Z9, Z13, Z10
+	VMULPS        Z13, Z10, Z10
+	VFMADD213PS   Z13, Z13, Z10
+	VPSLLD        $0x17, Z14, Z14
+	VFMADD213PS.Z Z14, Z14, K2, Z10
+	VMOVAPS.Z     Z10, K1, Z10
+	VMOVUPS       Z10, (R10)(CX*4)
+	VADDPS        Z10, Z11, Z11
+	JMP           both1233
+
+half1232:
+	VCMPPS        $0x05, Z3, Z13, K2
+	VMAXPS        Z13, Z3, Z13
+	VMOVAPS       Z0, Z14
+	VFMADD231PS   Z4, Z13, Z14
+	VSUBPS        Z0, Z14, Z10
+	VBROADCASTSS  element3f317218<>+0(SB), Z15
+	VFNMADD231PS  Z15, Z10, Z13
+	VBROADCASTSS  element3d291291<>+0(SB), Z10
+	VMOVAPS       Z10, Z10
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z15
+	VFMADD213PS   Z15, Z13, Z10
+	VBROADCASTSS  element3f00035c<>+0(SB), Z15
+	VFMADD213PS   Z15, Z13, Z10
+	VMULPS        Z13, Z10, Z10
+	VFMADD213PS   Z13, Z13, Z10
+	VPSLLD        $0x17, Z14, Z14
+	VFMADD213PS.Z Z14, Z14, K2, Z10
+	VMOVAPS.Z     Z10, K1, Z10
+	VMOVUPS       Z10, (R10)(CX*4)
+	VADDPS        Z10, Z11, Z11
+
+both1233:
+row1229:
+	VADDPS        Z12, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y10
+	VADDPS        Y10, Y11, Y10
+	VEXTRACTF32X4 $0x01, Y10, X11
+	VADDPS        X11, X10, X11
+	VPERMILPS     $0x4e, X11, X10
+	VADDPS        X11, X10, X11
+	VPERMILPS     $0xb1, X11, X10
+	VADDPS        X11, X10, X11
+	MOVQ          80(AX), CX
+	VMOVSS        X11, (CX)(BX*4)
+	MOVQ          $-1, R8
+	MOVQ          72(AX), CX
+	TESTQ         CX, CX
+	JZ            skip1235
+	MOVL          (CX)(SI*4), R8
+
+skip1235:
+	TESTQ  R8, R8
+	JS     unlabelled1234
+	VMOVSS (R10)(R8*4), X10
+	VSUBSS X11, X10, X10
+	VMOVSS X10, (R10)(R8*4)
+
+unlabelled1234:
+skip1208:
+	DECQ  BX
+	CMPQ  BX, 48(AX)
+	JCC   skip1236
+	MOVQ  64(AX), CX
+	MOVQ  BX, SI
+	TESTQ CX, CX
+	JZ    have1237
+	MOVL  (CX)(BX*4), SI
+
+have1237:
+	MOVQ  SI, DI
+	IMULQ 8(AX), DI
+	ADDQ  (AX), DI
+	MOVQ  96(AX), R10
+	LEAQ  15(DX), CX
+	ANDQ  $-16, CX
+	TESTQ $0x00000001, BX
+	JZ    even1238
+	LEAQ  (R10)(CX*4), R10
+
+even1238:
+	MOVQ  $-1, R8
+	MOVQ  72(AX), CX
+	TESTQ CX, CX
+	JZ    skip1239
+	MOVL  (CX)(SI*4), R8
+
+skip1239:
+	MOVQ   88(AX), CX
+	VMOVSS (CX)(BX*4), X10
+	MOVQ   80(AX), CX
+	VMOVSS (CX)(BX*4), X11
+	MOVQ   80(AX), CX
+	VMOVSS X11, (CX)(BX*4)
+	TESTQ  R8, R8
+	JS     unlabelled1240
+	CMPB   16(AX), $0x00
+	JNE    half1241
+	VMOVSS (DI)(R8*4), X12
+	JMP    both1242
+
+half1241:
+	MOVWLZX (DI)(R8*2), CX
+	SHLL    $0x10, CX
+	VMOVD   CX, X12
+
+both1242:
+	VSUBSS       X12, X10, X13
+	MOVQ         88(AX), CX
+	VMOVSS       X13, (CX)(BX*4)
+	VUCOMISS     X12, X10
+	JNE          unlabelled1240
+	VBROADCASTSS X10, Z10
+	XORQ         CX, CX
+
+next1244:
+	LEAQ    16(CX), R11
+	CMPQ    R11, DX
+	JGT     last1246
+	CMPB    16(AX), $0x00
+	JNE     half1247
+	VMOVUPS (DI)(CX*4), Z12
+	JMP     both1248
+
+half1247:
+	VPMOVZXWD (DI)(CX*2), Z12
+	VPSLLD    $0x10, Z12, Z12
+
+both1248:
+	VCMPPS $0x00, Z10, Z12, K2
+	KMOVW  K2, R11
+	TESTL  R11, R11
+	JNZ    found1243
+	ADDQ   $0x10, CX
+	JMP    next1244
+
+last1246:
+	CMPQ      CX, DX
+	JGE       end1245
+	CMPB      16(AX), $0x00
+	JNE       half1249
+	VMOVUPS.Z (DI)(CX*4), K1, Z12
+	JMP       both1250
+
+half1249:
+	VPMOVZXWD.Z (DI)(CX*2), K1, Z12
+	VPSLLD      $0x10, Z12, Z12
+
+both1250:
+	VCMPPS $0x00, Z10, Z12, K2
+	KANDW  K1, K2, K2
+	KMOVW  K2, R11
+	TESTL  R11, R11
+	JNZ    found1243
+	MOVQ   DX, CX
+	JMP    end1245
+
+found1243:
+	BSFL R11, R11
+	ADDQ R11, CX
+
+end1245:
+	CMPQ CX, R8
+	JNE  unlabelled1240
+	INCQ 112(AX)
+
+unlabelled1240:
+	MOVQ         24(AX), DI
+	TESTQ        DI, DI
+	JZ           skip1251
+	IMULQ        32(AX), SI
+	ADDQ         SI, DI
+	VMOVSS       104(AX), X10
+	VDIVSS       X11, X10, X10
+	VBROADCASTSS X10, Z10
+	XORQ         CX, CX
+	LEAQ         64(CX), SI
+	CMPQ         SI, DX
+	JGT          cols1253
+
+cols1252:
+	VMULPS   (R10)(CX*4), Z10, Z11
+	VMULPS   64(R10)(CX*4), Z10, Z12
+	VMULPS   128(R10)(CX*4), Z10, Z13
+	VMULPS   192(R10)(CX*4), Z10, Z14
+	CMPB     40(AX), $0x00
+	JNE      half1254
+	CMPB     41(AX), $0x00
+	JEQ      near1256
+	VMOVNTPS Z11, (DI)(CX*4)
+	VMOVNTPS Z12, 64(DI)(CX*4)
+	VMOVNTPS Z13, 128(DI)(CX*4)
+	VMOVNTPS Z14, 192(DI)(CX*4)
+	JMP      placed1257
+
+near1256:
+	VMOVUPS Z11, (DI)(CX*4)
+	VMOVUPS Z12, 64(DI)(CX*4)
+	VMOVUPS Z13, 128(DI)(CX*4)
+	VMOVUPS Z14, 192(DI)(CX*4)
+
+placed1257:
+	JMP both1255
+
+half1254:
+	// VCVTNE2PS2BF16 Z11, Z12, Z11
+	LONG $0x481f5262
+	WORD $0xdb72
+
+	// VCVTNE2PS2BF16 Z13, Z14, Z12
+	LONG     $0x480f5262
+	WORD     $0xe572
+	CMPB     41(AX), $0x00
+	JEQ      near1260
+	VMOVNTDQ Z11, (DI)(CX*2)
+	VMOVNTDQ Z12, 64(DI)(CX*2)
+	JMP      placed1261
+
+near1260:
+	VMOVDQU32 Z11, (DI)(CX*2)
+	VMOVDQU32 Z12, 64(DI)(CX*2)
+
+placed1261:
+both1255:
+	ADDQ $0x40, CX
+	LEAQ 64(CX), SI
+	CMPQ SI, DX
+	JLE  cols1252
+
+cols1253:
+	LEAQ 32(CX), SI
+	CMPQ SI, DX
+	JGT  cols1263
+
+cols1262:
+	VMULPS   (R10)(CX*4), Z10, Z11
+	VMULPS   64(R10)(CX*4), Z10, Z12
+	CMPB     40(AX), $0x00
+	JNE      half1264
+	CMPB     41(AX), $0x00
+	JEQ      near1266
+	VMOVNTPS Z11, (DI)(CX*4)
+	VMOVNTPS Z12, 64(DI)(CX*4)
+	JMP      placed1267
+
+near1266:
+	VMOVUPS Z11, (DI)(CX*4)
+	VMOVUPS Z12, 64(DI)(CX*4)
+
+placed1267:
+	JMP both1265
+
+half1264:
+	// VCVTNE2PS2BF16 Z11, Z12, Z11
+	LONG     $0x481f5262
+	WORD     $0xdb72
+	CMPB     41(AX), $0x00
+	JEQ      near1270
+	VMOVNTDQ Z11, (DI)(CX*2)
+	JMP      placed1271
+
+near1270:
+	VMOVDQU32 Z11, (DI)(CX*2)
+
+placed1271:
+both1265:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), SI
+	CMPQ SI, DX
+	JLE  cols1262
+
+cols1263:
+	LEAQ 16(CX), SI
+	CMPQ SI, DX
+	JGT  cols1273
+
+cols1272:
+	VMULPS   (R10)(CX*4), Z10, Z11
+	CMPB     40(AX), $0x00
+	JNE      half1274
+	CMPB     41(AX), $0x00
+	JEQ      near1276
+	VMOVNTPS Z11, (DI)(CX*4)
+	JMP      placed1277
+
+near1276:
+	VMOVUPS Z11, (DI)(CX*4)
+
+placed1277:
+	JMP both1275
+
+half1274:
+	// VCVTNEPS2BF16 Z11, Y11
+	LONG      $0x487e5262
+	WORD      $0xdb72
+	VMOVDQU16 Y11, (DI)(CX*2)
+
+both1275:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), SI
+	CMPQ SI, DX
+	JLE  cols1272
+
+cols1273:
+	CMPQ    CX, DX
+	JGE     row1278
+	VMULPS  (R10)(CX*4), Z10, Z10
+	CMPB    40(AX), $0x00
+	JNE     half1279
+	VMOVUPS Z10, K1, (DI)(CX*4)
+	JMP     both1280
+
+half1279:
+	// VCVTNEPS2BF16 Z10, Y10
+	LONG      $0x487e5262
+	WORD      $0xd272
+	VMOVDQU16 Y10, K1, (DI)(CX*2)
+
+both1280:
+row1278:
+skip1251:
+skip1236:
+	ADDQ $0x03, BX
+	LEAQ -2(BX), CX
+	CMPQ CX, 48(AX)
+	JLT  turn1191
+
+done1129:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func bceAMX(a *byte)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·bceAMX(SB), $16-8
+	MOVQ         a+0(FP), AX
+	MOVQ         80(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K1
+	MOVQ         (AX), BX
+	MOVQ         24(AX), SI
+	MOVQ         48(AX), DI
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VMOVUPD      88(AX), Z0
+	VMOVUPD      152(AX), Z1
+	MOVQ         72(AX), R8
+
+rows1281:
+	XORQ CX, CX
+	LEAQ 32(CX), R9
+	CMPQ R9, DX
+	JGT  cols1283
+
+cols1282:
+	CMPB       16(AX), $0x00
+	JNE        half1284
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z4
+	VMOVUPS    64(BX)(CX*4), Z5
+	JMP        both1285
+
+half1284:
+	PREFETCHT0 3072(BX)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z4
+	VMOVDQU32  elementToUpper<>+64(SB), Z5
+	MOVL       $0xaaaaaaaa, R9
+	KMOVD      R9, K2
+	VPERMW.Z   (BX)(CX*2), Z4, K2, Z4
+	VPERMW.Z   (BX)(CX*2), Z5, K2, Z5
+
+both1285:
+	CMPB       40(AX), $0x00
+	JNE        half1286
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z6
+	VMOVUPS    64(SI)(CX*4), Z7
+	JMP        both1287
+
+half1286:
+	PREFETCHT0 3072(SI)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z6
+	VMOVDQU32  elementToUpper<>+64(SB), Z7
+	MOVL       $0xaaaaaaaa, R9
+	KMOVD      R9, K2
+	VPERMW.Z   (SI)(CX*2), Z6, K2, Z6
+	VPERMW.Z   (SI)(CX*2), Z7, K2, Z7
+
+both1287:
+	VBROADCASTSS  element00000000<>+0(SB), Z8
+	VBROADCASTSS  element80000000<>+0(SB), Z9
+	VMAXPS        Z4, Z8, Z11
+	VFNMADD231PS  Z4, Z6, Z11
+	VPORD         Z9, Z4, Z10
+	VMAXPS        Z5, Z8, Z8
+	VFNMADD231PS  Z5, Z7, Z8
+	VPORD         Z9, Z5, Z9
+	VADDPS        Z8, Z11, Z11
+	VCVTPS2PD     Y11, Z8
+	VADDPD        Z8, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z11, Y8
+	VCVTPS2PD     Y8, Z8
+	VADDPD        Z8, Z3, Z3
+	CMPB          16(AX), $0x00
+	JNE           half1288
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z8
+	VCMPPS        $0x05, Z8, Z10, K2
+	VMAXPS        Z10, Z8, Z10
+	VCMPPS        $0x05, Z8, Z9, K3
+	VMAXPS        Z9, Z8, Z9
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
+	VBROADCASTSS  element4b40007f<>+0(SB), Z11
+	VMOVAPS       Z11, Z12
+	VMOVAPS       Z11, Z13
+	VFMADD231PS   Z8, Z10, Z12
+	VFMADD231PS   Z8, Z9, Z13
+	VSUBPS        Z11, Z12, Z8
+	VSUBPS        Z11, Z13, Z11
+	VBROADCASTSS  element3f318000<>+0(SB), Z14
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z15
+	VFNMADD231PS  Z14, Z8, Z10
+	VFNMADD231PS  Z14, Z11, Z9
+	VFNMADD231PS  Z15, Z8, Z10
+	VFNMADD231PS  Z15, Z11, Z9
+	VBROADCASTSS  element3ab511f9<>+0(SB), Z11
+	VMOVAPS       Z11, Z8
+	VMOVAPS       Z11, Z11
+	VBROADCASTSS  element3c091d05<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3d2aac79<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3e2aaa49<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3efffffe<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VMULPS        Z10, Z8, Z8
+	VMULPS        Z9, Z11, Z11
+	VFMADD213PS   Z10, Z10, Z8
+	VFMADD213PS   Z9, Z9, Z11
+	VPSLLD        $0x17, Z12, Z12
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS.Z Z12, Z12, K2, Z8
+	VFMADD213PS.Z Z13, Z13, K3, Z11
+	VBROADCASTSS  element3f800000<>+0(SB), Z9
+	VADDPS        Z9, Z8, Z10
+	VADDPS        Z9, Z11, Z12
+	VMOVAPS       Z10, Z13
+	VMULPS        Z12, Z13, Z13
+	VCVTPS2PD     Y13, Z14
+	VMULPD        Z14, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z13, Y13
+	VCVTPS2PD     Y13, Z13
+	VMULPD        Z13, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip1290
+	VBROADCASTSS  224(AX), Z13
+	VBROADCASTSS  element00000000<>+0(SB), Z14
+	VCMPPS        $0x01, Z14, Z4, K2
+	VBLENDMPS     Z8, Z9, K2, Z8
+	VRCP14PS      Z10, Z4
+	VMOVAPS       Z9, Z14
+	VFNMADD231PS  Z10, Z4, Z14
+	VFMADD231PS   Z14, Z4, Z4
+	VMULPS        Z4, Z8, Z8
+	VSUBPS        Z6, Z8, Z8
+	VMULPS        Z13, Z8, Z8
+	VBROADCASTSS  element00000000<>+0(SB), Z4
+	VCMPPS        $0x01, Z4, Z5, K2
+	VBLENDMPS     Z11, Z9, K2, Z11
+	VRCP14PS      Z12, Z4
+	VMOVAPS       Z9, Z5
+	VFNMADD231PS  Z12, Z4, Z5
+	VFMADD231PS   Z5, Z4, Z4
+	VMULPS        Z4, Z11, Z11
+	VSUBPS        Z7, Z11, Z11
+	VMULPS        Z13, Z11, Z11
+	CMPB          64(AX), $0x00
+	JNE           half1291
+	CMPB          65(AX), $0x00
+	JEQ           near1293
+	VMOVNTPS      Z8, (DI)(CX*4)
+	VMOVNTPS      Z11, 64(DI)(CX*4)
+	JMP           placed1294
+
+near1293:
+	VMOVUPS Z8, (DI)(CX*4)
+	VMOVUPS Z11, 64(DI)(CX*4)
+
+placed1294:
+	JMP both1292
+
+half1291:
+	// VCVTNE2PS2BF16 Z8, Z11, Z4
+	LONG     $0x4827d262
+	WORD     $0xe072
+	CMPB     65(AX), $0x00
+	JEQ      near1297
+	VMOVNTDQ Z4, (DI)(CX*2)
+	JMP      placed1298
+
+near1297:
+	VMOVDQU32 Z4, (DI)(CX*2)
+
+placed1298:
+both1292:
+skip1290:
+	JMP both1289
+
+half1288:
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z8
+	VCMPPS        $0x05, Z8, Z10, K2
+	VMAXPS        Z10, Z8, Z10
+	VCMPPS        $0x05, Z8, Z9, K3
+	VMAXPS        Z9, Z8, Z9
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
+	VBROADCASTSS  element4b40007f<>+0(SB), Z11
+	VMOVAPS       Z11, Z12
+	VMOVAPS       Z11, Z13
+	VFMADD231PS   Z8, Z10, Z12
+	VFMADD231PS   Z8, Z9, Z13
+	VSUBPS        Z11, Z12, Z8
+	VSUBPS        Z11, Z13, Z11
+	VBROADCASTSS  element3f317218<>+0(SB), Z14
+	VFNMADD231PS  Z14, Z8, Z10
+	VFNMADD231PS  Z14, Z11, Z9
+	VBROADCASTSS  element3d291291<>+0(SB), Z11
+	VMOVAPS       Z11, Z8
+	VMOVAPS       Z11, Z11
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VBROADCASTSS  element3f00035c<>+0(SB), Z14
+	VFMADD213PS   Z14, Z10, Z8
+	VFMADD213PS   Z14, Z9, Z11
+	VMULPS        Z10, Z8, Z8
+	VMULPS        Z9, Z11, Z11
+	VFMADD213PS   Z10, Z10, Z8
+	VFMADD213PS   Z9, Z9, Z11
+	VPSLLD        $0x17, Z12, Z12
+	VPSLLD        $0x17, Z13, Z13
+	VFMADD213PS.Z Z12, Z12, K2, Z8
+	VFMADD213PS.Z Z13, Z13, K3, Z11
+	VBROADCASTSS  element3f800000<>+0(SB), Z9
+	VADDPS        Z9, Z8, Z10
+	VADDPS        Z9, Z11, Z12
+	VMOVAPS       Z10, Z13
+	VMULPS        Z12, Z13, Z13
+	VCVTPS2PD     Y13, Z14
+	VMULPD        Z14, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z13, Y13
+	VCVTPS2PD     Y13, Z13
+	VMULPD        Z13, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip1299
+	VBROADCASTSS  224(AX), Z13
+	VBROADCASTSS  element00000000<>+0(SB), Z14
+	VCMPPS        $0x01, Z14, Z4, K2
+	VBLENDMPS     Z8, Z9, K2, Z8
+	VRCP14PS      Z10, Z4
+	VMOVAPS       Z9, Z14
+	VFNMADD231PS  Z10, Z4, Z14
+	VFMADD231PS   Z14, Z4, Z4
+	VMULPS        Z4, Z8, Z8
+	VSUBPS        Z6, Z8, Z8
+	VMULPS        Z13, Z8, Z8
+	VBROADCASTSS  element00000000<>+0(SB), Z4
+	VCMPPS        $0x01, Z4, Z5, K2
+	VBLENDMPS     Z11, Z9, K2, Z11
+	VRCP14PS      Z12, Z4
+	VMOVAPS       Z9, Z5
+	VFNMADD231PS  Z12, Z4, Z5
+	VFMADD231PS   Z5, Z4, Z4
+	VMULPS        Z4, Z11, Z11
+	VSUBPS        Z7, Z11, Z11
+	VMULPS        Z13, Z11, Z11
+	CMPB          64(AX), $0x00
+	JNE           half1300
+	CMPB          65(AX), $0x00
+	JEQ           near1302
+	VMOVNTPS      Z8, (DI)(CX*4)
+	VMOVNTPS      Z11, 64(DI)(CX*4)
+	JMP           placed1303
+
+near1302:
+	VMOVUPS Z8, (DI)(CX*4)
+	VMOVUPS Z11, 64(DI)(CX*4)
+
+placed1303:
+	JMP both1301
+
+half1300:
+	// VCVTNE2PS2BF16 Z8, Z11, Z4
+	LONG     $0x4827d262
+	WORD     $0xe072
+	CMPB     65(AX), $0x00
+	JEQ      near1306
+	VMOVNTDQ Z4, (DI)(CX*2)
+	JMP      placed1307
+
+near1306:
+	VMOVDQU32 Z4, (DI)(CX*2)
+
+placed1307:
+both1301:
+skip1299:
+both1289:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R9
+	CMPQ R9, DX
+	JLE  cols1282
+
+cols1283:
+	LEAQ 16(CX), R9
+	CMPQ R9, DX
+	JGT  cols1309
+
+cols1308:
+	CMPB       16(AX), $0x00
+	JNE        half1310
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z4
+	JMP        both1311
+
+half1310:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
+
+both1311:
+	CMPB       40(AX), $0x00
+	JNE        half1312
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z5
+	JMP        both1313
+
+half1312:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both1313:
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	VBROADCASTSS  element80000000<>+0(SB), Z7
+	VMAXPS        Z4, Z6, Z6
+	VFNMADD231PS  Z4, Z5, Z6
+	VPORD         Z7, Z4, Z7
+	VCVTPS2PD     Y6, Z8
+	VADDPD        Z8, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VADDPD        Z6, Z3, Z3
+	CMPB          16(AX), $0x00
+	JNE           half1314
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f318000<>+0(SB), Z9
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z10
+	VFNMADD231PS  Z9, Z6, Z7
+	VFNMADD231PS  Z10, Z6, Z7
+	VBROADCASTSS  element3ab511f9<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3c091d05<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3d2aac79<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3e2aaa49<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3efffffe<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip1316
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
+	CMPB          64(AX), $0x00
+	JNE           half1317
+	CMPB          65(AX), $0x00
+	JEQ           near1319
+	VMOVNTPS      Z6, (DI)(CX*4)
+	JMP           placed1320
+
+near1319:
+	VMOVUPS Z6, (DI)(CX*4)
+
+placed1320:
+	JMP both1318
+
+half1317:
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG      $0x487ef262
+	WORD      $0xe672
+	VMOVDQU16 Y4, (DI)(CX*2)
+
+both1318:
+skip1316:
+	JMP both1315
+
+half1314:
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f317218<>+0(SB), Z9
+	VFNMADD231PS  Z9, Z6, Z7
+	VBROADCASTSS  element3d291291<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3f00035c<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip1321
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
+	CMPB          64(AX), $0x00
+	JNE           half1322
+	CMPB          65(AX), $0x00
+	JEQ           near1324
+	VMOVNTPS      Z6, (DI)(CX*4)
+	JMP           placed1325
+
+near1324:
+	VMOVUPS Z6, (DI)(CX*4)
+
+placed1325:
+	JMP both1323
+
+half1322:
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG      $0x487ef262
+	WORD      $0xe672
+	VMOVDQU16 Y4, (DI)(CX*2)
+
+both1323:
+skip1321:
+both1315:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R9
+	CMPQ R9, DX
+	JLE  cols1308
+
+cols1309:
+	CMPQ       CX, DX
+	JGE        row1326
+	CMPB       16(AX), $0x00
+	JNE        half1327
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z4
+	JMP        both1328
+
+half1327:
+	PREFETCHT0  3072(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both1328:
+	CMPB       40(AX), $0x00
+	JNE        half1329
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K1, Z5
+	JMP        both1330
+
+half1329:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both1330:
+	VBROADCASTSS  element00000000<>+0(SB), Z6
+	VBROADCASTSS  element80000000<>+0(SB), Z7
+	VMAXPS        Z4, Z6, Z6
+	VFNMADD231PS  Z4, Z5, Z6
+	VPORD         Z7, Z4, Z7
+	VCVTPS2PD     Y6, Z8
+	VADDPD        Z8, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z6, Y6
+	VCVTPS2PD     Y6, Z6
+	VADDPD        Z6, Z3, Z3
+	CMPB          16(AX), $0x00
+	JNE           half1331
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f318000<>+0(SB), Z9
+	VBROADCASTSS  elementb95e8083<>+0(SB), Z10
+	VFNMADD231PS  Z9, Z6, Z7
+	VFNMADD231PS  Z10, Z6, Z7
+	VBROADCASTSS  element3ab511f9<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3c091d05<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3d2aac79<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3e2aaa49<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3efffffe<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VMOVAPS.Z     Z6, K1, Z6
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip1333
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
+	CMPB          64(AX), $0x00
+	JNE           half1334
+	VMOVUPS       Z6, K1, (DI)(CX*4)
+	JMP           both1335
+
+half1334:
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG      $0x487ef262
+	WORD      $0xe672
+	VMOVDQU16 Y4, K1, (DI)(CX*2)
+
+both1335:
+skip1333:
+	JMP both1332
+
+half1331:
+	VBROADCASTSS  elementc2ae0000<>+0(SB), Z6
+	VCMPPS        $0x05, Z6, Z7, K2
+	VMAXPS        Z7, Z6, Z7
+	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS  element4b40007f<>+0(SB), Z9
+	VMOVAPS       Z9, Z8
+	VFMADD231PS   Z6, Z7, Z8
+	VSUBPS        Z9, Z8, Z6
+	VBROADCASTSS  element3f317218<>+0(SB), Z9
+	VFNMADD231PS  Z9, Z6, Z7
+	VBROADCASTSS  element3d291291<>+0(SB), Z6
+	VMOVAPS       Z6, Z6
+	VBROADCASTSS  element3e2b8e80<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VBROADCASTSS  element3f00035c<>+0(SB), Z9
+	VFMADD213PS   Z9, Z7, Z6
+	VMULPS        Z7, Z6, Z6
+	VFMADD213PS   Z7, Z7, Z6
+	VPSLLD        $0x17, Z8, Z8
+	VFMADD213PS.Z Z8, Z8, K2, Z6
+	VBROADCASTSS  element3f800000<>+0(SB), Z7
+	VMOVAPS.Z     Z6, K1, Z6
+	VADDPS        Z7, Z6, Z8
+	VMOVAPS       Z8, Z9
+	VCVTPS2PD     Y9, Z10
+	VMULPD        Z10, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z9, Y9
+	VCVTPS2PD     Y9, Z9
+	VMULPD        Z9, Z1, Z1
+	MOVQ          48(AX), R9
+	TESTQ         R9, R9
+	JZ            skip1336
+	VBROADCASTSS  224(AX), Z9
+	VBROADCASTSS  element00000000<>+0(SB), Z10
+	VCMPPS        $0x01, Z10, Z4, K2
+	VBLENDMPS     Z6, Z7, K2, Z6
+	VRCP14PS      Z8, Z4
+	VMOVAPS       Z7, Z7
+	VFNMADD231PS  Z8, Z4, Z7
+	VFMADD231PS   Z7, Z4, Z4
+	VMULPS        Z4, Z6, Z6
+	VSUBPS        Z5, Z6, Z6
+	VMULPS        Z9, Z6, Z6
+	CMPB          64(AX), $0x00
+	JNE           half1337
+	VMOVUPS       Z6, K1, (DI)(CX*4)
+	JMP           both1338
+
+half1337:
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG      $0x487ef262
+	WORD      $0xe672
+	VMOVDQU16 Y4, K1, (DI)(CX*2)
+
+both1338:
+skip1336:
+both1332:
+row1326:
+	ADDQ          56(AX), DI
+	ADDQ          32(AX), SI
+	ADDQ          8(AX), BX
+	DECQ          R8
+	JNZ           rows1281
+	VMOVUPD       Z0, 88(AX)
+	VMOVUPD       Z1, 152(AX)
+	VADDPD        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VADDPD        Y0, Y2, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPD        X1, X0, X1
+	VPERMILPD     $0x01, X1, X0
+	VADDSD        X1, X0, X1
+	VADDSD        216(AX), X1, X1
+	VMOVSD        X1, 216(AX)
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func dotAVX512(a *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·dotAVX512(SB), $16-8
+	MOVQ         a+0(FP), AX
+	MOVQ         56(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x07, CX
+	MOVQ         $0x000000ff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K1
+	MOVQ         (AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	MOVQ         48(AX), DI
+
+rows1339:
+	XORQ CX, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JGT  cols1341
+
+cols1340:
+	CMPB       16(AX), $0x00
+	JNE        half1342
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Z4
+	VCVTPS2PD  32(BX)(CX*4), Z5
+	VCVTPS2PD  64(BX)(CX*4), Z6
+	VCVTPS2PD  96(BX)(CX*4), Z7
+	JMP        both1343
+
+half1342:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	VPMOVZXWD  16(BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+	VPMOVZXWD  32(BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VCVTPS2PD  Y6, Z6
+	VPMOVZXWD  48(BX)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VCVTPS2PD  Y7, Z7
+
+both1343:
+	CMPB       40(AX), $0x00
+	JNE        half1344
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Z8
+	VCVTPS2PD  32(SI)(CX*4), Z9
+	VCVTPS2PD  64(SI)(CX*4), Z10
+	VCVTPS2PD  96(SI)(CX*4), Z11
+	JMP        both1345
+
+half1344:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+	VCVTPS2PD  Y8, Z8
+	VPMOVZXWD  16(SI)(CX*2), Y9
+	VPSLLD     $0x10, Y9, Y9
+	VCVTPS2PD  Y9, Z9
+	VPMOVZXWD  32(SI)(CX*2), Y10
+	VPSLLD     $0x10, Y10, Y10
+	VCVTPS2PD  Y10, Z10
+	VPMOVZXWD  48(SI)(CX*2), Y11
+	VPSLLD     $0x10, Y11, Y11
+	VCVTPS2PD  Y11, Z11
+
+both1345:
+	VFMADD231PD Z4, Z8, Z0
+	VFMADD231PD Z5, Z9, Z1
+	VFMADD231PD Z6, Z10, Z2
+	VFMADD231PD Z7, Z11, Z3
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R8
+	CMPQ        R8, DX
+	JLE         cols1340
+
+cols1341:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1347
+
+cols1346:
+	CMPB       16(AX), $0x00
+	JNE        half1348
+	PREFETCHT0 3072(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Z4
+	VCVTPS2PD  32(BX)(CX*4), Z5
+	JMP        both1349
+
+half1348:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	VPMOVZXWD  16(BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+
+both1349:
+	CMPB       40(AX), $0x00
+	JNE        half1350
+	PREFETCHT0 3072(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Z6
+	VCVTPS2PD  32(SI)(CX*4), Z7
+	JMP        both1351
+
+half1350:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VCVTPS2PD  Y6, Z6
+	VPMOVZXWD  16(SI)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VCVTPS2PD  Y7, Z7
+
+both1351:
+	VFMADD231PD Z4, Z6, Z0
+	VFMADD231PD Z5, Z7, Z1
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R8
+	CMPQ        R8, DX
+	JLE         cols1346
+
+cols1347:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1353
+
+cols1352:
+	CMPB       16(AX), $0x00
+	JNE        half1354
+	PREFETCHT0 3072(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Z4
+	JMP        both1355
+
+half1354:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+
+both1355:
+	CMPB       40(AX), $0x00
+	JNE        half1356
+	PREFETCHT0 3072(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Z5
+	JMP        both1357
+
+half1356:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+
+both1357:
+	VFMADD231PD Z4, Z5, Z0
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), R8
+	CMPQ        R8, DX
+	JLE         cols1352
+
+cols1353:
+	CMPQ        CX, DX
+	JGE         row1358
+	CMPB        16(AX), $0x00
+	JNE         half1359
+	PREFETCHT0  3072(BX)(CX*4)
+	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
+	JMP         both1360
+
+half1359:
+	PREFETCHT0  3072(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+
+both1360:
+	CMPB        40(AX), $0x00
+	JNE         half1361
+	PREFETCHT0  3072(SI)(CX*4)
+	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
+	JMP         both1362
+
+half1361:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1362:
+	VFMADD231PD Z4, Z5, Z0
+
+row1358:
+	ADDQ          8(AX), BX
+	ADDQ          32(AX), SI
+	DECQ          DI
+	JNZ           rows1339
+	VADDPD        Z1, Z0, Z0
+	VADDPD        Z3, Z2, Z2
+	VADDPD        Z2, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y1
+	VEXTRACTF32X4 $0x01, Y1, X0
+	VADDPD        X0, X1, X0
+	VPERMILPD     $0x01, X0, X1
+	VADDSD        X0, X1, X0
+	VADDSD        64(AX), X0, X0
+	VMOVSD        X0, 64(AX)
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func finiteAVX512(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·finiteAVX512(SB), $16-8
+	MOVQ         a+0(FP), AX
+	MOVQ         32(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x0f, CX
+	MOVQ         $0x0000ffff, BX
+	BZHIQ        CX, BX, BX
+	KMOVW        BX, K1
+	MOVQ         (AX), BX
+	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	VBROADCASTSS element00000000<>+0(SB), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
+	MOVQ         24(AX), SI
+
+rows1363:
+	XORQ CX, CX
+	LEAQ 64(CX), DI
+	CMPQ DI, DX
+	JGT  cols1365
+
+cols1364:
+	CMPB       16(AX), $0x00
+	JNE        half1366
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+	PREFETCHT0 3200(BX)(CX*4)
+	PREFETCHT0 3264(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	VMOVUPS    64(BX)(CX*4), Z6
+	VMOVUPS    128(BX)(CX*4), Z7
+	VMOVUPS    192(BX)(CX*4), Z8
+	JMP        both1367
+
+half1366:
+	PREFETCHT0 3072(BX)(CX*2)
+	PREFETCHT0 3136(BX)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z7
+	VMOVDQU32  elementToUpper<>+64(SB), Z8
+	MOVL       $0xaaaaaaaa, DI
+	KMOVD      DI, K2
+	VPERMW.Z   (BX)(CX*2), Z7, K2, Z5
+	VPERMW.Z   (BX)(CX*2), Z8, K2, Z6
+	VPERMW.Z   64(BX)(CX*2), Z7, K2, Z7
+	VPERMW.Z   64(BX)(CX*2), Z8, K2, Z8
+
+both1367:
+	VFMADD231PS Z5, Z0, Z1
+	VFMADD231PS Z6, Z0, Z2
+	VFMADD231PS Z7, Z0, Z3
+	VFMADD231PS Z8, Z0, Z4
+	ADDQ        $0x40, CX
+	LEAQ        64(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1364
+
+cols1365:
+	LEAQ 32(CX), DI
+	CMPQ DI, DX
+	JGT  cols1369
+
+cols1368:
+	CMPB       16(AX), $0x00
+	JNE        half1370
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	VMOVUPS    64(BX)(CX*4), Z6
+	JMP        both1371
+
+half1370:
+	PREFETCHT0 3072(BX)(CX*2)
+	VMOVDQU32  elementToUpper<>+0(SB), Z5
+	VMOVDQU32  elementToUpper<>+64(SB), Z6
+	MOVL       $0xaaaaaaaa, DI
+	KMOVD      DI, K2
+	VPERMW.Z   (BX)(CX*2), Z5, K2, Z5
+	VPERMW.Z   (BX)(CX*2), Z6, K2, Z6
+
+both1371:
+	VFMADD231PS Z5, Z0, Z1
+	VFMADD231PS Z6, Z0, Z2
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1368
+
+cols1369:
+	LEAQ 16(CX), DI
+	CMPQ DI, DX
+	JGT  cols1373
+
+cols1372:
+	CMPB       16(AX), $0x00
+	JNE        half1374
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z5
+	JMP        both1375
+
+half1374:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
+
+both1375:
+	VFMADD231PS Z5, Z0, Z1
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1372
+
+cols1373:
+	CMPQ       CX, DX
+	JGE        row1376
+	CMPB       16(AX), $0x00
+	JNE        half1377
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z5
+	JMP        both1378
+
+half1377:
+	PREFETCHT0  3072(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both1378:
+	VFMADD231PS Z5, Z0, Z1
+
+row1376:
+	ADDQ          8(AX), BX
+	DECQ          SI
+	JNZ           rows1363
+	VADDPS        Z2, Z1, Z1
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z4, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VADDPS        Y0, Y1, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VADDPS        X1, X0, X1
+	VPERMILPS     $0x4e, X1, X0
+	VADDPS        X1, X0, X1
+	VPERMILPS     $0xb1, X1, X0
+	VADDPS        X1, X0, X1
+	VUCOMISS      X1, X1
+	SETPS         40(AX)
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func columnSumsAVX512(a *byte)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·columnSumsAVX512(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  56(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x07, CX
+	MOVQ  $0x000000ff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  24(AX), SI
+	MOVQ  48(AX), DI
+	CMPB  16(AX), $0x00
+	JEQ   wide1379
+	MOVQ  64(AX), CX
+	TESTQ CX, CX
+	JZ    skip1380
+	CMPB  40(AX), $0x00
+	JEQ   wide1379
+
+skip1380:
+	MOVQ  56(AX), R8
+	MOVQ  R8, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, R9
+	BZHIQ CX, R9, R9
+	KMOVW R9, K2
+
+group1381:
+	CMPQ DI, $0x08
+	JLT  group1382
+	XORQ CX, CX
+	LEAQ 16(CX), R9
+	CMPQ R9, R8
+	JGT  cols1384
+
+cols1383:
+	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           plain1385
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y3
+	VINSERTF64X4 $0x01, Y3, Z2, Z3
+	MOVQ         72(AX), R9
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y4
+	VINSERTF64X4 $0x01, Y4, Z2, Z4
+	MOVQ         32(AX), R9
+	LEAQ         (SI)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         SI, R9
+	VPMOVZXWD    (R9)(CX*2), Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z6
+	VPSLLD       $0x10, Z6, Z6
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z10
+	VPSLLD       $0x10, Z10, Z10
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z12
+	VPSLLD       $0x10, Z12, Z12
+	ADDQ         32(AX), R9
+	MOVQ         8(AX), R9
+	LEAQ         (BX)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         BX, R9
+	VPMOVZXWD    (R9)(CX*2), Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z14
+	VPSLLD       $0x10, Z14, Z14
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z16
+	VPSLLD       $0x10, Z16, Z16
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z18
+	VPSLLD       $0x10, Z18, Z18
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         8(AX), R9
+	VPMOVZXWD    (R9)(CX*2), Z20
+	VPSLLD       $0x10, Z20, Z20
+	ADDQ         8(AX), R9
+	VSUBPS       Z3, Z13, Z13
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z5, Z0, Z0
+	VFMADD231PS  Z5, Z13, Z1
+	VSUBPS       Z3, Z14, Z14
+	VMULPS       Z4, Z14, Z14
+	VADDPS       Z6, Z0, Z0
+	VFMADD231PS  Z6, Z14, Z1
+	VSUBPS       Z3, Z15, Z15
+	VMULPS       Z4, Z15, Z15
+	VADDPS       Z7, Z0, Z0
+	VFMADD231PS  Z7, Z15, Z1
+	VSUBPS       Z3, Z16, Z16
+	VMULPS       Z4, Z16, Z16
+	VADDPS       Z8, Z0, Z0
+	VFMADD231PS  Z8, Z16, Z1
+	VSUBPS       Z3, Z17, Z17
+	VMULPS       Z4, Z17, Z17
+	VADDPS       Z9, Z0, Z0
+	VFMADD231PS  Z9, Z17, Z1
+	VSUBPS       Z3, Z18, Z18
+	VMULPS       Z4, Z18, Z18
+	VADDPS       Z10, Z0, Z0
+	VFMADD231PS  Z10, Z18, Z1
+	VSUBPS       Z3, Z19, Z19
+	VMULPS       Z4, Z19, Z19
+	VADDPS       Z11, Z0, Z0
+	VFMADD231PS  Z11, Z19, Z1
+	VSUBPS       Z3, Z20, Z20
+	VMULPS       Z4, Z20, Z20
+	VADDPS       Z12, Z0, Z0
+	VFMADD231PS  Z12, Z20, Z1
+	JMP          summed1386
+
+plain1385:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*8), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	PREFETCHT0  128(R9)(CX*8)
+	PREFETCHT0  192(R9)(CX*8)
+	MOVQ        BX, R9
+	VPMOVZXWD   (R9)(CX*2), Z3
+	VPSLLD      $0x10, Z3, Z3
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z5
+	VPSLLD      $0x10, Z5, Z5
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z6
+	VPSLLD      $0x10, Z6, Z6
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z9
+	VPSLLD      $0x10, Z9, Z9
+	ADDQ        8(AX), R9
+	VPMOVZXWD   (R9)(CX*2), Z10
+	VPSLLD      $0x10, Z10, Z10
+	ADDQ        8(AX), R9
+	VADDPS      Z3, Z0, Z0
+	VFMADD231PS Z3, Z3, Z1
+	VADDPS      Z4, Z0, Z0
+	VFMADD231PS Z4, Z4, Z1
+	VADDPS      Z5, Z0, Z0
+	VFMADD231PS Z5, Z5, Z1
+	VADDPS      Z6, Z0, Z0
+	VFMADD231PS Z6, Z6, Z1
+	VADDPS      Z7, Z0, Z0
+	VFMADD231PS Z7, Z7, Z1
+	VADDPS      Z8, Z0, Z0
+	VFMADD231PS Z8, Z8, Z1
+	VADDPS      Z9, Z0, Z0
+	VFMADD231PS Z9, Z9, Z1
+	VADDPS      Z10, Z0, Z0
+	VFMADD231PS Z10, Z10, Z1
+
+summed1386:
+	MOVQ          80(AX), R9
+	VCVTPS2PD     Y0, Z3
+	VADDPD        (R9)(CX*8), Z3, Z3
+	VMOVUPD       Z3, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+	MOVQ          88(AX), R9
+	VCVTPS2PD     Y1, Z0
+	VADDPD        (R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+	ADDQ          $0x10, CX
+	LEAQ          16(CX), R9
+	CMPQ          R9, R8
+	JLE           cols1383
+
+cols1384:
+	CMPQ         CX, R8
+	JGE          row1387
+	VBROADCASTSS element00000000<>+0(SB), Z0
+	VBROADCASTSS element00000000<>+0(SB), Z1
+	MOVQ         64(AX), R9
+	TESTQ        R9, R9
+	JZ           plain1388
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y3
+	VINSERTF64X4 $0x01, Y3, Z2, Z3
+	MOVQ         72(AX), R9
+	VCVTPD2PS    (R9)(CX*8), Y2
+	VCVTPD2PS    64(R9)(CX*8), Y4
+	VINSERTF64X4 $0x01, Y4, Z2, Z4
+	MOVQ         32(AX), R9
+	LEAQ         (SI)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         SI, R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z5
+	VPSLLD       $0x10, Z5, Z5
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z6
+	VPSLLD       $0x10, Z6, Z6
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z9
+	VPSLLD       $0x10, Z9, Z9
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z10
+	VPSLLD       $0x10, Z10, Z10
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z11
+	VPSLLD       $0x10, Z11, Z11
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z12
+	VPSLLD       $0x10, Z12, Z12
+	ADDQ         32(AX), R9
+	MOVQ         8(AX), R9
+	LEAQ         (BX)(R9*8), R9
+	LEAQ         (R9)(CX*8), R9
+	PREFETCHT0   (R9)(CX*8)
+	PREFETCHT0   64(R9)(CX*8)
+	PREFETCHT0   128(R9)(CX*8)
+	PREFETCHT0   192(R9)(CX*8)
+	MOVQ         BX, R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z13
+	VPSLLD       $0x10, Z13, Z13
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z14
+	VPSLLD       $0x10, Z14, Z14
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z15
+	VPSLLD       $0x10, Z15, Z15
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z16
+	VPSLLD       $0x10, Z16, Z16
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z17
+	VPSLLD       $0x10, Z17, Z17
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z18
+	VPSLLD       $0x10, Z18, Z18
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z19
+	VPSLLD       $0x10, Z19, Z19
+	ADDQ         8(AX), R9
+	VPMOVZXWD.Z  (R9)(CX*2), K2, Z20
+	VPSLLD       $0x10, Z20, Z20
+	ADDQ         8(AX), R9
+	VSUBPS       Z3, Z13, Z13
+	VMULPS       Z4, Z13, Z13
+	VADDPS       Z5, Z0, Z0
+	VFMADD231PS  Z5, Z13, Z1
+	VSUBPS       Z3, Z14, Z14
+	VMULPS       Z4, Z14, Z14
+	VADDPS       Z6, Z0, Z0
+	VFMADD231PS  Z6, Z14, Z1
+	VSUBPS       Z3, Z15, Z15
+	VMULPS       Z4, Z15, Z15
+	VADDPS       Z7, Z0, Z0
+	VFMADD231PS  Z7, Z15, Z1
+	VSUBPS       Z3, Z16, Z16
+	VMULPS       Z4, Z16, Z16
+	VADDPS       Z8, Z0, Z0
+	VFMADD231PS  Z8, Z16, Z1
+	VSUBPS       Z3, Z17, Z17
+	VMULPS       Z4, Z17, Z17
+	VADDPS       Z9, Z0, Z0
+	VFMADD231PS  Z9, Z17, Z1
+	VSUBPS       Z3, Z18, Z18
+	VMULPS       Z4, Z18, Z18
+	VADDPS       Z10, Z0, Z0
+	VFMADD231PS  Z10, Z18, Z1
+	VSUBPS       Z3, Z19, Z19
+	VMULPS       Z4, Z19, Z19
+	VADDPS       Z11, Z0, Z0
+	VFMADD231PS  Z11, Z19, Z1
+	VSUBPS       Z3, Z20, Z20
+	VMULPS       Z4, Z20, Z20
+	VADDPS       Z12, Z0, Z0
+	VFMADD231PS  Z12, Z20, Z1
+	JMP          summed1389
+
+plain1388:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*8), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	PREFETCHT0  128(R9)(CX*8)
+	PREFETCHT0  192(R9)(CX*8)
+	MOVQ        BX, R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z6
+	VPSLLD      $0x10, Z6, Z6
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z7
+	VPSLLD      $0x10, Z7, Z7
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z8
+	VPSLLD      $0x10, Z8, Z8
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z9
+	VPSLLD      $0x10, Z9, Z9
+	ADDQ        8(AX), R9
+	VPMOVZXWD.Z (R9)(CX*2), K2, Z10
+	VPSLLD      $0x10, Z10, Z10
+	ADDQ        8(AX), R9
+	VADDPS      Z3, Z0, Z0
+	VFMADD231PS Z3, Z3, Z1
+	VADDPS      Z4, Z0, Z0
+	VFMADD231PS Z4, Z4, Z1
+	VADDPS      Z5, Z0, Z0
+	VFMADD231PS Z5, Z5, Z1
+	VADDPS      Z6, Z0, Z0
+	VFMADD231PS Z6, Z6, Z1
+	VADDPS      Z7, Z0, Z0
+	VFMADD231PS Z7, Z7, Z1
+	VADDPS      Z8, Z0, Z0
+	VFMADD231PS Z8, Z8, Z1
+	VADDPS      Z9, Z0, Z0
+	VFMADD231PS Z9, Z9, Z1
+	VADDPS      Z10, Z0, Z0
+	VFMADD231PS Z10, Z10, Z1
+
+summed1389:
+	MOVQ          80(AX), R9
+	VCVTPS2PD     Y0, Z3
+	VADDPD        (R9)(CX*8), Z3, Z3
+	VMOVUPD       Z3, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z0, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+	MOVQ          88(AX), R9
+	VCVTPS2PD     Y1, Z0
+	VADDPD        (R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, (R9)(CX*8)
+	VEXTRACTF64X4 $0x01, Z1, Y0
+	VCVTPS2PD     Y0, Z0
+	VADDPD        64(R9)(CX*8), Z0, Z0
+	VMOVUPD       Z0, 64(R9)(CX*8)
+
+row1387:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x08, DI
+	JMP  group1381
+
+group1382:
+wide1379:
+group1390:
+	CMPQ DI, $0x04
+	JLT  group1391
+	XORQ CX, CX
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1393
+
+cols1392:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Z0
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Z1
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1394
+	VMOVUPD    (R8)(CX*8), Z2
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Z3
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1396
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	PREFETCHT0 64(R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Z4
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z5
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z6
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z7
+	ADDQ       32(AX), R8
+	JMP        both1397
+
+half1396:
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VCVTPS2PD  Y6, Z6
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+	VCVTPS2PD  Y7, Z7
+	ADDQ       32(AX), R8
+
+both1397:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1398
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	PREFETCHT0 64(R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Z8
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z9
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z10
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z11
+	ADDQ       8(AX), R8
+	JMP        both1399
+
+half1398:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), Y8
+	VPSLLD     $0x10, Y8, Y8
+	VCVTPS2PD  Y8, Z8
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y9
+	VPSLLD     $0x10, Y9, Y9
+	VCVTPS2PD  Y9, Z9
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y10
+	VPSLLD     $0x10, Y10, Y10
+	VCVTPS2PD  Y10, Z10
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y11
+	VPSLLD     $0x10, Y11, Y11
+	VCVTPS2PD  Y11, Z11
+	ADDQ       8(AX), R8
+
+both1399:
+	VSUBPD      Z2, Z8, Z8
+	VMULPD      Z3, Z8, Z8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z8, Z1
+	VSUBPD      Z2, Z9, Z9
+	VMULPD      Z3, Z9, Z9
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z9, Z1
+	VSUBPD      Z2, Z10, Z10
+	VMULPD      Z3, Z10, Z10
+	VADDPD      Z6, Z0, Z0
+	VFMADD231PD Z6, Z10, Z1
+	VSUBPD      Z2, Z11, Z11
+	VMULPD      Z3, Z11, Z11
+	VADDPD      Z7, Z0, Z0
+	VFMADD231PD Z7, Z11, Z1
+	JMP         summed1395
+
+plain1394:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1400
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	PREFETCHT0 64(R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Z2
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z3
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z4
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Z5
+	ADDQ       8(AX), R8
+	JMP        both1401
+
+half1400:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VCVTPS2PD  Y2, Z2
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y3
+	VPSLLD     $0x10, Y3, Y3
+	VCVTPS2PD  Y3, Z3
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+	ADDQ       8(AX), R8
+
+both1401:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+	VADDPD      Z3, Z0, Z0
+	VFMADD231PD Z3, Z3, Z1
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z1
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z5, Z1
+
+summed1395:
+	MOVQ    80(AX), R8
+	VMOVUPD Z0, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Z1, (R8)(CX*8)
+	ADDQ    $0x08, CX
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1392
+
+cols1393:
+	CMPQ        CX, DX
+	JGE         row1402
+	MOVQ        80(AX), R8
+	VMOVUPD     (R8)(CX*8), Z0
+	MOVQ        88(AX), R8
+	VMOVUPD     (R8)(CX*8), Z1
+	MOVQ        64(AX), R8
+	TESTQ       R8, R8
+	JZ          plain1403
+	VMOVUPD     (R8)(CX*8), Z2
+	MOVQ        72(AX), R8
+	VMOVUPD     (R8)(CX*8), Z3
+	MOVQ        SI, R8
+	CMPB        40(AX), $0x00
+	JNE         half1405
+	MOVQ        32(AX), R9
+	LEAQ        (SI)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	ADDQ        32(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	ADDQ        32(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z6
+	ADDQ        32(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
+	ADDQ        32(AX), R8
+	JMP         both1406
+
+half1405:
+	MOVQ        32(AX), R9
+	LEAQ        (SI)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y6
+	VPSLLD      $0x10, Y6, Y6
+	VCVTPS2PD   Y6, Z6
+	ADDQ        32(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y7
+	VPSLLD      $0x10, Y7, Y7
+	VCVTPS2PD   Y7, Z7
+	ADDQ        32(AX), R8
+
+both1406:
+	MOVQ        BX, R8
+	CMPB        16(AX), $0x00
+	JNE         half1407
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z8
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z9
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z10
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
+	ADDQ        8(AX), R8
+	JMP         both1408
+
+half1407:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y8
+	VPSLLD      $0x10, Y8, Y8
+	VCVTPS2PD   Y8, Z8
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y9
+	VPSLLD      $0x10, Y9, Y9
+	VCVTPS2PD   Y9, Z9
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y10
+	VPSLLD      $0x10, Y10, Y10
+	VCVTPS2PD   Y10, Z10
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y11
+	VPSLLD      $0x10, Y11, Y11
+	VCVTPS2PD   Y11, Z11
+	ADDQ        8(AX), R8
+
+both1408:
+	VSUBPD      Z2, Z8, Z8
+	VMULPD      Z3, Z8, Z8
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z8, Z1
+	VSUBPD      Z2, Z9, Z9
+	VMULPD      Z3, Z9, Z9
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z9, Z1
+	VSUBPD      Z2, Z10, Z10
+	VMULPD      Z3, Z10, Z10
+	VADDPD      Z6, Z0, Z0
+	VFMADD231PD Z6, Z10, Z1
+	VSUBPD      Z2, Z11, Z11
+	VMULPD      Z3, Z11, Z11
+	VADDPD      Z7, Z0, Z0
+	VFMADD231PD Z7, Z11, Z1
+	JMP         summed1404
+
+plain1403:
+	MOVQ        BX, R8
+	CMPB        16(AX), $0x00
+	JNE         half1409
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*8), R9
+	PREFETCHT0  (R9)(CX*8)
+	PREFETCHT0  64(R9)(CX*8)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z3
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	ADDQ        8(AX), R8
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	ADDQ        8(AX), R8
+	JMP         both1410
+
+half1409:
+	MOVQ        8(AX), R9
+	LEAQ        (BX)(R9*4), R9
+	LEAQ        (R9)(CX*4), R9
+	PREFETCHT0  (R9)(CX*4)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y3
+	VPSLLD      $0x10, Y3, Y3
+	VCVTPS2PD   Y3, Z3
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+	ADDQ        8(AX), R8
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+	ADDQ        8(AX), R8
+
+both1410:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+	VADDPD      Z3, Z0, Z0
+	VFMADD231PD Z3, Z3, Z1
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z4, Z1
+	VADDPD      Z5, Z0, Z0
+	VFMADD231PD Z5, Z5, Z1
+
+summed1404:
+	MOVQ    80(AX), R8
+	VMOVUPD Z0, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Z1, (R8)(CX*8)
+
+row1402:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x04, DI
+	JMP  group1390
+
+group1391:
+group1411:
+	CMPQ DI, $0x01
+	JLT  group1412
+	XORQ CX, CX
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1414
+
+cols1413:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Z0
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Z1
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1415
+	VMOVUPD    (R8)(CX*8), Z2
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Z3
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1417
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z4
+	JMP        both1418
+
+half1417:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y4
+	VPSLLD     $0x10, Y4, Y4
+	VCVTPS2PD  Y4, Z4
+
+both1418:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1419
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z5
+	JMP        both1420
+
+half1419:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y5
+	VCVTPS2PD  Y5, Z5
+
+both1420:
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	JMP         summed1416
+
+plain1415:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1421
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Z2
+	JMP        both1422
+
+half1421:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+	VCVTPS2PD  Y2, Z2
+
+both1422:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+
+summed1416:
+	MOVQ    80(AX), R8
+	VMOVUPD Z0, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Z1, (R8)(CX*8)
+	ADDQ    $0x08, CX
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1413
+
+cols1414:
+	CMPQ        CX, DX
+	JGE         row1423
+	MOVQ        80(AX), R8
+	VMOVUPD     (R8)(CX*8), Z0
+	MOVQ        88(AX), R8
+	VMOVUPD     (R8)(CX*8), Z1
+	MOVQ        64(AX), R8
+	TESTQ       R8, R8
+	JZ          plain1424
+	VMOVUPD     (R8)(CX*8), Z2
+	MOVQ        72(AX), R8
+	VMOVUPD     (R8)(CX*8), Z3
+	MOVQ        SI, R8
+	CMPB        40(AX), $0x00
+	JNE         half1426
+	PREFETCHT0  3072(R8)(CX*4)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
+	JMP         both1427
+
+half1426:
+	PREFETCHT0  3072(R8)(CX*2)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
+	VPSLLD      $0x10, Y4, Y4
+	VCVTPS2PD   Y4, Z4
+
+both1427:
+	MOVQ        BX, R8
+	CMPB        16(AX), $0x00
+	JNE         half1428
+	PREFETCHT0  3072(R8)(CX*4)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
+	JMP         both1429
+
+half1428:
+	PREFETCHT0  3072(R8)(CX*2)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
+	VPSLLD      $0x10, Y5, Y5
+	VCVTPS2PD   Y5, Z5
+
+both1429:
+	VSUBPD      Z2, Z5, Z5
+	VMULPD      Z3, Z5, Z5
+	VADDPD      Z4, Z0, Z0
+	VFMADD231PD Z4, Z5, Z1
+	JMP         summed1425
+
+plain1424:
+	MOVQ        BX, R8
+	CMPB        16(AX), $0x00
+	JNE         half1430
+	PREFETCHT0  3072(R8)(CX*4)
+	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
+	JMP         both1431
+
+half1430:
+	PREFETCHT0  3072(R8)(CX*2)
+	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VCVTPS2PD   Y2, Z2
+
+both1431:
+	VADDPD      Z2, Z0, Z0
+	VFMADD231PD Z2, Z2, Z1
+
+summed1425:
+	MOVQ    80(AX), R8
+	VMOVUPD Z0, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Z1, (R8)(CX*8)
+
+row1423:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x01, DI
+	JMP  group1411
+
+group1412:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func argmaxAVX512(a *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·argmaxAVX512(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  32(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  40(AX), SI
+	MOVQ  24(AX), DI
+
+rows1432:
+	VBROADCASTSS elementff800000<>+0(SB), Z0
+	VBROADCASTSS elementffff0000<>+0(SB), Z1
+	VMOVAPS      Z0, Z2
+	VMOVAPS      Z0, Z3
+	XORQ         CX, CX
+	LEAQ         32(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1434
+
+cols1433:
+	CMPB       16(AX), $0x00
+	JNE        half1435
+	PREFETCHT0 3072(BX)(CX*4)
+	PREFETCHT0 3136(BX)(CX*4)
+	VMAXPS     (BX)(CX*4), Z2, Z2
+	VMAXPS     64(BX)(CX*4), Z3, Z3
+	JMP        both1436
+
+half1435:
+	PREFETCHT0 3072(BX)(CX*2)
+	VMOVUPS    (BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z5
+	VPANDD     Z1, Z4, Z4
+	VMAXPS     Z5, Z2, Z2
+	VMAXPS     Z4, Z3, Z3
+
+both1436:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R8
+	CMPQ R8, DX
+	JLE  cols1433
+
+cols1434:
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1438
+
+cols1437:
+	CMPB       16(AX), $0x00
+	JNE        half1439
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Z1
+	JMP        both1440
+
+half1439:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z1
+	VPSLLD     $0x10, Z1, Z1
+
+both1440:
+	VMAXPS Z1, Z2, Z2
+	ADDQ   $0x10, CX
+	LEAQ   16(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1437
+
+cols1438:
+	CMPQ       CX, DX
+	JGE        row1441
+	CMPB       16(AX), $0x00
+	JNE        half1442
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K1, Z1
+	JMP        both1443
+
+half1442:
+	PREFETCHT0  3072(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
+	VPSLLD      $0x10, Z1, Z1
+
+both1443:
+	VBLENDMPS Z1, Z0, K1, Z1
+	VMAXPS    Z1, Z2, Z2
+
+row1441:
+	VMAXPS        Z3, Z2, Z2
+	VEXTRACTF64X4 $0x01, Z2, Y0
+	VMAXPS        Y0, Y2, Y0
+	VEXTRACTF32X4 $0x01, Y0, X1
+	VMAXPS        X1, X0, X1
+	VPERMILPS     $0x4e, X1, X0
+	VMAXPS        X1, X0, X1
+	VPERMILPS     $0xb1, X1, X0
+	VMAXPS        X1, X0, X1
+	VBROADCASTSS  X1, Z0
+	XORQ          CX, CX
+
+next1445:
+	LEAQ    16(CX), R8
+	CMPQ    R8, DX
+	JGT     last1447
+	CMPB    16(AX), $0x00
+	JNE     half1448
+	VMOVUPS (BX)(CX*4), Z1
+	JMP     both1449
+
+half1448:
+	VPMOVZXWD (BX)(CX*2), Z1
+	VPSLLD    $0x10, Z1, Z1
+
+both1449:
+	VCMPPS $0x00, Z0, Z1, K2
+	KMOVW  K2, R8
+	TESTL  R8, R8
+	JNZ    found1444
+	ADDQ   $0x10, CX
+	JMP    next1445
+
+last1447:
+	CMPQ      CX, DX
+	JGE       end1446
+	CMPB      16(AX), $0x00
+	JNE       half1450
+	VMOVUPS.Z (BX)(CX*4), K1, Z1
+	JMP       both1451
+
+half1450:
+	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
+	VPSLLD      $0x10, Z1, Z1
+
+both1451:
+	VCMPPS $0x00, Z0, Z1, K2
+	KANDW  K1, K2, K2
+	KMOVW  K2, R8
+	TESTL  R8, R8
+	JNZ    found1444
+	MOVQ   DX, CX
+	JMP    end1446
+
+found1444:
+	BSFL R8, R8
+	ADDQ R8, CX
+
+end1446:
+	XORQ    R8, R8
+	CMPQ    CX, DX
+	CMOVQGE R8, CX
+	MOVL    CX, (SI)
+	ADDQ    $0x04, SI
+	ADDQ    8(AX), BX
+	DECQ    DI
+	JNZ     rows1432
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func adamAVX512(a *byte)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·adamAVX512(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  32(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  8(AX), SI
+	MOVQ  16(AX), DI
+	MOVQ  24(AX), R8
+	XORQ  CX, CX
+	LEAQ  16(CX), R9
+	CMPQ  R9, DX
+	JGT   cols1453
+
+cols1452:
+	VMOVUPS      (BX)(CX*4), Z0
+	VMOVUPS      (SI)(CX*4), Z1
+	VMOVUPS      (DI)(CX*4), Z2
+	VMOVUPS      (R8)(CX*4), Z3
+	VBROADCASTSS 52(AX), Z4
+	VFMADD231PS  Z4, Z0, Z1
+	VSUBPS       Z2, Z1, Z4
+	VBROADCASTSS 40(AX), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VMOVUPS      Z2, (DI)(CX*4)
+	VMULPS       Z1, Z1, Z1
+	VBROADCASTSS 44(AX), Z4
+	VMULPS       Z4, Z3, Z3
+	VBROADCASTSS 48(AX), Z4
+	VFMADD231PS  Z4, Z1, Z3
+	VMOVUPS      Z3, (R8)(CX*4)
+	VSQRTPS      Z3, Z3
+	VBROADCASTSS 68(AX), Z1
+	VBROADCASTSS 64(AX), Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VBROADCASTSS 60(AX), Z1
+	VMULPS       Z1, Z2, Z2
+	VDIVPS       Z3, Z2, Z2
+	VBROADCASTSS 56(AX), Z1
+	VFMSUB132PS  Z1, Z2, Z0
+	VMOVUPS      Z0, (BX)(CX*4)
+	ADDQ         $0x10, CX
+	LEAQ         16(CX), R9
+	CMPQ         R9, DX
+	JLE          cols1452
+
+cols1453:
+	CMPQ         CX, DX
+	JGE          row1454
+	VMOVUPS.Z    (BX)(CX*4), K1, Z0
+	VMOVUPS.Z    (SI)(CX*4), K1, Z1
+	VMOVUPS.Z    (DI)(CX*4), K1, Z2
+	VMOVUPS.Z    (R8)(CX*4), K1, Z3
+	VBROADCASTSS 52(AX), Z4
+	VFMADD231PS  Z4, Z0, Z1
+	VSUBPS       Z2, Z1, Z4
+	VBROADCASTSS 40(AX), Z5
+	VFMADD231PS  Z5, Z4, Z2
+	VMOVUPS      Z2, K1, (DI)(CX*4)
+	VMULPS       Z1, Z1, Z1
+	VBROADCASTSS 44(AX), Z4
+	VMULPS       Z4, Z3, Z3
+	VBROADCASTSS 48(AX), Z4
+	VFMADD231PS  Z4, Z1, Z3
+	VMOVUPS      Z3, K1, (R8)(CX*4)
+	VSQRTPS      Z3, Z3
+	VBROADCASTSS 68(AX), Z1
+	VBROADCASTSS 64(AX), Z4
+	VFMADD213PS  Z1, Z4, Z3
+	VBROADCASTSS 60(AX), Z1
+	VMULPS       Z1, Z2, Z2
+	VDIVPS       Z3, Z2, Z2
+	VBROADCASTSS 56(AX), Z1
+	VFMSUB132PS  Z1, Z2, Z0
+	VMOVUPS      Z0, K1, (BX)(CX*4)
+
+row1454:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func sgdAVX512(a *byte)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·sgdAVX512(SB), $16-8
+	MOVQ  a+0(FP), AX
+	MOVQ  24(AX), DX
+	MOVQ  DX, CX
+	ANDQ  $0x0f, CX
+	MOVQ  $0x0000ffff, BX
+	BZHIQ CX, BX, BX
+	KMOVW BX, K1
+	MOVQ  (AX), BX
+	MOVQ  8(AX), SI
+	XORQ  CX, CX
+	LEAQ  16(CX), DI
+	CMPQ  DI, DX
+	JGT   cols1456
+
+cols1455:
+	VMOVUPS      (BX)(CX*4), Z0
+	VMOVUPS      (SI)(CX*4), Z1
+	VBROADCASTSS 40(AX), Z2
+	VFMADD231PS  Z2, Z0, Z1
+	MOVQ         16(AX), DI
+	TESTQ        DI, DI
+	JZ           skip1457
+	VBROADCASTSS 36(AX), Z2
+	VMOVAPS      Z1, Z3
+	CMPB         45(AX), $0x00
+	JNE          first1458
+	VMOVUPS      (DI)(CX*4), Z4
+	VFMADD231PS  Z2, Z4, Z3
+
+first1458:
+	VMOVUPS     Z3, (DI)(CX*4)
+	CMPB        44(AX), $0x00
+	JEQ         plain1459
+	VFMADD231PS Z2, Z3, Z1
+	JMP         moved1460
+
+plain1459:
+	VMOVAPS Z3, Z1
+
+moved1460:
+skip1457:
+	VBROADCASTSS 32(AX), Z2
+	VFNMADD231PS Z2, Z1, Z0
+	VMOVUPS      Z0, (BX)(CX*4)
+	ADDQ         $0x10, CX
+	LEAQ         16(CX), DI
+	CMPQ         DI, DX
+	JLE          cols1455
+
+cols1456:
+	CMPQ         CX, DX
+	JGE          row1461
+	VMOVUPS.Z    (BX)(CX*4), K1, Z0
+	VMOVUPS.Z    (SI)(CX*4), K1, Z1
+	VBROADCASTSS 40(AX), Z2
+	VFMADD231PS  Z2, Z0, Z1
+	MOVQ         16(AX), DX
+	TESTQ        DX, DX
+	JZ           skip1462
+	VBROADCASTSS 36(AX), Z2
+	VMOVAPS      Z1, Z3
+	CMPB         45(AX), $0x00
+	JNE          first1463
+	VMOVUPS.Z    (DX)(CX*4), K1, Z4
+	VFMADD231PS  Z2, Z4, Z3
+
+first1463:
+	VMOVUPS     Z3, K1, (DX)(CX*4)
+	CMPB        44(AX), $0x00
+	JEQ         plain1464
+	VFMADD231PS Z2, Z3, Z1
+	JMP         moved1465
+
+plain1464:
+	VMOVAPS Z3, Z1
+
+moved1465:
+skip1462:
+	VBROADCASTSS 32(AX), Z2
+	VFNMADD231PS Z2, Z1, Z0
+	VMOVUPS      Z0, K1, (BX)(CX*4)
+
+row1461:
+	SFENCE
+	VZEROUPPER
+	RET
+
+// func dotAVX2(a *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·dotAVX2(SB), $16-8
+	MOVQ         a+0(FP), AX
+	MOVQ         56(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x03, CX
+	NEGQ         CX
+	LEAQ         elementTail<>+0(SB), BX
+	VMOVDQU      32(BX)(CX*4), X0
+	MOVQ         (AX), BX
+	MOVQ         24(AX), SI
+	VBROADCASTSS element00000000<>+0(SB), Y1
+	VBROADCASTSS element00000000<>+0(SB), Y2
+	VBROADCASTSS element00000000<>+0(SB), Y3
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	MOVQ         48(AX), DI
+
+rows1466:
+	XORQ CX, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JGT  cols1468
+
+cols1467:
+	CMPB       16(AX), $0x00
+	JNE        half1469
+	PREFETCHT0 3072(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Y5
+	VCVTPS2PD  16(BX)(CX*4), Y6
+	VCVTPS2PD  32(BX)(CX*4), Y7
+	VCVTPS2PD  48(BX)(CX*4), Y8
+	JMP        both1470
+
+half1469:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	VPMOVZXWD  8(BX)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+	VPMOVZXWD  16(BX)(CX*2), X7
+	VPSLLD     $0x10, X7, X7
+	VCVTPS2PD  X7, Y7
+	VPMOVZXWD  24(BX)(CX*2), X8
+	VPSLLD     $0x10, X8, X8
+	VCVTPS2PD  X8, Y8
+
+both1470:
+	CMPB       40(AX), $0x00
+	JNE        half1471
+	PREFETCHT0 3072(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Y9
+	VCVTPS2PD  16(SI)(CX*4), Y10
+	VCVTPS2PD  32(SI)(CX*4), Y11
+	VCVTPS2PD  48(SI)(CX*4), Y12
+	JMP        both1472
+
+half1471:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), X9
+	VPSLLD     $0x10, X9, X9
+	VCVTPS2PD  X9, Y9
+	VPMOVZXWD  8(SI)(CX*2), X10
+	VPSLLD     $0x10, X10, X10
+	VCVTPS2PD  X10, Y10
+	VPMOVZXWD  16(SI)(CX*2), X11
+	VPSLLD     $0x10, X11, X11
+	VCVTPS2PD  X11, Y11
+	VPMOVZXWD  24(SI)(CX*2), X12
+	VPSLLD     $0x10, X12, X12
+	VCVTPS2PD  X12, Y12
+
+both1472:
+	VFMADD231PD Y5, Y9, Y1
+	VFMADD231PD Y6, Y10, Y2
+	VFMADD231PD Y7, Y11, Y3
+	VFMADD231PD Y8, Y12, Y4
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R8
+	CMPQ        R8, DX
+	JLE         cols1467
+
+cols1468:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1474
+
+cols1473:
+	CMPB       16(AX), $0x00
+	JNE        half1475
+	PREFETCHT0 3072(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Y5
+	VCVTPS2PD  16(BX)(CX*4), Y6
+	JMP        both1476
+
+half1475:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	VPMOVZXWD  8(BX)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+
+both1476:
+	CMPB       40(AX), $0x00
+	JNE        half1477
+	PREFETCHT0 3072(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Y7
+	VCVTPS2PD  16(SI)(CX*4), Y8
+	JMP        both1478
+
+half1477:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), X7
+	VPSLLD     $0x10, X7, X7
+	VCVTPS2PD  X7, Y7
+	VPMOVZXWD  8(SI)(CX*2), X8
+	VPSLLD     $0x10, X8, X8
+	VCVTPS2PD  X8, Y8
+
+both1478:
+	VFMADD231PD Y5, Y7, Y1
+	VFMADD231PD Y6, Y8, Y2
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), R8
+	CMPQ        R8, DX
+	JLE         cols1473
+
+cols1474:
+	LEAQ 4(CX), R8
+	CMPQ R8, DX
+	JGT  cols1480
+
+cols1479:
+	CMPB       16(AX), $0x00
+	JNE        half1481
+	PREFETCHT0 3072(BX)(CX*4)
+	VCVTPS2PD  (BX)(CX*4), Y5
+	JMP        both1482
+
+half1481:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+
+both1482:
+	CMPB       40(AX), $0x00
+	JNE        half1483
+	PREFETCHT0 3072(SI)(CX*4)
+	VCVTPS2PD  (SI)(CX*4), Y6
+	JMP        both1484
+
+half1483:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+
+both1484:
+	VFMADD231PD Y5, Y6, Y1
+	ADDQ        $0x04, CX
+	LEAQ        4(CX), R8
+	CMPQ        R8, DX
+	JLE         cols1479
+
+cols1480:
+	CMPQ       CX, DX
+	JGE        row1485
+	CMPB       16(AX), $0x00
+	JNE        half1486
+	PREFETCHT0 3072(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	JMP        both1487
+
+half1486:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R10
+
+copy1488:
+	MOVW      -2(R10)(R8*2), R9
+	MOVW      R9, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy1488
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both1487:
+	CMPB       40(AX), $0x00
+	JNE        half1489
+	PREFETCHT0 3072(SI)(CX*4)
+	VMASKMOVPS (SI)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both1490
+
+half1489:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (SI)(CX*2), R9
+
+copy1491:
+	MOVW      -2(R9)(R8*2), CX
+	MOVW      CX, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy1491
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1490:
+	VFMADD231PD Y5, Y6, Y1
+
+row1485:
+	ADDQ         8(AX), BX
+	ADDQ         32(AX), SI
+	DECQ         DI
+	JNZ          rows1466
+	VADDPD       Y2, Y1, Y1
+	VADDPD       Y4, Y3, Y3
+	VADDPD       Y3, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VADDPD       X0, X1, X0
+	VPERMILPD    $0x01, X0, X1
+	VADDSD       X0, X1, X0
+	VADDSD       64(AX), X0, X0
+	VMOVSD       X0, 64(AX)
+	VZEROUPPER
+	RET
+
+// func finiteAVX2(a *byte)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·finiteAVX2(SB), $16-8
+	MOVQ         a+0(FP), AX
+	MOVQ         32(AX), DX
+	MOVQ         DX, CX
+	ANDQ         $0x07, CX
+	NEGQ         CX
+	LEAQ         elementTail<>+0(SB), BX
+	VMOVDQU      32(BX)(CX*4), Y0
+	MOVQ         (AX), BX
+	VBROADCASTSS element00000000<>+0(SB), Y1
+	VBROADCASTSS element00000000<>+0(SB), Y2
+	VBROADCASTSS element00000000<>+0(SB), Y3
+	VBROADCASTSS element00000000<>+0(SB), Y4
+	VBROADCASTSS element00000000<>+0(SB), Y5
+	MOVQ         24(AX), SI
+
+rows1492:
+	XORQ CX, CX
+	LEAQ 16(CX), DI
+	CMPQ DI, DX
+	JGT  cols1494
+
+cols1493:
+	CMPB       16(AX), $0x00
+	JNE        half1495
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y6
+	VMOVUPS    32(BX)(CX*4), Y7
+	JMP        both1496
+
+half1495:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+	VPMOVZXWD  16(BX)(CX*2), Y7
+	VPSLLD     $0x10, Y7, Y7
+
+both1496:
+	VFMADD231PS Y6, Y1, Y2
+	VFMADD231PS Y7, Y1, Y3
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1493
+
+cols1494:
+	LEAQ 8(CX), DI
+	CMPQ DI, DX
+	JGT  cols1498
+
+cols1497:
+	CMPB       16(AX), $0x00
+	JNE        half1499
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y6
+	JMP        both1500
+
+half1499:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y6
+	VPSLLD     $0x10, Y6, Y6
+
+both1500:
+	VFMADD231PS Y6, Y1, Y2
+	ADDQ        $0x08, CX
+	LEAQ        8(CX), DI
+	CMPQ        DI, DX
+	JLE         cols1497
+
+cols1498:
+	CMPQ       CX, DX
+	JGE        row1501
+	CMPB       16(AX), $0x00
+	JNE        half1502
+	PREFETCHT0 3072(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y6
+	JMP        both1503
+
+half1502:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, DI
+	SUBQ       CX, DI
+	LEAQ       (BX)(CX*2), R8
+
+copy1504:
+	MOVW      -2(R8)(DI*2), CX
+	MOVW      CX, -2(SP)(DI*2)
+	DECQ      DI
+	JNZ       copy1504
+	VPMOVZXWD (SP), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both1503:
+	VFMADD231PS Y6, Y1, Y2
+
+row1501:
+	ADDQ         8(AX), BX
+	DECQ         SI
+	JNZ          rows1492
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y5, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X0
+	VPERMILPS    $0x4e, X0, X1
+	VADDPS       X0, X1, X0
+	VPERMILPS    $0xb1, X0, X1
+	VADDPS       X0, X1, X0
+	VUCOMISS     X0, X0
+	SETPS        40(AX)
+	VZEROUPPER
+	RET
+
+// func columnSumsAVX2(a *byte)
+// Requires: AVX, FMA3, MMX+
+TEXT ·columnSumsAVX2(SB), $16-8
+	MOVQ    a+0(FP), AX
+	MOVQ    56(AX), DX
+	MOVQ    DX, CX
+	ANDQ    $0x03, CX
+	NEGQ    CX
+	LEAQ    elementTail<>+0(SB), BX
+	VMOVDQU 32(BX)(CX*4), X0
+	MOVQ    (AX), BX
+	MOVQ    24(AX), SI
+	MOVQ    48(AX), DI
+
+group1505:
+	CMPQ DI, $0x04
+	JLT  group1506
+	XORQ CX, CX
+	LEAQ 4(CX), R8
+	CMPQ R8, DX
+	JGT  cols1508
+
+cols1507:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Y1
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Y2
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1509
+	VMOVUPD    (R8)(CX*8), Y3
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Y4
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1511
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Y5
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y6
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y7
+	ADDQ       32(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y8
+	ADDQ       32(AX), R8
+	JMP        both1512
+
+half1511:
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X7
+	VPSLLD     $0x10, X7, X7
+	VCVTPS2PD  X7, Y7
+	ADDQ       32(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X8
+	VPSLLD     $0x10, X8, X8
+	VCVTPS2PD  X8, Y8
+	ADDQ       32(AX), R8
+
+both1512:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1513
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Y9
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y10
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y11
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y12
+	ADDQ       8(AX), R8
+	JMP        both1514
+
+half1513:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), X9
+	VPSLLD     $0x10, X9, X9
+	VCVTPS2PD  X9, Y9
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X10
+	VPSLLD     $0x10, X10, X10
+	VCVTPS2PD  X10, Y10
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X11
+	VPSLLD     $0x10, X11, X11
+	VCVTPS2PD  X11, Y11
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X12
+	VPSLLD     $0x10, X12, X12
+	VCVTPS2PD  X12, Y12
+	ADDQ       8(AX), R8
+
+both1514:
+	VSUBPD      Y3, Y9, Y9
+	VMULPD      Y4, Y9, Y9
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y9, Y2
+	VSUBPD      Y3, Y10, Y10
+	VMULPD      Y4, Y10, Y10
+	VADDPD      Y6, Y1, Y1
+	VFMADD231PD Y6, Y10, Y2
+	VSUBPD      Y3, Y11, Y11
+	VMULPD      Y4, Y11, Y11
+	VADDPD      Y7, Y1, Y1
+	VFMADD231PD Y7, Y11, Y2
+	VSUBPD      Y3, Y12, Y12
+	VMULPD      Y4, Y12, Y12
+	VADDPD      Y8, Y1, Y1
+	VFMADD231PD Y8, Y12, Y2
+	JMP         summed1510
+
+plain1509:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1515
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VCVTPS2PD  (R8)(CX*4), Y3
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y4
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y5
+	ADDQ       8(AX), R8
+	VCVTPS2PD  (R8)(CX*4), Y6
+	ADDQ       8(AX), R8
+	JMP        both1516
+
+half1515:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPMOVZXWD  (R8)(CX*2), X3
+	VPSLLD     $0x10, X3, X3
+	VCVTPS2PD  X3, Y3
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X4
+	VPSLLD     $0x10, X4, X4
+	VCVTPS2PD  X4, Y4
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+	ADDQ       8(AX), R8
+	VPMOVZXWD  (R8)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+	ADDQ       8(AX), R8
+
+both1516:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y4, Y1, Y1
+	VFMADD231PD Y4, Y4, Y2
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y5, Y2
+	VADDPD      Y6, Y1, Y1
+	VFMADD231PD Y6, Y6, Y2
+
+summed1510:
+	MOVQ    80(AX), R8
+	VMOVUPD Y1, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Y2, (R8)(CX*8)
+	ADDQ    $0x04, CX
+	LEAQ    4(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1507
+
+cols1508:
+	CMPQ       CX, DX
+	JGE        row1517
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Y1
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Y2
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1518
+	VMOVUPD    (R8)(CX*8), Y3
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Y4
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1520
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	ADDQ       32(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	ADDQ       32(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X7
+	VCVTPS2PD  X7, Y7
+	ADDQ       32(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X8
+	VCVTPS2PD  X8, Y8
+	ADDQ       32(AX), R8
+	JMP        both1521
+
+half1520:
+	MOVQ       32(AX), R9
+	LEAQ       (SI)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R11
+
+copy1522:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1522
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	ADDQ      32(AX), R8
+	VPXOR     X6, X6, X6
+	VMOVDQU   X6, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1523:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1523
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+	ADDQ      32(AX), R8
+	VPXOR     X7, X7, X7
+	VMOVDQU   X7, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1524:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1524
+	VPMOVZXWD (SP), X7
+	VPSLLD    $0x10, X7, X7
+	VCVTPS2PD X7, Y7
+	ADDQ      32(AX), R8
+	VPXOR     X8, X8, X8
+	VMOVDQU   X8, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1525:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1525
+	VPMOVZXWD (SP), X8
+	VPSLLD    $0x10, X8, X8
+	VCVTPS2PD X8, Y8
+	ADDQ      32(AX), R8
+
+both1521:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1526
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VMASKMOVPS (R8)(CX*4), X0, X9
+	VCVTPS2PD  X9, Y9
+	ADDQ       8(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X10
+	VCVTPS2PD  X10, Y10
+	ADDQ       8(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X11
+	VCVTPS2PD  X11, Y11
+	ADDQ       8(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X12
+	VCVTPS2PD  X12, Y12
+	ADDQ       8(AX), R8
+	JMP        both1527
+
+half1526:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPXOR      X9, X9, X9
+	VMOVDQU    X9, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R11
+
+copy1528:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1528
+	VPMOVZXWD (SP), X9
+	VPSLLD    $0x10, X9, X9
+	VCVTPS2PD X9, Y9
+	ADDQ      8(AX), R8
+	VPXOR     X10, X10, X10
+	VMOVDQU   X10, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1529:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1529
+	VPMOVZXWD (SP), X10
+	VPSLLD    $0x10, X10, X10
+	VCVTPS2PD X10, Y10
+	ADDQ      8(AX), R8
+	VPXOR     X11, X11, X11
+	VMOVDQU   X11, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1530:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1530
+	VPMOVZXWD (SP), X11
+	VPSLLD    $0x10, X11, X11
+	VCVTPS2PD X11, Y11
+	ADDQ      8(AX), R8
+	VPXOR     X12, X12, X12
+	VMOVDQU   X12, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1531:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1531
+	VPMOVZXWD (SP), X12
+	VPSLLD    $0x10, X12, X12
+	VCVTPS2PD X12, Y12
+	ADDQ      8(AX), R8
+
+both1527:
+	VSUBPD      Y3, Y9, Y9
+	VMULPD      Y4, Y9, Y9
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y9, Y2
+	VSUBPD      Y3, Y10, Y10
+	VMULPD      Y4, Y10, Y10
+	VADDPD      Y6, Y1, Y1
+	VFMADD231PD Y6, Y10, Y2
+	VSUBPD      Y3, Y11, Y11
+	VMULPD      Y4, Y11, Y11
+	VADDPD      Y7, Y1, Y1
+	VFMADD231PD Y7, Y11, Y2
+	VSUBPD      Y3, Y12, Y12
+	VMULPD      Y4, Y12, Y12
+	VADDPD      Y8, Y1, Y1
+	VFMADD231PD Y8, Y12, Y2
+	JMP         summed1519
+
+plain1518:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1532
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*8), R9
+	PREFETCHT0 (R9)(CX*8)
+	VMASKMOVPS (R8)(CX*4), X0, X3
+	VCVTPS2PD  X3, Y3
+	ADDQ       8(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X4
+	VCVTPS2PD  X4, Y4
+	ADDQ       8(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	ADDQ       8(AX), R8
+	VMASKMOVPS (R8)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	ADDQ       8(AX), R8
+	JMP        both1533
+
+half1532:
+	MOVQ       8(AX), R9
+	LEAQ       (BX)(R9*4), R9
+	LEAQ       (R9)(CX*4), R9
+	PREFETCHT0 (R9)(CX*4)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R11
+
+copy1534:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1534
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+	ADDQ      8(AX), R8
+	VPXOR     X4, X4, X4
+	VMOVDQU   X4, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1535:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1535
+	VPMOVZXWD (SP), X4
+	VPSLLD    $0x10, X4, X4
+	VCVTPS2PD X4, Y4
+	ADDQ      8(AX), R8
+	VPXOR     X5, X5, X5
+	VMOVDQU   X5, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1536:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1536
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+	ADDQ      8(AX), R8
+	VPXOR     X6, X6, X6
+	VMOVDQU   X6, (SP)
+	MOVQ      DX, R9
+	SUBQ      CX, R9
+	LEAQ      (R8)(CX*2), R11
+
+copy1537:
+	MOVW      -2(R11)(R9*2), R10
+	MOVW      R10, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1537
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+	ADDQ      8(AX), R8
+
+both1533:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+	VADDPD      Y4, Y1, Y1
+	VFMADD231PD Y4, Y4, Y2
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y5, Y2
+	VADDPD      Y6, Y1, Y1
+	VFMADD231PD Y6, Y6, Y2
+
+summed1519:
+	MOVQ    80(AX), R8
+	VMOVUPD Y1, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Y2, (R8)(CX*8)
+
+row1517:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x04, DI
+	JMP  group1505
+
+group1506:
+group1538:
+	CMPQ DI, $0x01
+	JLT  group1539
+	XORQ CX, CX
+	LEAQ 4(CX), R8
+	CMPQ R8, DX
+	JGT  cols1541
+
+cols1540:
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Y1
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Y2
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1542
+	VMOVUPD    (R8)(CX*8), Y3
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Y4
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1544
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Y5
+	JMP        both1545
+
+half1544:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), X5
+	VPSLLD     $0x10, X5, X5
+	VCVTPS2PD  X5, Y5
+
+both1545:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1546
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Y6
+	JMP        both1547
+
+half1546:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), X6
+	VPSLLD     $0x10, X6, X6
+	VCVTPS2PD  X6, Y6
+
+both1547:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	JMP         summed1543
+
+plain1542:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1548
+	PREFETCHT0 3072(R8)(CX*4)
+	VCVTPS2PD  (R8)(CX*4), Y3
+	JMP        both1549
+
+half1548:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPMOVZXWD  (R8)(CX*2), X3
+	VPSLLD     $0x10, X3, X3
+	VCVTPS2PD  X3, Y3
+
+both1549:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+
+summed1543:
+	MOVQ    80(AX), R8
+	VMOVUPD Y1, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Y2, (R8)(CX*8)
+	ADDQ    $0x04, CX
+	LEAQ    4(CX), R8
+	CMPQ    R8, DX
+	JLE     cols1540
+
+cols1541:
+	CMPQ       CX, DX
+	JGE        row1550
+	MOVQ       80(AX), R8
+	VMOVUPD    (R8)(CX*8), Y1
+	MOVQ       88(AX), R8
+	VMOVUPD    (R8)(CX*8), Y2
+	MOVQ       64(AX), R8
+	TESTQ      R8, R8
+	JZ         plain1551
+	VMOVUPD    (R8)(CX*8), Y3
+	MOVQ       72(AX), R8
+	VMOVUPD    (R8)(CX*8), Y4
+	MOVQ       SI, R8
+	CMPB       40(AX), $0x00
+	JNE        half1553
+	PREFETCHT0 3072(R8)(CX*4)
+	VMASKMOVPS (R8)(CX*4), X0, X5
+	VCVTPS2PD  X5, Y5
+	JMP        both1554
+
+half1553:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPXOR      X5, X5, X5
+	VMOVDQU    X5, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R10
+
+copy1555:
+	MOVW      -2(R10)(R9*2), R8
+	MOVW      R8, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1555
+	VPMOVZXWD (SP), X5
+	VPSLLD    $0x10, X5, X5
+	VCVTPS2PD X5, Y5
+
+both1554:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1556
+	PREFETCHT0 3072(R8)(CX*4)
+	VMASKMOVPS (R8)(CX*4), X0, X6
+	VCVTPS2PD  X6, Y6
+	JMP        both1557
+
+half1556:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPXOR      X6, X6, X6
+	VMOVDQU    X6, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R10
+
+copy1558:
+	MOVW      -2(R10)(R9*2), R8
+	MOVW      R8, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1558
+	VPMOVZXWD (SP), X6
+	VPSLLD    $0x10, X6, X6
+	VCVTPS2PD X6, Y6
+
+both1557:
+	VSUBPD      Y3, Y6, Y6
+	VMULPD      Y4, Y6, Y6
+	VADDPD      Y5, Y1, Y1
+	VFMADD231PD Y5, Y6, Y2
+	JMP         summed1552
+
+plain1551:
+	MOVQ       BX, R8
+	CMPB       16(AX), $0x00
+	JNE        half1559
+	PREFETCHT0 3072(R8)(CX*4)
+	VMASKMOVPS (R8)(CX*4), X0, X3
+	VCVTPS2PD  X3, Y3
+	JMP        both1560
+
+half1559:
+	PREFETCHT0 3072(R8)(CX*2)
+	VPXOR      X3, X3, X3
+	VMOVDQU    X3, (SP)
+	MOVQ       DX, R9
+	SUBQ       CX, R9
+	LEAQ       (R8)(CX*2), R10
+
+copy1561:
+	MOVW      -2(R10)(R9*2), R8
+	MOVW      R8, -2(SP)(R9*2)
+	DECQ      R9
+	JNZ       copy1561
+	VPMOVZXWD (SP), X3
+	VPSLLD    $0x10, X3, X3
+	VCVTPS2PD X3, Y3
+
+both1560:
+	VADDPD      Y3, Y1, Y1
+	VFMADD231PD Y3, Y3, Y2
+
+summed1552:
+	MOVQ    80(AX), R8
+	VMOVUPD Y1, (R8)(CX*8)
+	MOVQ    88(AX), R8
+	VMOVUPD Y2, (R8)(CX*8)
+
+row1550:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	SUBQ $0x01, DI
+	JMP  group1538
+
+group1539:
+	VZEROUPPER
+	RET
+
+// func argmaxAVX2(a *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·argmaxAVX2(SB), $16-8
+	MOVQ    a+0(FP), AX
+	MOVQ    32(AX), DX
+	MOVQ    DX, CX
+	ANDQ    $0x07, CX
+	NEGQ    CX
+	LEAQ    elementTail<>+0(SB), BX
+	VMOVDQU 32(BX)(CX*4), Y0
+	MOVQ    (AX), BX
+	MOVQ    40(AX), SI
+	MOVQ    24(AX), DI
+
+rows1562:
+	VBROADCASTSS elementff800000<>+0(SB), Y1
+	VBROADCASTSS elementffff0000<>+0(SB), Y2
+	VMOVAPS      Y1, Y3
+	VMOVAPS      Y1, Y4
+	XORQ         CX, CX
+	LEAQ         16(CX), R8
+	CMPQ         R8, DX
+	JGT          cols1564
+
+cols1563:
+	CMPB       16(AX), $0x00
+	JNE        half1565
+	PREFETCHT0 3072(BX)(CX*4)
+	VMAXPS     (BX)(CX*4), Y3, Y3
+	VMAXPS     32(BX)(CX*4), Y4, Y4
+	JMP        both1566
+
+half1565:
+	PREFETCHT0 3072(BX)(CX*2)
+	VMOVUPS    (BX)(CX*2), Y5
+	VPSLLD     $0x10, Y5, Y6
+	VPAND      Y2, Y5, Y5
+	VMAXPS     Y6, Y3, Y3
+	VMAXPS     Y5, Y4, Y4
+
+both1566:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R8
+	CMPQ R8, DX
+	JLE  cols1563
+
+cols1564:
+	LEAQ 8(CX), R8
+	CMPQ R8, DX
+	JGT  cols1568
+
+cols1567:
+	CMPB       16(AX), $0x00
+	JNE        half1569
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS    (BX)(CX*4), Y2
+	JMP        both1570
+
+half1569:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Y2
+	VPSLLD     $0x10, Y2, Y2
+
+both1570:
+	VMAXPS Y2, Y3, Y3
+	ADDQ   $0x08, CX
+	LEAQ   8(CX), R8
+	CMPQ   R8, DX
+	JLE    cols1567
+
+cols1568:
+	CMPQ       CX, DX
+	JGE        row1571
+	CMPB       16(AX), $0x00
+	JNE        half1572
+	PREFETCHT0 3072(BX)(CX*4)
+	VMASKMOVPS (BX)(CX*4), Y0, Y2
+	JMP        both1573
+
+half1572:
+	PREFETCHT0 3072(BX)(CX*2)
+	VPXOR      X2, X2, X2
+	VMOVDQU    X2, (SP)
+	MOVQ       DX, R8
+	SUBQ       CX, R8
+	LEAQ       (BX)(CX*2), R9
+
+copy1574:
+	MOVW      -2(R9)(R8*2), CX
+	MOVW      CX, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy1574
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1573:
+	VBLENDVPS Y0, Y2, Y1, Y2
+	VMAXPS    Y2, Y3, Y3
+
+row1571:
+	VMAXPS       Y4, Y3, Y3
+	VEXTRACTF128 $0x01, Y3, X1
+	VMAXPS       X1, X3, X1
+	VPERMILPS    $0x4e, X1, X2
+	VMAXPS       X1, X2, X1
+	VPERMILPS    $0xb1, X1, X2
+	VMAXPS       X1, X2, X1
+	VBROADCASTSS X1, Y1
+	XORQ         CX, CX
+
+next1576:
+	LEAQ    8(CX), R8
+	CMPQ    R8, DX
+	JGT     last1578
+	CMPB    16(AX), $0x00
+	JNE     half1579
+	VMOVUPS (BX)(CX*4), Y2
+	JMP     both1580
+
+half1579:
+	VPMOVZXWD (BX)(CX*2), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1580:
+	VCMPPS    $0x00, Y1, Y2, Y2
+	VMOVMSKPS Y2, R8
+	TESTL     R8, R8
+	JNZ       found1575
+	ADDQ      $0x08, CX
+	JMP       next1576
+
+last1578:
+	CMPQ       CX, DX
+	JGE        end1577
+	CMPB       16(AX), $0x00
+	JNE        half1581
+	VMASKMOVPS (BX)(CX*4), Y0, Y2
+	JMP        both1582
+
+half1581:
+	VPXOR   X2, X2, X2
+	VMOVDQU X2, (SP)
+	MOVQ    DX, R8
+	SUBQ    CX, R8
+	LEAQ    (BX)(CX*2), R10
+
+copy1583:
+	MOVW      -2(R10)(R8*2), R9
+	MOVW      R9, -2(SP)(R8*2)
+	DECQ      R8
+	JNZ       copy1583
+	VPMOVZXWD (SP), Y2
+	VPSLLD    $0x10, Y2, Y2
+
+both1582:
+	VCMPPS    $0x00, Y1, Y2, Y1
+	VPAND     Y0, Y1, Y1
+	VMOVMSKPS Y1, R8
+	TESTL     R8, R8
+	JNZ       found1575
+	MOVQ      DX, CX
+	JMP       end1577
+
+found1575:
+	BSFL R8, R8
+	ADDQ R8, CX
+
+end1577:
+	XORQ    R8, R8
+	CMPQ    CX, DX
+	CMOVQGE R8, CX
+	MOVL    CX, (SI)
+	ADDQ    $0x04, SI
+	ADDQ    8(AX), BX
+	DECQ    DI
+	JNZ     rows1562
 	VZEROUPPER
 	RET
 
@@ -12045,9 +17621,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1093
+	JGT     cols1585
 
-cols1092:
+cols1584:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -12077,11 +17653,11 @@ cols1092:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1092
+	JLE          cols1584
 
-cols1093:
+cols1585:
 	CMPQ         CX, DX
-	JGE          row1094
+	JGE          row1586
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -12109,7 +17685,7 @@ cols1093:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1094:
+row1586:
 	VZEROUPPER
 	RET
 
@@ -12128,77 +17704,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1096
+	JGT     cols1588
 
-cols1095:
+cols1587:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1097
+	JZ           skip1589
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1098
+	JNE          first1590
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1098:
+first1590:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1099
+	JEQ         plain1591
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1100
+	JMP         moved1592
 
-plain1099:
+plain1591:
 	VMOVAPS Y4, Y2
 
-moved1100:
-skip1097:
+moved1592:
+skip1589:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1095
+	JLE          cols1587
 
-cols1096:
+cols1588:
 	CMPQ         CX, DX
-	JGE          row1101
+	JGE          row1593
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1102
+	JZ           skip1594
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1103
+	JNE          first1595
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1103:
+first1595:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1104
+	JEQ         plain1596
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1105
+	JMP         moved1597
 
-plain1104:
+plain1596:
 	VMOVAPS Y4, Y2
 
-moved1105:
-skip1102:
+moved1597:
+skip1594:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1101:
+row1593:
 	VZEROUPPER
 	RET
 

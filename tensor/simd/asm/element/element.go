@@ -100,8 +100,8 @@ func (k *kernel) ifAct(act uint64, body func()) {
 	Label(skip)
 }
 
-func mapKernel(zmm bool) {
-	k := begin(zmm, "map", "Map")
+func mapKernel(s set) {
+	k := begin(s, "map", "Map")
 	k.prepareTail()
 	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
 	stat := k.load("Stat")
@@ -199,8 +199,8 @@ func (k *kernel) activate(x []vec) {
 	Label(none)
 }
 
-func actGradKernel(zmm bool) {
-	k := begin(zmm, "actGrad", "ActGrad")
+func actGradKernel(s set) {
+	k := begin(s, "actGrad", "ActGrad")
 	k.prepareTail()
 	dx, dy, y := k.load("Dx.Data"), k.load("Dy.Data"), k.load("Y.Data")
 	d := k.newDrops()

@@ -7,6 +7,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
 )
 
 type vec = reg.VecVirtual
@@ -15,7 +17,7 @@ type vec = reg.VecVirtual
 // instructions have the same name on 256 and 512 bits; what differs (masks, tails,
 // rounding) is here, so that kernels are written once.
 type kernel struct {
-	zmm    bool
+	set
 	lanes  int // float32 lanes of a vector
 	wide   int // vectors a long row's loop takes at once
 	name   string
@@ -28,6 +30,19 @@ type kernel struct {
 	tailY  vec // AVX2: all ones in lanes that exist
 }
 
+// set is an instruction set a kernel is written for.
+type set struct {
+	zmm    bool // 512 bits and masks
+	native bool // rounds to bfloat16 by itself
+	suffix string
+}
+
+var (
+	avx2   = set{suffix: "AVX2"}
+	avx512 = set{zmm: true, suffix: "AVX512"}
+	amx    = set{zmm: true, native: true, suffix: "AMX"}
+)
+
 var (
 	offset map[string]int
 	labels int
@@ -35,13 +50,12 @@ var (
 )
 
 // begin opens function name of the level, whose argument is a pointer to struct name.
-func begin(zmm bool, fn, name string) *kernel {
-	k := &kernel{zmm: zmm, lanes: 8, wide: 2, name: name}
-	suffix := "AVX2"
-	if zmm {
-		k.lanes, k.wide, suffix = 16, 4, "AVX512"
+func begin(s set, fn, name string) *kernel {
+	k := &kernel{set: s, lanes: 8, wide: 2, name: name}
+	if s.zmm {
+		k.lanes, k.wide = 16, 4
 	}
-	TEXT(fn+suffix, 0, "func(a *byte)")
+	TEXT(fn+s.suffix, 0, "func(a *byte)")
 	k.args = GP64()
 	Load(Param("a"), k.args)
 	k.room = AllocLocal(16)
@@ -50,6 +64,9 @@ func begin(zmm bool, fn, name string) *kernel {
 }
 
 func (k *kernel) end() {
+	if k.zmm {
+		SFENCE() // for lines that went past the caches
+	}
 	VZEROUPPER()
 	RET()
 }
@@ -237,6 +254,10 @@ func makeTables() {
 	for i := range 32 {
 		DATA(i*2, U16(2*i+1))
 	}
+	toUpper = GLOBL("elementToUpper", 16|8)
+	for i := range 64 {
+		DATA(i*2, U16(i/2))
+	}
 	columns64 = GLOBL("elementNumbers", 16|8)
 	for i := range 64 {
 		DATA(i*4, U32(i))
@@ -334,7 +355,7 @@ func (k *kernel) cell(p reg.Register, size, n int) Mem {
 // ahead is how many bytes ahead of a read its cache line is asked for: what a core
 // reads while memory answers. Loops that compute much look too short a way ahead by
 // themselves.
-const ahead = 1536
+const ahead = 3072
 
 func (k *kernel) prefetch(p reg.GPVirtual, size, n int) {
 	for line := 0; line < n*k.lanes*size; line += 64 {
@@ -373,13 +394,34 @@ func (k *kernel) readWith(block string, p reg.GPVirtual, n int, rest bool, ask f
 		}
 	}, func() {
 		ask(2)
+		k.widen(p, v, rest)
+	})
+	return v
+}
+
+// widen loads vectors of bfloat16 from column j of a row. Of two at a time the words go
+// to the upper halves of their lanes at once.
+func (k *kernel) widen(p reg.GPVirtual, v []vec, rest bool) {
+	if !k.zmm || len(v)%2 != 0 {
 		for i := range v {
 			k.readHalves(p, i, v[i], rest)
 			VPSLLD(Imm(16), v[i], v[i])
 		}
-	})
-	return v
+		return
+	}
+	to, upper := k.regs(2), K()
+	VMOVDQU32(toUpper, to[0])
+	VMOVDQU32(toUpper.Offset(64), to[1])
+	ones := GP32()
+	MOVL(U32(0xaaaaaaaa), ones)
+	KMOVD(ones, upper)
+	for i := range v {
+		VPERMW_Z(k.cell(p, 2, i&^1), to[i%2], upper, v[i])
+	}
 }
+
+// toUpper chooses, for the upper halves of the lanes of two vectors, the words of one.
+var toUpper Mem
 
 // readFloats loads a vector of float32, zeros where there are no columns.
 func (k *kernel) readFloats(m Mem, v vec, rest bool) {
@@ -432,16 +474,36 @@ func (k *kernel) copyHalves(p reg.GPVirtual, in bool) {
 // write stores vectors to column j of a row of a block, rounding if it is bfloat16.
 func (k *kernel) write(block string, p reg.GPVirtual, v []vec, rest bool) {
 	k.either(block, func() {
-		for i := range v {
-			k.writeFloats(v[i], k.cell(p, 4, i), rest)
-		}
+		k.byPlace(block, !rest, func(past bool) {
+			for i := range v {
+				k.writeFloats(v[i], k.cell(p, 4, i), rest, past)
+			}
+		})
 	}, func() {
-		k.writeRounded(p, v, rest)
+		k.writeRounded(block, p, v, rest)
 	})
 }
 
-func (k *kernel) writeFloats(v vec, m Mem, rest bool) {
+// byPlace runs body for a block whose lines go past the caches, if lines are whole, or for one that stays.
+func (k *kernel) byPlace(block string, whole bool, body func(past bool)) {
+	if !k.zmm || !whole {
+		body(false)
+		return
+	}
+	near, done := label("near"), label("placed")
+	CMPB(k.field(block+".Past"), Imm(0))
+	JEQ(LabelRef(near))
+	body(true)
+	JMP(LabelRef(done))
+	Label(near)
+	body(false)
+	Label(done)
+}
+
+func (k *kernel) writeFloats(v vec, m Mem, rest, past bool) {
 	switch {
+	case past:
+		VMOVNTPS(v, m)
 	case !rest:
 		VMOVUPS(v, m)
 	case k.zmm:
@@ -451,22 +513,37 @@ func (k *kernel) writeFloats(v vec, m Mem, rest bool) {
 	}
 }
 
-// writeRounded rounds and stores. Pairs of vectors without a NaN take a shorter way:
-// the upper halves of both go to one vector.
-func (k *kernel) writeRounded(p reg.GPVirtual, v []vec, rest bool) {
+// writeRounded rounds and stores. Without the processor's own rounding, pairs of vectors
+// without a NaN take a shorter way: the upper halves of both go to one vector.
+func (k *kernel) writeRounded(block string, p reg.GPVirtual, v []vec, rest bool) {
+	each := func() {
+		for i := range v {
+			k.writeHalves(v[i], p, i, rest)
+		}
+	}
+	if !k.zmm || len(v)%2 != 0 {
+		each()
+		return
+	}
 	slow, done := label("nan"), label("stored")
-	pairs := k.zmm && len(v)%2 == 0
-	if pairs {
+	if !k.native {
 		k.anyNaN(v)
 		JNE(LabelRef(slow))
-		k.writePairs(p, v)
+	}
+	h := k.roundPairs(v)
+	k.byPlace(block, true, func(past bool) {
+		for i := range h {
+			if past {
+				VMOVNTDQ(h[i], k.cell(p, 2, 2*i))
+			} else {
+				VMOVDQU32(h[i], k.cell(p, 2, 2*i))
+			}
+		}
+	})
+	if !k.native {
 		JMP(LabelRef(done))
 		Label(slow)
-	}
-	for i, h := range k.rounded(v) {
-		k.writeHalves(h, p, i, rest)
-	}
-	if pairs {
+		each()
 		Label(done)
 	}
 }
@@ -483,8 +560,16 @@ func (k *kernel) anyNaN(v []vec) {
 	KORTESTW(found, found)
 }
 
-// writePairs: adding 0x7fff, or 0x8000 to odd ones, rounds the upper half to nearest even.
-func (k *kernel) writePairs(p reg.GPVirtual, v []vec) {
+// roundPairs rounds each two vectors to one: by adding 0x7fff, or 0x8000 to odd ones, the
+// upper half is rounded to nearest even.
+func (k *kernel) roundPairs(v []vec) (pairs []vec) {
+	if k.native {
+		pairs = k.regs(len(v) / 2)
+		for i := range pairs {
+			lanes.RoundPair(v[2*i], v[2*i+1], pairs[i])
+		}
+		return pairs
+	}
 	bit, low, high := k.constant(bits(0x10000)), k.constant(bits(0x7fff)), k.constant(bits(0x8000))
 	upper := k.reg()
 	VMOVDQU32(upperHalves, upper)
@@ -497,46 +582,46 @@ func (k *kernel) writePairs(p reg.GPVirtual, v []vec) {
 			VPADDD(high, v[i+s], odd, h[s])
 		}
 		VPERMT2W(h[1], upper, h[0])
-		VMOVDQU32(h[0], k.cell(p, 2, i))
+		pairs = append(pairs, h[0])
 	}
+	return pairs
 }
 
 // upperHalves chooses the upper words of two vectors.
 var upperHalves Mem
 
-// rounded is x as bfloat16 in the low half of each lane: to nearest even, NaN kept.
-func (k *kernel) rounded(x []vec) []vec {
+// rounded is v as bfloat16 in the low half of each lane: to nearest even, NaN kept.
+func (k *kernel) rounded(v vec) vec {
 	one, most, quiet := k.constant(bits(1)), k.constant(bits(0x7fff)), k.constant(bits(0x400000))
-	h := k.regs(len(x))
-	for i, v := range x {
-		VPSRLD(Imm(16), v, h[i])
-		k.and(one, h[i], h[i])
-		VPADDD(most, h[i], h[i])
-		VPADDD(v, h[i], h[i])
-		nan := k.compare(unordered, v, v)
-		if k.zmm {
-			VPORD(quiet, v, nan.k, h[i])
-		} else {
-			t := k.reg()
-			VPOR(quiet, v, t)
-			k.choose(nan, t, h[i], h[i])
-		}
-		VPSRLD(Imm(16), h[i], h[i])
+	h := k.reg()
+	VPSRLD(Imm(16), v, h)
+	k.and(one, h, h)
+	VPADDD(most, h, h)
+	VPADDD(v, h, h)
+	nan := k.compare(unordered, v, v)
+	if k.zmm {
+		VPORD(quiet, v, nan.k, h)
+	} else {
+		t := k.reg()
+		VPOR(quiet, v, t)
+		k.choose(nan, t, h, h)
 	}
+	VPSRLD(Imm(16), h, h)
 	return h
 }
 
-func (k *kernel) writeHalves(h vec, p reg.GPVirtual, i int, rest bool) {
+// writeHalves rounds a vector and stores it, or what is masked of it.
+func (k *kernel) writeHalves(v vec, p reg.GPVirtual, i int, rest bool) {
 	m := k.cell(p, 2, i)
 	if k.zmm {
+		var some reg.Register
 		if rest {
-			VPMOVDW(h, k.tailK, m)
-		} else {
-			VPMOVDW(h, m)
+			some = k.tailK
 		}
+		k.storeRounded(v, m, some)
 		return
 	}
-	high := XMM()
+	h, high := k.rounded(v), XMM()
 	VEXTRACTI128(Imm(1), h, high)
 	VPACKUSDW(high, h.AsX(), high)
 	if !rest {
@@ -545,6 +630,23 @@ func (k *kernel) writeHalves(h vec, p reg.GPVirtual, i int, rest bool) {
 	}
 	VMOVDQU(high, k.room)
 	k.copyHalves(p, false)
+}
+
+// storeRounded rounds and stores a vector, or the lanes of a mask.
+func (k *kernel) storeRounded(v vec, m Mem, some reg.Register) {
+	store, h := VPMOVDW, Op(nil)
+	if k.native {
+		y := YMM()
+		lanes.RoundOne(v, y)
+		store, h = VMOVDQU16, y
+	} else {
+		h = k.rounded(v)
+	}
+	if some == nil {
+		store(h, m)
+	} else {
+		store(h, some, m)
+	}
 }
 
 // param loads n vectors of a parameter, float32, at column j.

@@ -98,8 +98,8 @@ func (k *kernel) find(row reg.GPVirtual, v vec) {
 	Label(end)
 }
 
-func argmaxKernel(zmm bool) {
-	k := begin(zmm, "argmax", "Argmax")
+func argmaxKernel(s set) {
+	k := begin(s, "argmax", "Argmax")
 	k.prepareTail()
 	x, dst := k.load("X.Data"), k.load("Dst")
 	k.rows(map[string]reg.GPVirtual{"X": x}, func() {
@@ -129,8 +129,8 @@ func (k *kernel) one(block string, row, column reg.GPVirtual) vec {
 	return x
 }
 
-func bceKernel(zmm bool) {
-	k := begin(zmm, "bce", "BCE")
+func bceKernel(s set) {
+	k := begin(s, "bce", "BCE")
 	k.prepareTail()
 	x, t, dst := k.load("X.Data"), k.load("T.Data"), k.load("Dst.Data")
 	half := func(v vec, high bool) vec { // half of the lanes, widened

@@ -1,5 +1,5 @@
 // Command element writes the assembly of package simd's element-wise loops, norms,
-// losses and optimisers, for AVX2 and AVX-512.
+// losses and optimisers, for AVX2, AVX-512 and AVX-512 with bfloat16.
 package main
 
 import (
@@ -15,19 +15,22 @@ func main() {
 	offset = offsets("../block.go", "../element.go", "../norm.go", "../loss.go", "../optim.go")
 	ConstraintExpr("amd64")
 	makeTables()
-	for _, zmm := range []bool{true, false} {
-		mapKernel(zmm)
-		actGradKernel(zmm)
-		dotKernel(zmm)
-		finiteKernel(zmm)
-		columnSumsKernel(zmm)
-		normGradKernel(zmm)
-		layerGradKernel(zmm)
-		softmaxKernel(zmm)
-		argmaxKernel(zmm)
-		bceKernel(zmm)
-		adamKernel(zmm)
-		sgdKernel(zmm)
+	for _, s := range []set{avx512, avx2, amx} {
+		mapKernel(s)
+		actGradKernel(s)
+		normGradKernel(s)
+		layerGradKernel(s)
+		softmaxKernel(s)
+		bceKernel(s)
+	}
+	// These store no rows, so that bfloat16 instructions are no use to them.
+	for _, s := range []set{avx512, avx2} {
+		dotKernel(s)
+		finiteKernel(s)
+		columnSumsKernel(s)
+		argmaxKernel(s)
+		adamKernel(s)
+		sgdKernel(s)
 	}
 	clearLines()
 	Generate()

@@ -93,10 +93,10 @@ func (d *doubles) half(p reg.GPVirtual, i int, v vec, rest bool) {
 
 // columnSumsKernel takes four rows at a time, so that the sums are loaded and stored
 // once for four.
-func columnSumsKernel(zmm bool) {
-	d := begin(zmm, "columnSums", "ColumnSums").doubles()
+func columnSumsKernel(s set) {
+	d := begin(s, "columnSums", "ColumnSums").doubles()
 	x, dy, left := d.load("X.Data"), d.load("Dy.Data"), d.load("Rows")
-	if zmm {
+	if s.zmm {
 		d.halfSums(x, dy, left)
 	}
 	for _, group := range []int{4, 1} {
@@ -278,8 +278,8 @@ func (d *doubles) readGroup(block string, p reg.GPVirtual, rows int, rest bool) 
 	return v
 }
 
-func dotKernel(zmm bool) {
-	d := begin(zmm, "dot", "Dot").doubles()
+func dotKernel(s set) {
+	d := begin(s, "dot", "Dot").doubles()
 	x, y := d.load("X.Data"), d.load("Y.Data")
 	sum := d.regs(4)
 	for _, s := range sum {
@@ -301,8 +301,8 @@ func dotKernel(zmm bool) {
 }
 
 // finiteKernel: x·0 is zero for all but infinities and NaN, which poison the sum.
-func finiteKernel(zmm bool) {
-	k := begin(zmm, "finite", "Finite")
+func finiteKernel(s set) {
+	k := begin(s, "finite", "Finite")
 	k.prepareTail()
 	x := k.load("X.Data")
 	zero := k.zero()
@@ -317,14 +317,14 @@ func finiteKernel(zmm bool) {
 	for _, s := range sums[1:] {
 		VADDPS(s, sums[0], sums[0])
 	}
-	s := k.sum(sums[0])
-	VUCOMISS(s, s)
+	total := k.sum(sums[0])
+	VUCOMISS(total, total)
 	SETPS(k.field("Bad"))
 	k.end()
 }
 
-func normGradKernel(zmm bool) {
-	k := begin(zmm, "normGrad", "NormGrad")
+func normGradKernel(s set) {
+	k := begin(s, "normGrad", "NormGrad")
 	k.prepareTail()
 	dx, dy, x := k.load("Dx.Data"), k.load("Dy.Data"), k.load("X.Data")
 	mean, a, b, c := k.load("Mean"), k.load("A"), k.load("B"), k.load("C")
@@ -392,8 +392,8 @@ func (k *kernel) moments(row, stat reg.GPVirtual) {
 	VMOVSS(one, Mem{Base: stat, Disp: 4})
 }
 
-func layerGradKernel(zmm bool) {
-	k := begin(zmm, "layerGrad", "LayerGrad")
+func layerGradKernel(s set) {
+	k := begin(s, "layerGrad", "LayerGrad")
 	k.prepareTail()
 	dx, dy, x := k.load("Dx.Data"), k.load("Dy.Data"), k.load("X.Data")
 	stat, gamma, dgamma := k.load("Stat"), k.load("Gamma"), k.load("DGamma")

@@ -10,11 +10,11 @@ import (
 // their gradient (AVX-512 only: AVX2 has too few); of longer ones the exponentials are
 // kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
 // that follow each other: within a row each waits for a sum or maximum over all lanes.
-func softmaxKernel(zmm bool) {
-	k := begin(zmm, "softmax", "Softmax")
+func softmaxKernel(s set) {
+	k := begin(s, "softmax", "Softmax")
 	k.prepareTail()
 	done := label("done")
-	if zmm {
+	if s.zmm {
 		k.pin(expConstants()...)
 		for n := 1; n <= 4; n++ {
 			wider := label("wider")
@@ -254,11 +254,10 @@ func (r *softmaxRow) short(n int) {
 			}
 			VMOVUPS(e[n-1], last, k.cell(dst, 4, n-1))
 		}, func() {
-			h := k.rounded(e)
 			for c := range n - 1 {
-				VPMOVDW(h[c], k.cell(dst, 2, c))
+				k.storeRounded(e[c], k.cell(dst, 2, c), nil)
 			}
-			VPMOVDW(h[n-1], last, k.cell(dst, 2, n-1))
+			k.storeRounded(e[n-1], k.cell(dst, 2, n-1), last)
 		})
 	})
 }
@@ -292,7 +291,24 @@ func (r *softmaxRow) storeExps(exps reg.GPVirtual) {
 		})
 	})
 	VADDPS(sums[1], sums[0], sums[0])
-	VMOVSS(k.sum(sums[0]), Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
+	total := k.sum(sums[0])
+	VMOVSS(total, Mem{Base: r.load("Sum"), Index: r.at, Scale: 4})
+	r.lessLabel(exps, total)
+}
+
+// lessLabel takes the sum from the label's exponential: that times Scale/sum is its softmax
+// less one, times Scale. It is read a turn later, when it has reached the cache: a vector
+// that was written in parts must wait for that.
+func (r *softmaxRow) lessLabel(exps reg.GPVirtual, total vec) {
+	none, e := label("unlabelled"), XMM()
+	r.loadLabel()
+	TESTQ(r.label, r.label)
+	JS(LabelRef(none))
+	at := Mem{Base: exps, Index: r.label, Scale: 4}
+	VMOVSS(at, e)
+	VSUBSS(total, e, e)
+	VMOVSS(e, at)
+	Label(none)
 }
 
 // fromExps makes the row's result of its exponentials.
@@ -310,26 +326,5 @@ func (r *softmaxRow) fromExps(exps reg.GPVirtual) {
 			}
 			k.write("Dst", dst, v, rest)
 		})
-		r.patch(dst, exps, total, factor)
 	})
-}
-
-// patch writes the label's number over: its exponential less the sum, times Scale/sum, is
-// its softmax less one, times Scale. Changing the exponential instead would make the
-// vectors that are read next wait until all that was written before is in cache.
-func (r *softmaxRow) patch(dst, exps reg.GPVirtual, total, factor vec) {
-	k, none, e := r.kernel, label("unlabelled"), XMM()
-	TESTQ(r.label, r.label)
-	JS(LabelRef(none))
-	VMOVSS(Mem{Base: exps, Index: r.label, Scale: 4}, e)
-	VSUBSS(total, e, e)
-	VMULSS(factor.AsX(), e, e)
-	k.either("Dst", func() {
-		VMOVSS(e, Mem{Base: dst, Index: r.label, Scale: 4})
-	}, func() {
-		h := GP32()
-		VMOVD(k.rounded([]vec{k.spread(e)})[0].AsX(), h)
-		MOVW(h.As16(), Mem{Base: dst, Index: r.label, Scale: 2})
-	})
-	Label(none)
 }
