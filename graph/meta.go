@@ -138,7 +138,11 @@ func ReadMeta(dir string) (*Meta, error) {
 	path := filepath.Join(dir, metaFile)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &InputError{File: dir, Field: metaFile, Found: "no such file", Want: "a dataset folder",
+		found := "no " + metaFile + " in it"
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			found = "no such folder"
+		}
+		return nil, &InputError{File: dir, Found: found, Want: "a dataset folder",
 			Fix: "make one with starling import or starling generate"}
 	}
 	if err != nil {

@@ -71,7 +71,7 @@ func checkTarget(dir string, overwrite bool) error {
 			Fix: "choose another output folder or remove this one yourself"}
 	}
 	if !overwrite {
-		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name", Fix: "choose another output folder or ask to overwrite"}
+		return &InputError{File: dir, Found: "an existing dataset", Want: "a new name", Fix: "choose another folder, or replace this one with --overwrite"}
 	}
 	return nil
 }

@@ -90,26 +90,34 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 	return targets, nil
 }
 
-// reserveOne refuses to replace anything but a partition, and that only when told to.
-func reserveOne(dir, marker string, overwrite bool) (*target, error) {
+// free refuses to replace anything but a partition, and that only when told to.
+func free(dir, marker string, overwrite bool) error {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
 		_, marked := os.Stat(filepath.Join(dir, marker))
 		switch {
 		case marked != nil || marker == partFile && !isPart(dir):
-			return nil, &graph.InputError{File: dir, Found: "something that is no partition", Want: "a new name or an existing partition",
+			return &graph.InputError{File: dir, Found: "something that is no partition", Want: "a new name or an existing partition",
 				Fix: "choose another output folder or remove this one yourself"}
 		case !overwrite:
-			return nil, &graph.InputError{File: dir, Found: "an existing partition", Want: "a new name", Fix: "choose another output folder or ask to overwrite"}
+			return &graph.InputError{File: dir, Found: "an existing partition", Want: "a new name", Fix: "choose another folder, or replace this one with --overwrite"}
 		}
 	} else if !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return err
 	}
 	parent := filepath.Dir(dir)
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return nil, &graph.InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
+		return &graph.InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
 	}
-	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-")
+	return nil
+}
+
+func reserveOne(dir, marker string, overwrite bool) (*target, error) {
+	dir = filepath.Clean(dir)
+	if err := free(dir, marker, overwrite); err != nil {
+		return nil, err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-")
 	return &target{dir: dir, tmp: tmp}, err
 }
 

@@ -121,7 +121,11 @@ func (o *Options) validate() error {
 	if o.Out == "" && (o.Verify || len(o.PartDirs) > 0) {
 		return &graph.InputError{Field: "out", Found: "none", Want: "a folder to write and verify", Fix: "name one with --out"}
 	}
-	return nil
+	if o.Out == "" {
+		return nil
+	}
+	// Better now than when all is cut.
+	return free(o.Out, bookFile, o.Overwrite)
 }
 
 // job is one Run under way.

@@ -119,7 +119,10 @@ func (s *Spec) choice() (train.Choice, error) {
 	}
 	if c, err = c.Parse(s.Strategy); err != nil {
 		name, _, _ := strings.Cut(s.Strategy, ":")
-		return c, &graph.InputError{Field: "--strategy", Found: err.Error(), Fix: suggest(name, train.Strategies())}
+		if known := train.Strategies(); !slices.Contains(known, name) {
+			return c, mistake("--strategy", fmt.Sprintf("%q", name), "one of "+strings.Join(known, ", "), suggest(name, known))
+		}
+		return c, mistake("--strategy", fmt.Sprintf("%q", s.Strategy), "", err.Error())
 	}
 	return c, nil
 }
@@ -272,11 +275,11 @@ func (s *Spec) checkFiles() error {
 	return nil
 }
 
-// suggest names what was perhaps meant.
+// suggest names what was perhaps meant: the nearest, and of those one as long.
 func suggest(word string, known []string) string {
 	best, score := "", 3
 	for _, k := range known {
-		if d := distance(word, k); d < score {
+		if d := distance(word, k); d < score || d == score && best != "" && len(best) != len(word) && len(k) == len(word) {
 			best, score = k, d
 		}
 	}
@@ -286,25 +289,28 @@ func suggest(word string, known []string) string {
 	return "did you mean " + best + "?"
 }
 
-// distance is Levenshtein's: the edits that turn a into b.
+// distance is Damerau's: the letters left out, added, changed, or swapped with the
+// next, that turn a into b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
+	d := make([][]int, len(a)+1) // d[i][j] of the first i and j letters
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		for j := range d[i] {
+			if i == 0 || j == 0 {
+				d[i][j] = i + j
+				continue
 			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			change := d[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			d[i][j] = min(change, d[i-1][j]+1, d[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }
 
 // modelConfig is the model that s describes for a dataset.

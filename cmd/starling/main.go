@@ -74,6 +74,9 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.SetFlagErrorFunc(flagError)
+	c.SetHelpCommand(helpCommand())
+	c.Version = version()
+	c.SetVersionTemplate("{{.Version}}\n")
 	c.AddCommand(demoCommand(), getCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), predictCommand(), exportCommand(), serveCommand(), compareCommand(), workerCommand(), topCommand(), certsCommand(), benchCommand(), versionCommand())
 	return c
 }
@@ -86,6 +89,21 @@ func unknownCommand(c *cobra.Command, name string) error {
 		}
 	}
 	return run.UserError("command", fmt.Sprintf("%q", name), "one of "+strings.Join(known, ", "), run.Suggest(name, known))
+}
+
+// helpCommand shows a command's help; cobra's own takes any word for a command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Say what a command does, and its flags",
+		RunE: func(c *cobra.Command, args []string) error {
+			of, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(of, rest[0])
+			}
+			return of.Help()
+		},
+	}
 }
 
 // flagError makes what pflag says a user's mistake, with a suggestion.
@@ -101,6 +119,16 @@ func flagError(c *cobra.Command, err error) error {
 		}
 		return run.UserError("flag", name, "a flag of "+c.CommandPath(), fix)
 	}
+	var wrong *pflag.InvalidValueError
+	if errors.As(err, &wrong) {
+		f := wrong.GetFlag()
+		want := map[string]string{"int": "a whole number", "uint64": "a whole number", "float64": "a number", "bool": "true or false", "ints": "whole numbers, separated by commas"}[f.Value.Type()]
+		return run.UserError("--"+f.Name, fmt.Sprintf("%q", wrong.GetValue()), want, "")
+	}
+	var lacking *pflag.ValueRequiredError
+	if errors.As(err, &lacking) {
+		return run.UserError("--"+lacking.GetSpecifiedName(), "nothing after it", "a value", "see "+c.CommandPath()+" --help")
+	}
 	return run.UserError(c.CommandPath(), err.Error(), "", "see "+c.CommandPath()+" --help")
 }
 
@@ -110,7 +138,11 @@ func arguments(least, most int, want string) cobra.PositionalArgs {
 		if len(args) >= least && len(args) <= most {
 			return nil
 		}
-		return run.UserError(c.CommandPath(), fmt.Sprintf("%d arguments", len(args)), want, "see "+c.CommandPath()+" --help")
+		found := fmt.Sprintf("%d arguments", len(args))
+		if len(args) == 1 {
+			found = "1 argument"
+		}
+		return run.UserError(c.CommandPath(), found, want, "see "+c.CommandPath()+" --help")
 	}
 }
 

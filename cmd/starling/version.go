@@ -14,8 +14,10 @@ func versionCommand() *cobra.Command {
 		Use:   "version",
 		Short: "Say which starling this is",
 		Args:  arguments(0, 0, "no arguments"),
-		Run: func(*cobra.Command, []string) {
-			fmt.Printf("starling %s %s %s/%s\n", run.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
+		Run:   func(*cobra.Command, []string) { fmt.Println(version()) },
 	}
+}
+
+func version() string {
+	return fmt.Sprintf("starling %s %s %s/%s", run.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
