@@ -85,7 +85,7 @@ func generatorFlags(f *pflag.FlagSet, p *run.Params) {
 	f.Float64Var(&p.Train, "train", p.Train, "share of vertices to train on")
 	f.Float64Var(&p.Val, "val", p.Val, "share of vertices to validate on")
 	f.Float64Var(&p.Test, "test", p.Test, "share of vertices to test on")
-	f.Uint64Var(&p.Seed, "seed", p.Seed, "of all random draws")
+	f.Uint64Var(&p.Seed, "seed", p.Seed, "seed of all random draws")
 	f.BoolVar(&p.Overwrite, "overwrite", p.Overwrite, "replace an existing dataset")
 }
 

@@ -75,6 +75,9 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.SetFlagErrorFunc(flagError)
 	c.SetHelpCommand(helpCommand())
+	cobra.EnableCommandSorting = false // they stand in the order of use
+	cobra.AddTemplateFunc("byTopic", byTopic)
+	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{byTopic .LocalFlags}}", 1))
 	c.Version = version()
 	c.SetVersionTemplate("{{.Version}}\n")
 	c.AddCommand(demoCommand(), getCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), predictCommand(), exportCommand(), serveCommand(), compareCommand(), workerCommand(), topCommand(), certsCommand(), benchCommand(), versionCommand())
@@ -104,6 +107,34 @@ func helpCommand() *cobra.Command {
 			return of.Help()
 		},
 	}
+}
+
+// byTopic lists flags for people: those of the command itself, then those of a run's
+// settings under what they are about.
+func byTopic(all *pflag.FlagSet) string {
+	const width = 110
+	topics, of := []string{"Flags"}, map[string]*pflag.FlagSet{}
+	all.VisitAll(func(f *pflag.Flag) {
+		topic := topics[0]
+		if a := f.Annotations[run.FlagTopic]; len(a) > 0 {
+			topic = a[0]
+		}
+		if of[topic] == nil {
+			of[topic] = pflag.NewFlagSet("", pflag.ContinueOnError)
+			of[topic].SortFlags = all.SortFlags
+			if topic != topics[0] {
+				topics = append(topics, topic)
+			}
+		}
+		of[topic].AddFlag(f)
+	})
+	var list []string
+	for _, t := range topics {
+		if of[t] != nil {
+			list = append(list, t+":\n"+strings.TrimRight(of[t].FlagUsagesWrapped(width), "\n"))
+		}
+	}
+	return strings.Join(list, "\n\n")
 }
 
 // flagError makes what pflag says a user's mistake, with a suggestion.
