@@ -86,6 +86,13 @@ func (r *read) attach(t tables, ids *idMap, opt ImportOptions) (err error) {
 		r.features, err = t.features.matrix(ids)
 	case opt.Features != "":
 		r.features, err = readMatrix(opt.Features, ids.n)
+		// Nobody can tell whether rows are in this order: say which it is.
+		switch {
+		case ids.texts != nil:
+			r.notes = append(r.notes, "row i of the features is taken for the vertex on line i of ids.txt, in which names stand as they first appear; to be sure give a file of id,x,y,... lines")
+		case ids.ints != nil:
+			r.notes = append(r.notes, "row i of the features is taken for the vertex of ids.npy[i], in which ids ascend")
+		}
 	}
 	return err
 }

@@ -341,6 +341,9 @@ func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
 	opt.Labels = written(t, "l.csv", "z,1\nx,0\n")
 	opt.Features = written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))
 	d = imported(t, "edgelist", edges, opt)
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, "line i of ids.txt") {
+		t.Errorf("nobody says whose the rows of the npy are: %s", notes)
+	}
 	if !slices.Equal(d.Labels.Class, []int32{0, -1, 1}) || !slices.Equal(d.Features.F32, []float32{7, 8, 9}) {
 		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
 	}

@@ -60,3 +60,19 @@ func progress(events event.Listener) dataset.Progress {
 		locked.On(event.Progress{Task: stage, Done: done, Total: total})
 	}
 }
+
+// InWords says what a new dataset holds.
+func InWords(s Summary) string {
+	text := fmt.Sprintf("%s vertices, %s edges", event.Count(s.Nodes), event.Count(s.Edges))
+	if s.Features > 0 {
+		text += fmt.Sprintf(", %d features (%s)", s.Features, s.FeatureKind)
+	}
+	if s.Classes > 0 {
+		what := map[string]string{"multi-label": "classes, any number a vertex", "regression": "number(s) to predict"}[s.Task]
+		if what == "" {
+			what = "classes"
+		}
+		text += fmt.Sprintf(", %d %s, splits of %s, %s and %s", s.Classes, what, event.Count(int64(s.Train)), event.Count(int64(s.Val)), event.Count(int64(s.Test)))
+	}
+	return text
+}

@@ -110,6 +110,9 @@ func (o *PredictOptions) settle() error {
 
 // openForPrediction maps a dataset, of which only the edges and features matter.
 func openForPrediction(dir string) (*graph.Dataset, error) {
+	if err := noPartition(dir); err != nil {
+		return nil, err
+	}
 	d, err := graph.OpenWith(dir, graph.OpenOptions{CheckFeatures: true})
 	if err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ func (r *Report) Traffic() string {
 		text += fmt.Sprintf("waiting for other workers: %s of the epochs' time\n", percent(float64(r.WaitShare)))
 	}
 	if r.TransferSeconds > 0 {
-		text += fmt.Sprintf("rows on their way to a worker: %s an epoch, %s of it hidden: they were not waited for\n", seconds(float64(r.TransferSeconds)), percent(float64(r.HiddenShare)))
+		text += fmt.Sprintf("rows on their way to a worker: %s an epoch; for %s of that it computed and did not wait\n", seconds(float64(r.TransferSeconds)), percent(float64(r.HiddenShare)))
 	}
 	return text
 }

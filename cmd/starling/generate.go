@@ -114,23 +114,8 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 
 // printSummary tells what a new folder holds.
 func printSummary(s run.Summary) {
-	fmt.Fprintf(os.Stdout, "%s: %s\n", s.Dir, describe(s))
+	fmt.Fprintf(os.Stdout, "%s: %s\n", s.Dir, run.InWords(s))
 	for _, n := range s.Notes {
 		fmt.Fprintf(os.Stdout, "  note: %s\n", n)
 	}
-}
-
-func describe(s run.Summary) string {
-	text := fmt.Sprintf("%d vertices, %d edges", s.Nodes, s.Edges)
-	if s.Features > 0 {
-		text += fmt.Sprintf(", %d features (%s)", s.Features, s.FeatureKind)
-	}
-	if s.Classes > 0 {
-		what := map[string]string{"multi-label": "classes, any number a vertex", "regression": "number(s) to predict"}[s.Task]
-		if what == "" {
-			what = "classes"
-		}
-		text += fmt.Sprintf(", %d %s, splits of %d, %d and %d", s.Classes, what, s.Train, s.Val, s.Test)
-	}
-	return text
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -14,11 +15,11 @@ func infoCommand() *cobra.Command {
 	var verify, guess bool
 	c := &cobra.Command{
 		Use:     "info DIR",
-		Short:   "Say what a dataset folder holds, and what training on it takes",
+		Short:   "Say what a dataset or partition folder holds, and what training on it takes",
 		Example: "  starling info graph\n  starling info graph --verify --json -",
-		Args:    arguments(1, 1, "one dataset folder"),
+		Args:    arguments(1, 1, "one dataset or partition folder"),
 		RunE: func(c *cobra.Command, args []string) error {
-			info, err := run.Describe(c.Context(), args[0], verify, guess)
+			info, err := look(c, args[0], verify, guess)
 			if err != nil {
 				return err
 			}
@@ -33,4 +34,15 @@ func infoCommand() *cobra.Command {
 	c.Flags().BoolVar(&guess, "estimate", true, "estimate what training takes, by running a few epochs of a small piece")
 	c.Flags().BoolVar(&verify, "verify", false, "check every checksum and every number")
 	return c
+}
+
+// look describes a dataset or a partition.
+func look(c *cobra.Command, dir string, verify, guess bool) (interface {
+	fmt.Stringer
+	JSON(path string, stdout io.Writer) error
+}, error) {
+	if run.IsPartition(dir) {
+		return run.DescribeParts(dir)
+	}
+	return run.Describe(c.Context(), dir, verify, guess)
 }

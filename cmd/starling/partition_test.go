@@ -24,6 +24,9 @@ func TestPartition(t *testing.T) {
 	if r["parts"] != 4.0 || r["servers"] != 2.0 || r["verified"] != true || r["peak_rss_bytes"].(float64) <= 0 {
 		t.Error(o.stdout)
 	}
+	if o := works(t, dir, "info", "p"); !strings.Contains(o.stdout, "part 3 ") {
+		t.Error(o.stdout)
+	}
 	page, err := os.ReadFile(filepath.Join(dir, "p.html"))
 	if err != nil || strings.Contains(string(page), "http") || !strings.Contains(string(page), "fennel") {
 		t.Error("the page is missing, or needs a network:", err)

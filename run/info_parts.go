@@ -1,0 +1,58 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"starling/event"
+	"starling/graph"
+	"starling/partition"
+)
+
+// PartsInfo is what there is to say about a partition folder: its book.
+type PartsInfo struct{ book *partition.Book }
+
+// DescribeParts opens the book of a partition.
+func DescribeParts(dir string) (*PartsInfo, error) {
+	b, err := partition.OpenBook(dir)
+	return &PartsInfo{b}, err
+}
+
+// JSON writes the book to a file, or to stdout for -.
+func (p *PartsInfo) JSON(path string, stdout io.Writer) error { return writeJSON(p.book, path, stdout) }
+
+// String is the book for people.
+func (p *PartsInfo) String() string {
+	b := p.book
+	var out strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&out, "%-12s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("partition of", "%s: %s vertices, %s edges", b.Dataset, event.Count(b.Nodes), event.Count(b.Edges))
+	line("parts", "%d by %s, on %d server(s)", b.Parts, b.Method, max(b.Servers, 1))
+	if b.Symmetric {
+		line("edge cut", "%s, an edge and its reverse counted once", event.Count(b.EdgeCut))
+	} else {
+		line("edge cut", "%s", event.Count(b.EdgeCut))
+	}
+	line("volume", "%s rows, in each layer", event.Count(b.CommVolume))
+	if b.Features != nil {
+		line("features", "%d", b.Features.Dim)
+	}
+	if b.Task != "" {
+		line("task", "%s, %d classes or numbers; train %s, validation %s, test %s", b.Task, b.Classes, event.Count(b.Train), event.Count(b.Val), event.Count(b.Test))
+	}
+	for k := range b.Parts {
+		line(fmt.Sprintf("part %d", k), "%s vertices", event.Count(b.Size(k)))
+	}
+	return out.String()
+}
+
+// noPartition refuses a partition where only the whole dataset will do.
+func noPartition(dir string) error {
+	if !partition.IsPartition(dir) {
+		return nil
+	}
+	return &graph.InputError{File: dir, Found: "a partition", Want: "a dataset folder", Fix: "give the dataset that it was cut from"}
+}
