@@ -9,28 +9,60 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 )
 
 // sharedFile is a rendezvous in a folder that all hosts see. The file appears whole
 // or not at all, and only its owner can read it, so it may hold the token. Its name
-// has the launcher's job: one of an older job is never looked at; and what a
-// coordinator that was killed has left behind is replaced by the next.
+// has the launcher's job: one of an older job is never looked at.
+//
+// While a coordinator lives it touches its file. One that is killed cannot remove it:
+// the next of the same job replaces it, and the next of any job removes what has not
+// been touched for long. Ages are taken from the file system's own clock, which is one
+// for all hosts.
 type sharedFile struct{ path string }
 
 func (f sharedFile) Secret() bool   { return true }
 func (f sharedFile) String() string { return "file:" + filepath.Dir(f.path) }
 
-const maxEntry = 64 << 10
+const (
+	maxEntry = 64 << 10
+	touched  = 20 * time.Second // how often a file is
+	dead     = 5 * time.Minute  // who has not for so long
+)
 
 // Publish writes the file; withdraw removes it, if it is still ours.
 func (f sharedFile) Publish(_ context.Context, e Entry, warn func(error)) (func(), error) {
-	text, err := json.Marshal(e)
-	if err != nil {
+	if err := f.write(e); err != nil {
 		return nil, err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".starling-*") // mode 0600
+	f.sweep()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		f.live(e, stop)
+	}()
+	return sync.OnceFunc(func() {
+		close(stop)
+		<-stopped
+		if now, err := f.read(); err != nil || now != e {
+			return
+		}
+		if err := os.Remove(f.path); err != nil {
+			warn(err)
+		}
+	}), nil
+}
+
+func (f sharedFile) write(e Entry) error {
+	text, err := json.Marshal(e)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".starling-new-*.json") // mode 0600
+	if err != nil {
+		return err
 	}
 	_, err = tmp.Write(text)
 	err = errors.Join(err, tmp.Sync(), tmp.Close())
@@ -39,16 +71,38 @@ func (f sharedFile) Publish(_ context.Context, e Entry, warn func(error)) (func(
 	}
 	if err != nil {
 		os.Remove(tmp.Name())
-		return nil, err
 	}
-	return func() {
-		if now, err := f.read(); err != nil || now != e {
+	return err
+}
+
+// live touches the file by writing it anew, so that it has the file system's time,
+// and is there again where somebody took us for dead. What another coordinator has
+// put in its place stays.
+func (f sharedFile) live(e Entry, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
 			return
+		case <-time.After(touched):
 		}
-		if err := os.Remove(f.path); err != nil {
-			warn(err)
+		if now, err := f.read(); err == nil && (now == e || now == Entry{}) {
+			_ = f.write(e) // the next time, or nobody needs it any more
 		}
-	}, nil
+	}
+}
+
+// sweep removes what coordinators that were killed have left in the folder.
+func (f sharedFile) sweep() {
+	mine, err := os.Stat(f.path)
+	if err != nil {
+		return
+	}
+	list, _ := filepath.Glob(filepath.Join(filepath.Dir(f.path), ".starling-*.json"))
+	for _, path := range list {
+		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && ours(info) && mine.ModTime().Sub(info.ModTime()) > dead {
+			os.Remove(path)
+		}
+	}
 }
 
 // Find waits for the file.

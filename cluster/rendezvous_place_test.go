@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -103,6 +104,48 @@ func TestRendezvousInFolder(t *testing.T) {
 	if _, err := place(t, "file:"+filepath.Join(dir, "none"), "").Publish(t.Context(), secret, nil); err == nil {
 		t.Error("published in a folder that is not there")
 	}
+}
+
+// TestRendezvousOfTheDead: what a coordinator that was killed has left goes with the
+// next of any job; one that lives keeps its file, and has it again if it was removed.
+func TestRendezvousOfTheDead(t *testing.T) {
+	dir := t.TempDir()
+	left := func(name string, age time.Duration) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(`{"addr":"127.0.0.1:1"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		when := time.Now().Add(-age)
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	killed, alive, other := left(".starling-17.json", time.Hour), left(".starling-18.json", time.Minute), left("results.json", time.Hour)
+	r := place(t, "file:"+dir, "19").(sharedFile)
+	mine := Entry{Addr: "127.0.0.1:2"}
+	withdraw := publish(t, r, mine)
+	for path, want := range map[string]bool{killed: false, alive: true, other: true, r.path: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	withdraw()
+	synctest.Test(t, func(t *testing.T) {
+		withdraw := publish(t, r, mine)
+		os.Remove(r.path)
+		time.Sleep(touched + time.Second)
+		if e, err := r.read(); e != mine || err != nil {
+			t.Errorf("it was not written again: %+v, %v", e, err)
+		}
+		theirs := Entry{Addr: "127.0.0.1:3"}
+		r.write(theirs)
+		time.Sleep(touched + time.Second)
+		withdraw()
+		if e, err := r.read(); e != theirs || err != nil {
+			t.Errorf("that of another was touched: %+v, %v", e, err)
+		}
+	})
 }
 
 func TestRendezvousAtAddress(t *testing.T) {
