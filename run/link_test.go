@@ -185,11 +185,6 @@ func TestPredictPairs(t *testing.T) {
 				t.Errorf("%s: %v", flag, err)
 			}
 		}
-		serving := DefaultServe()
-		serving.Run, serving.Dataset, serving.Listen = s.Out, dir, "127.0.0.1:0"
-		if err := Serve(context.Background(), serving, nil); !isMistake(err, "--what scores") {
-			t.Error(err)
-		}
 		if _, err := Export(s.Out, "pyg", filepath.Join(tmp, "export")); err != nil {
 			t.Error(err)
 		}

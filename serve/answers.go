@@ -10,10 +10,11 @@ import (
 	"starling/tensor"
 )
 
-// Answers is a model and a graph, made ready to be asked about single vertices. It
-// keeps what one forward pass over the graph computed: probabilities, and the input
-// of every layer that looks at neighbours (for new vertices) and of the last
-// (embeddings). That is vertices x (classes + width of layers) numbers.
+// Answers is a model and a graph, made ready to be asked about single vertices or
+// pairs. It keeps what one forward pass over the graph computed: probabilities, and the
+// input of every layer that looks at neighbours (for new vertices) and of the last
+// (embeddings). That is vertices x (classes + width of layers) numbers. Of a model of
+// pairs it keeps the embeddings alone.
 //
 // It may be asked by many at once.
 type Answers struct {
@@ -23,7 +24,7 @@ type Answers struct {
 	task     string // one of nn.Tasks
 	names    *names
 	inputs   []rows
-	chances  rows      // or, of regression, numbers
+	chances  rows      // or, of regression, numbers; of a model of pairs, embeddings
 	lengths  []float32 // of embeddings, or none in a model of one layer
 	degrees  *nn.Degrees
 	models   chan *nn.Model // each for one new vertex at a time
@@ -35,19 +36,16 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 	if err := t.suits(d); err != nil {
 		return nil, err
 	}
-	if t.ofPairs() {
-		return nil, &graph.InputError{File: t.Dir, Field: "task", Found: t.task(d), Want: "a task of vertices, to be served", Fix: "starling predict --what scores or embeddings answers for pairs"}
-	}
 	a := &Answers{trained: t, data: d, features: t.features(d), task: t.task(d), names: namesOf(d), dev: dev}
-	out, err := t.forward(dev, d, a.features, func(m *nn.Model, i int) bool { return m.Gathers(i) || i == m.Stages()-1 })
+	out, err := t.forward(dev, d, a.features, func(m *nn.Model, i int) bool { return !t.ofPairs() && (m.Gathers(i) || i == m.Stages()-1) })
 	if err != nil {
 		return nil, err
 	}
-	if a.task != nn.TaskRegression {
+	if a.task != nn.TaskRegression && !t.ofPairs() {
 		probabilities(out.logits, a.task)
 	}
 	a.inputs, a.chances, a.degrees = out.inputs, out.logits, degreesOf(d.Graph)
-	if len(a.inputs) > 1 {
+	if _, ok := a.embeddings(); ok {
 		a.measure()
 	}
 	a.models = make(chan *nn.Model, runtime.GOMAXPROCS(0))
@@ -64,8 +62,23 @@ func NewAnswers(dev tensor.Device, t *Trained, d *graph.Dataset) (*Answers, erro
 // Vertices is how many the graph has.
 func (a *Answers) Vertices() int { return a.data.Graph.Nodes() }
 
-// embeddings are the input of the last stage; in a model of one stage there are none.
-func (a *Answers) embeddings() (rows, bool) { return a.inputs[len(a.inputs)-1], len(a.inputs) > 1 }
+// embeddings are what a model of pairs gives vertices, else the input of the last
+// stage; in a model of one stage there are none.
+func (a *Answers) embeddings() (rows, bool) {
+	if a.trained.ofPairs() {
+		return a.chances, true
+	}
+	return a.inputs[len(a.inputs)-1], len(a.inputs) > 1
+}
+
+// Score is how likely each pair is an edge, by a model of pairs.
+func (a *Answers) Score(left, right []uint32) []float32 {
+	model := <-a.models
+	defer func() { a.models <- model }()
+	dev := tensor.NewCPU(1) // all it hands out is gone with it
+	defer dev.Close()
+	return score(dev, model, a.chances, left, right)
+}
 
 // Prediction is what the model says of one vertex.
 type Prediction struct {

@@ -61,19 +61,25 @@ func (t *Trained) Scores(dev tensor.Device, d *graph.Dataset, path string) (*Pai
 	if err != nil {
 		return nil, err
 	}
-	z := dev.FromHost(d.Graph.Nodes(), out.logits.width, out.logits.data)
-	p.Values = make([]float32, len(left))
+	p.Values = score(dev, model, out.logits, left, right)
+	return p, nil
+}
+
+// score decodes pairs of embeddings, piece by piece.
+func score(dev tensor.Device, model *nn.Model, embeddings rows, left, right []uint32) []float32 {
+	z := dev.FromHost(len(embeddings.data)/embeddings.width, embeddings.width, embeddings.data)
+	out := make([]float32, len(left))
 	const piece = 1 << 14
 	for lo := 0; lo < len(left); lo += piece {
 		hi := min(lo+piece, len(left))
 		s := model.Decoder.Score(&nn.Pass{Dev: dev}, z, dev.Indices(left[lo:hi]), dev.Indices(right[lo:hi]))
-		dev.Download32(p.Values[lo:hi], s)
+		dev.Download32(out[lo:hi], s)
 		dev.Free(s)
 	}
-	for i, s := range p.Values {
-		p.Values[i] = float32(1 / (1 + math.Exp(-float64(s))))
+	for i, s := range out {
+		out[i] = float32(1 / (1 + math.Exp(-float64(s))))
 	}
-	return p, nil
+	return out
 }
 
 // longestLine bounds a line of a file of pairs.

@@ -20,6 +20,9 @@ type (
 		Vertex *vertexName `json:"vertex"`
 		K      *int        `json:"k"`
 	}
+	pairsRequest struct {
+		Pairs [][]vertexName `json:"pairs"`
+	}
 	newRequest struct {
 		Features   []number     `json:"features"`
 		Neighbours []vertexName `json:"neighbours"`
@@ -117,6 +120,32 @@ func (s *Server) askedVertices(r io.Reader) ([]uint32, error) {
 		return nil, refuse(http.StatusBadRequest, "vertices: found none, want a list of vertices")
 	}
 	return s.findAll("vertices", q.Vertices)
+}
+
+// askedPairs are as many vertices as other requests may name: half as many pairs.
+func (s *Server) askedPairs(r io.Reader) (left, right []uint32, err error) {
+	var q pairsRequest
+	if err := decode(r, &q); err != nil {
+		return nil, nil, err
+	}
+	if most := max(s.limits.Vertices/2, 1); len(q.Pairs) == 0 || len(q.Pairs) > most {
+		return nil, nil, refuse(http.StatusBadRequest, "pairs: found %d, want 1 to %d pairs of vertices; ask several times for more", len(q.Pairs), most)
+	}
+	for i, pair := range q.Pairs {
+		if len(pair) != 2 {
+			return nil, nil, refuse(http.StatusBadRequest, "pairs[%d]: found %d vertices, want two", i, len(pair))
+		}
+		u, err := s.find(fmt.Sprintf("pairs[%d][0]", i), pair[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		v, err := s.find(fmt.Sprintf("pairs[%d][1]", i), pair[1])
+		if err != nil {
+			return nil, nil, err
+		}
+		left, right = append(left, u), append(right, v)
+	}
+	return left, right, nil
 }
 
 // mostNearest bounds k.

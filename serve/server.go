@@ -30,10 +30,11 @@ func DefaultLimits() Limits {
 //	POST /embeddings   {"vertices": [..]}                      the input of the last layer
 //	POST /nearest      {"vertex": v, "k": 10}                  by cosine of embeddings
 //	POST /predict_new  {"features": [..], "neighbours": [..]}  for a vertex not in the graph
+//	POST /score        {"pairs": [[u, v], ..]}                 how likely each is an edge
 //	GET  /healthz      for whoever watches the process
 //	GET  /metrics      for Prometheus
 //
-// Mistakes get a status from 400 to 499 and {"error": ".."}.
+// A model of pairs has embeddings and scores, others all but scores. Mistakes get a status from 400 to 499 and {"error": ".."}.
 type Server struct {
 	answers *Answers
 	limits  Limits
@@ -51,7 +52,7 @@ func NewServer(a *Answers, limits Limits, token []byte) *Server {
 // answer is an endpoint's work: a request in, what becomes JSON out.
 type answer func(s *Server, r *http.Request) (any, error)
 
-var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": near, "/predict_new": predictNew}
+var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": near, "/predict_new": predictNew, "/score": scores}
 
 func endpoints() (paths []string) {
 	for path := range answers {
@@ -72,7 +73,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/metrics":
 		s.get(w, r, "text/plain; version=0.0.4; charset=utf-8", s.metrics.page(len(s.places)))
 	case !ok:
-		reply(w, nil, refuse(http.StatusNotFound, "path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /healthz or /metrics", r.URL.Path))
+		reply(w, nil, refuse(http.StatusNotFound, "path: found %.80q, want /predict, /embeddings, /nearest, /predict_new, /score, /healthz or /metrics", r.URL.Path))
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		reply(w, nil, refuse(http.StatusMethodNotAllowed, "method: found %.20q, want POST with a JSON object", r.Method))
@@ -167,7 +168,21 @@ func (p Prediction) reply(vertex json.RawMessage) predictionReply {
 	return out
 }
 
+// ofPairs refuses what the model is not for.
+func (s *Server) ofPairs(want bool) error {
+	switch {
+	case want == s.answers.trained.ofPairs():
+		return nil
+	case want:
+		return refuse(http.StatusNotFound, "the model is of vertices: ask /predict; one trained with --task link scores pairs")
+	}
+	return refuse(http.StatusNotFound, "the model is of pairs: ask /score, /embeddings or /nearest")
+}
+
 func predict(s *Server, r *http.Request) (any, error) {
+	if err := s.ofPairs(false); err != nil {
+		return nil, err
+	}
 	vertices, err := s.askedVertices(r.Body)
 	if err != nil {
 		return nil, err
@@ -180,6 +195,9 @@ func predict(s *Server, r *http.Request) (any, error) {
 }
 
 func predictNew(s *Server, r *http.Request) (any, error) {
+	if err := s.ofPairs(false); err != nil {
+		return nil, err
+	}
 	features, neighbours, weights, err := s.askedNew(r.Body)
 	if err != nil {
 		return nil, err
@@ -235,4 +253,25 @@ func near(s *Server, r *http.Request) (any, error) {
 		out = append(out, nearReply{s.answers.names.of(n.Vertex), n.Cosine})
 	}
 	return map[string]any{"vertex": s.answers.names.of(v), "nearest": out}, nil
+}
+
+type scoreReply struct {
+	Source json.RawMessage `json:"source"`
+	Target json.RawMessage `json:"target"`
+	Score  float32         `json:"score"`
+}
+
+func scores(s *Server, r *http.Request) (any, error) {
+	if err := s.ofPairs(true); err != nil {
+		return nil, err
+	}
+	left, right, err := s.askedPairs(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]scoreReply, len(left))
+	for i, x := range s.answers.Score(left, right) {
+		out[i] = scoreReply{s.answers.names.of(left[i]), s.answers.names.of(right[i]), x}
+	}
+	return map[string]any{"scores": out}, nil
 }

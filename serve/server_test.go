@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -267,17 +269,80 @@ func TestServedSeveralLabels(t *testing.T) {
 	}
 }
 
+// pairsServer answers from a model of pairs.
+func pairsServer(t testing.TB, decoder string, d *graph.Dataset) *Server {
+	t.Helper()
+	c := models["sage"]
+	c.Decoder = decoder
+	dev := tensor.NewCPU(2)
+	t.Cleanup(dev.Close)
+	a, err := NewAnswers(dev, trained(t, c, d), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewServer(a, DefaultLimits(), nil)
+}
+
+// TestServedPairs: scores and embeddings are those that are predicted; what the model
+// is not for is refused.
+func TestServedPairs(t *testing.T) {
+	_, texts := called()
+	d := named(t, nil, texts)
+	for _, decoder := range nn.Decoders {
+		s := pairsServer(t, decoder, d)
+		u, v := s.answers.names.of(3), s.answers.names.of(7)
+		file := filepath.Join(t.TempDir(), "pairs.csv")
+		line := strings.ReplaceAll(fmt.Sprintf("%s,%s\n%s,%s\n", u, v, v, v), `"`, "")
+		if err := os.WriteFile(file, []byte(line), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want, err := s.answers.trained.Scores(s.answers.dev, d, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := asked[struct{ Scores []scoreReply }](t, s, "/score", fmt.Sprintf(`{"pairs":[[%s,%s],[%s,%s]]}`, u, v, v, v)).Scores
+		for i, x := range got {
+			if math.Abs(float64(x.Score-want.Values[i])) > 1e-6 || string(x.Target) != string(v) {
+				t.Errorf("%s: pair %d: %+v, want %v", decoder, i, x, want.Values[i])
+			}
+		}
+		e := predicted(t, s.answers.trained, d, Embeddings)
+		emb := asked[struct{ Embeddings []embeddingReply }](t, s, "/embeddings", fmt.Sprintf(`{"vertices":[%s]}`, v)).Embeddings
+		if !slices.Equal(emb[0].Embedding, e.Values[7*e.Width:8*e.Width]) {
+			t.Errorf("%s: the embedding differs", decoder)
+		}
+		if near := asked[struct{ Nearest []nearReply }](t, s, "/nearest", fmt.Sprintf(`{"vertex":%s,"k":3}`, v)).Nearest; len(near) != 3 {
+			t.Error(near)
+		}
+		s.limits.Vertices = 4
+		for body, says := range map[string]string{`{}`: "found 0", `{"pairs":[[1,2,3]]}`: "pairs[0]", `{"pairs":[["nobody","x"]]}`: "pairs[0][0]",
+			`{"pairs":[[1,2],[1,2],[1,2]]}`: "want 1 to 2"} {
+			if status, text := post(s, "/score", body); status < 400 || status > 499 || !strings.Contains(text, says) {
+				t.Errorf("%s: %d %s", body, status, text)
+			}
+		}
+		if status, text := post(s, "/predict", fmt.Sprintf(`{"vertices":[%s]}`, v)); status != 404 || !strings.Contains(text, "/score") {
+			t.Error(status, text)
+		}
+	}
+	if status, text := post(serverFor(t, "gcn", d), "/score", `{"pairs":[[1,2]]}`); status != 404 || !strings.Contains(text, "--task link") {
+		t.Error(status, text)
+	}
+}
+
 // FuzzRequests: whatever comes, the answer is JSON, and never the server's fault.
 func FuzzRequests(f *testing.F) {
-	s := serverFor(f, "sage", block(f))
+	servers := []*Server{serverFor(f, "sage", block(f)), pairsServer(f, "mlp", block(f))}
 	paths := slices.Sorted(slices.Values(endpoints()))
-	for i, body := range []string{`{"vertices":[1,"2"]}`, `{"vertex":3,"k":2}`, `{"features":[1,2,3,4,5,6,7,8,9,10,11,12],"neighbours":[1,2]}`, `{"vertices":[1e400]}`, "{\"vertices\":[\"\\u0000\"]}"} {
+	for i, body := range []string{`{"vertices":[1,"2"]}`, `{"vertex":3,"k":2}`, `{"features":[1,2,3,4,5,6,7,8,9,10,11,12],"neighbours":[1,2]}`, `{"vertices":[1e400]}`, `{"pairs":[[1,2]]}`, "{\"vertices\":[\"\\u0000\"]}"} {
 		for j := range paths {
 			f.Add(byte(i+j), []byte(body))
+			f.Add(byte(len(paths)+i+j), []byte(body))
 		}
 	}
 	f.Fuzz(func(t *testing.T, path byte, body []byte) {
 		w := httptest.NewRecorder()
+		s := servers[int(path)/len(paths)%2]
 		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, paths[int(path)%len(paths)], bytes.NewReader(body)))
 		if w.Code >= 500 || !json.Valid(w.Body.Bytes()) {
 			t.Error(fmt.Sprint(w.Code), w.Body.String())

@@ -39,7 +39,7 @@ func interruptible() (context.Context, func()) {
 		if _, ok := <-signals; !ok {
 			return
 		}
-		fmt.Fprintln(os.Stderr, "starling: stopping (training ends with this epoch); press Ctrl-C again to stop at once")
+		fmt.Fprintln(os.Stderr, "starling: stopping as soon as what is under way is finished; press Ctrl-C again to stop at once")
 		cancel()
 		if _, ok := <-signals; ok {
 			os.Exit(run.Interrupted)

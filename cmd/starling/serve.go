@@ -21,7 +21,8 @@ It listens on loopback. Beyond that it wants a secret in --token-file, which cli
 send as "Authorization: Bearer SECRET", or --insecure. Ctrl-C finishes what is under way.`,
 		Example: `  starling serve run cora
   curl -d '{"vertices":[0,1]}' http://127.0.0.1:8080/predict
-  curl -d '{"vertex":0,"k":5}' http://127.0.0.1:8080/nearest`,
+  curl -d '{"vertex":0,"k":5}' http://127.0.0.1:8080/nearest
+  curl -d '{"pairs":[[0,1]]}' http://127.0.0.1:8080/score    # a model of --task link`,
 		Args: arguments(2, 2, "the folder of a run and a dataset folder"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Run, o.Dataset = args[0], args[1]
