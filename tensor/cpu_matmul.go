@@ -15,8 +15,8 @@ import (
 //	                 tiles of tensor/simd and, still in cache, through op.After
 //	tallᵀ · tall     the sum runs over the tall side: see cpu_matmul_tall.go
 //
-// A bfloat16 left side goes to the matrix unit where there is one
-// (cpu_matmul_amx.go); float32 products are float32 throughout.
+// Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
+// float32 on both sides in three parts (cpu_matmul_split.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
 	checkMatMul(dst, a, b, op)
@@ -61,6 +61,10 @@ func checkMatMul(dst, a, b Matrix, op MatMul) {
 func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	if c.level >= simd.AMX && a.dtype == BF16 && a.Cols > 0 {
 		c.tallSmall16(dst, a, b, op)
+		return
+	}
+	if c.splits(a, b, a.Cols, dst.Cols) {
+		c.tallSmallSplit(dst, a, b, op)
 		return
 	}
 	g := c.newProduct(a.Cols, dst.Cols)

@@ -31,19 +31,28 @@ func newTallTall(level simd.Level, rows, m, n int) tallTall {
 	// row is packed into all of them, and they would share a few cache sets (3% at 500 x 128).
 	g.left = simd.Packing{Width: g.mr, Pitch: (g.mr + g.nr/2 - 1) / (g.nr / 2) * (g.nr / 2), Depth: g.depth + 1}
 	g.right = simd.Packing{Width: g.nr, Pitch: g.nr, Depth: g.depth + 1}
-	// Sums of all groups in at most 64 MiB; a group of at least four slices.
+	g.inGroups(rows, m, n)
+	return g
+}
+
+// inGroups cuts the rows: sums of all groups take at most 64 MiB; a group has at least
+// four slices.
+func (g *tallTall) inGroups(rows, m, n int) {
 	most := min(32, max(2, (64<<20)/(4*m*n)))
 	slices := (rows + g.depth - 1) / g.depth
 	g.groups = max(1, min(most, slices/4))
 	per := max(1, (slices+g.groups-1)/g.groups)
 	g.rows = per * g.depth
 	g.groups = max(1, (rows+g.rows-1)/g.rows)
-	return g
 }
 
 func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	if c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 {
 		c.tallTall16(dst, a, b, op)
+		return
+	}
+	if c.splits(a, b, dst.Rows, dst.Cols) {
+		c.tallTallSplit(dst, a, b, op)
 		return
 	}
 	if tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols) {

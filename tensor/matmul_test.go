@@ -140,6 +140,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 	sizes := []struct{ m, k, n int }{
 		{1, 1, 1}, {7, 5, 3}, {14, 32, 32}, {33, 33, 33}, {113, 40, 47}, {129, 64, 96},
 		{15, 0, 4}, {0, 3, 4}, {3, 4, 0}, {16, 7, 256}, {29, 600, 16}, {300, 31, 17},
+		{161, 70, 99}, {40, 1300, 50}, // wide enough to be split
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
@@ -184,11 +185,13 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				dst, a, b := randomProduct(c, r, 30, 9001, 35, op, types, false)
-				checkProduct(t, c, dst, a, b, op)
+				for _, s := range [][2]int{{30, 9001}, {67, 2001}} {
+					dst, a, b := randomProduct(c, r, s[0], s[1], s[0]+5, op, types, false)
+					checkProduct(t, c, dst, a, b, op)
+				}
 				bias := randomView(c, r, F32, 1, 40, false)
 				op = MatMul{TransB: i == 1, Add: i == 2, After: After{Bias: bias, Act: ReLU, Dropout: Dropout{P: 0.4, Key: 5, First: 77}}}
-				dst, a, b = randomProduct(c, r, 4001, 20, 40, op, types, true)
+				dst, a, b := randomProduct(c, r, 4001, 20, 40, op, types, true)
 				checkProduct(t, c, dst, a, b, op)
 			}
 		})
@@ -199,25 +202,68 @@ func TestMatMulSameForAnyThreads(t *testing.T) {
 	for _, level := range levels() {
 		for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
 			for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
-				var first []float64
-				for _, threads := range []int{1, 2, 3} {
-					c := NewCPULevel(threads, level)
-					m, k := 3000, 24
-					if op.TransA {
-						m, k = k, m
-					}
-					dst, a, b := randomProduct(c, rand.New(rand.NewPCG(4, 4)), m, k, 33, op, types, false)
-					c.MatMul(dst, a, b, op)
-					sums := c.New(F32, 1, a.Cols)
-					c.ColumnSum(sums, a, false)
-					got := append(numbers(dst), numbers(sums)...)
-					c.Close()
-					if threads == 1 {
-						first = got
-					} else if !slices.Equal(got, first) {
-						t.Errorf("%v, TransA %v TransB %v: %d threads differ from one", level, op.TransA, op.TransB, threads)
+				for _, width := range []int{24, 72} {
+					sameForAnyThreads(t, level, types, op, width)
+				}
+			}
+		}
+	}
+}
+
+func sameForAnyThreads(t *testing.T, level simd.Level, types [3]DType, op MatMul, width int) {
+	var first []float64
+	for _, threads := range []int{1, 2, 3} {
+		c := NewCPULevel(threads, level)
+		m, k := 3000, width
+		if op.TransA {
+			m, k = k, m
+		}
+		dst, a, b := randomProduct(c, rand.New(rand.NewPCG(4, 4)), m, k, width+9, op, types, false)
+		c.MatMul(dst, a, b, op)
+		sums := c.New(F32, 1, a.Cols)
+		c.ColumnSum(sums, a, false)
+		got := append(numbers(dst), numbers(sums)...)
+		c.Close()
+		if threads == 1 {
+			first = got
+		} else if !slices.Equal(got, first) {
+			t.Errorf("%v, TransA %v TransB %v, %d wide: %d threads differ from one", level, op.TransA, op.TransB, width, threads)
+		}
+	}
+}
+
+// TestSplitProductsAreFloat32: the matrix unit's sums of three bfloat16 miss the exact
+// product by no more than multiplying and adding in float32 does, or little more where all
+// numbers are positive (there sums are large from early on, and it adds to them more often).
+func TestSplitProductsAreFloat32(t *testing.T) {
+	if simd.Supported() < simd.AMX {
+		t.Skip("this processor has no AMX")
+	}
+	for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
+		for _, positive := range []bool{false, true} {
+			miss := map[simd.Level]float64{}
+			for _, level := range []simd.Level{simd.AVX512, simd.AMX} {
+				c := NewCPULevel(2, level)
+				dst, a, b := randomProduct(c, rand.New(rand.NewPCG(6, 6)), 130, 700, 96, op, typeCases[0], false)
+				for _, m := range []Matrix{a, b} {
+					for i, x := range m.f32 {
+						if positive && x < 0 {
+							m.f32[i] = -x
+						}
 					}
 				}
+				want, size := dumbMatMul(dst, a, b, op)
+				c.MatMul(dst, a, b, op)
+				for i, got := range numbers(dst) {
+					d := (got - want[i]) / size[i]
+					miss[level] += d * d
+				}
+				c.Close()
+			}
+			times := math.Sqrt(miss[simd.AMX] / miss[simd.AVX512])
+			t.Logf("TransA %v TransB %v positive %v: the error is %.2f times float32's", op.TransA, op.TransB, positive, times)
+			if times > 1.1 && !positive || times > 2.5 {
+				t.Errorf("TransA %v TransB %v positive %v: the error is %.2f times float32's", op.TransA, op.TransB, positive, times)
 			}
 		}
 	}

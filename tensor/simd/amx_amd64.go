@@ -13,3 +13,13 @@ func packPairs(dst, src *uint16, rows, cols, stride, panel int) {
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {
 	packTransposed512(dst, src, rows/32, cols, 2*stride, 2*drow)
 }
+
+func runTiles32(t *Tiles32) { tiles32((*byte)(unsafe.Pointer(t))) }
+
+func splitRows(dst *uint16, src *float32, rows, cols, stride int) {
+	splitRows512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
+}
+
+func splitPairs(dst *uint16, src *float32, rows, cols, stride, panel int) {
+	splitPairs512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, 2*panel)
+}

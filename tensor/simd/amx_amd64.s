@@ -492,3 +492,584 @@ next:
 	JNZ  block
 	VZEROUPPER
 	RET
+
+// func splitRows512(dst *byte, src *byte, rows int, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·splitRows512(SB), NOSPLIT, $0-40
+	MOVQ         dst+0(FP), DI
+	MOVQ         src+8(FP), SI
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), CX
+	MOVQ         stride+32(FP), R8
+	MOVL         $0x00008000, AX
+	VPBROADCASTD AX, Z30
+	MOVL         $0xffff0000, AX
+	VPBROADCASTD AX, Z31
+	MOVQ         CX, R10
+	ANDQ         $0x1f, R10
+	SHRQ         $0x05, CX
+	MOVQ         $-1, AX
+	KMOVW        AX, K1
+	BZHIQ        R10, AX, AX
+	KMOVW        AX, K3
+	SHRQ         $0x10, AX
+	KMOVW        AX, K4
+
+row:
+	MOVQ  SI, R11
+	MOVQ  DI, R12
+	MOVQ  CX, R13
+	TESTQ R13, R13
+	JEQ   last
+
+block:
+	VMOVUPS (R11), Z0
+	VMOVUPS 64(R11), Z1
+	VPADDD  Z30, Z0, Z2
+	VPADDD  Z30, Z1, Z3
+	VPANDD  Z31, Z2, Z2
+	VPANDD  Z31, Z3, Z3
+	VSUBPS  Z2, Z0, Z0
+	VSUBPS  Z3, Z1, Z1
+	VPSRLD  $0x10, Z2, Z2
+	VPORD   Z2, Z3, Z2
+	VMOVUPS Z2, (R12)
+	VPADDD  Z30, Z0, Z2
+	VPADDD  Z30, Z1, Z3
+	VPANDD  Z31, Z2, Z2
+	VPANDD  Z31, Z3, Z3
+	VSUBPS  Z2, Z0, Z0
+	VSUBPS  Z3, Z1, Z1
+	VPSRLD  $0x10, Z2, Z2
+	VPORD   Z2, Z3, Z2
+	VMOVUPS Z2, 2048(R12)
+	VPSRLD  $0x10, Z0, Z0
+	VPORD   Z0, Z1, Z0
+	VMOVUPS Z0, 4096(R12)
+	ADDQ    $0x00000080, R11
+	ADDQ    $0x00001840, R12
+	DECQ    R13
+	JNZ     block
+
+last:
+	TESTQ     R10, R10
+	JEQ       next
+	VMOVUPS.Z (R11), K3, Z0
+	VMOVUPS.Z 64(R11), K4, Z1
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, (R12)
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, 2048(R12)
+	VPSRLD    $0x10, Z0, Z0
+	VPORD     Z0, Z1, Z0
+	VMOVUPS   Z0, 4096(R12)
+
+next:
+	ADDQ R8, SI
+	ADDQ $0x40, DI
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+// func splitPairs512(dst *byte, src *byte, rows int, cols int, stride int, panel int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·splitPairs512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), DI
+	MOVQ         src+8(FP), SI
+	MOVQ         rows+16(FP), DX
+	MOVQ         cols+24(FP), CX
+	MOVQ         stride+32(FP), R8
+	MOVQ         panel+40(FP), R9
+	MOVL         $0x00008000, AX
+	VPBROADCASTD AX, Z30
+	MOVL         $0xffff0000, AX
+	VPBROADCASTD AX, Z31
+	MOVQ         CX, R10
+	ANDQ         $0x1f, R10
+	SHRQ         $0x05, CX
+	MOVQ         $-1, AX
+	KMOVW        AX, K1
+	BZHIQ        R10, AX, AX
+	KMOVW        AX, K3
+	SHRQ         $0x10, AX
+	KMOVW        AX, K4
+
+block:
+	XORQ R15, R15
+
+line:
+	LEAQ  (SI), R11
+	MOVQ  R8, BX
+	SHLQ  $0x04, BX
+	ADDQ  R11, BX
+	MOVQ  DI, R12
+	KXORW K5, K5, K5
+	LEAQ  (R15), AX
+	CMPQ  AX, DX
+	JGE   noUpper
+	KMOVW K1, K5
+
+noUpper:
+	KXORW K6, K6, K6
+	LEAQ  16(R15), AX
+	CMPQ  AX, DX
+	JGE   noLower
+	KMOVW K1, K6
+
+noLower:
+	MOVQ  CX, R13
+	TESTQ R13, R13
+	JEQ   last
+
+panel:
+	VMOVUPS.Z (R11), K5, Z0
+	VMOVUPS.Z (BX), K6, Z1
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, (R12)
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, 2048(R12)
+	VPSRLD    $0x10, Z0, Z0
+	VPORD     Z0, Z1, Z0
+	VMOVUPS   Z0, 4096(R12)
+	VMOVUPS.Z 64(R11), K5, Z0
+	VMOVUPS.Z 64(BX), K6, Z1
+	LEAQ      1024(R12), AX
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, (AX)
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, 2048(AX)
+	VPSRLD    $0x10, Z0, Z0
+	VPORD     Z0, Z1, Z0
+	VMOVUPS   Z0, 4096(AX)
+	ADDQ      $0x00000080, R11
+	ADDQ      $0x00000080, BX
+	ADDQ      R9, R12
+	DECQ      R13
+	JNZ       panel
+
+last:
+	TESTQ     R10, R10
+	JEQ       next
+	KANDW     K3, K5, K2
+	KANDW     K3, K6, K7
+	VMOVUPS.Z (R11), K2, Z0
+	VMOVUPS.Z (BX), K7, Z1
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, (R12)
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, 2048(R12)
+	VPSRLD    $0x10, Z0, Z0
+	VPORD     Z0, Z1, Z0
+	VMOVUPS   Z0, 4096(R12)
+	KANDW     K4, K5, K2
+	KANDW     K4, K6, K7
+	VMOVUPS.Z 64(R11), K2, Z0
+	VMOVUPS.Z 64(BX), K7, Z1
+	LEAQ      1024(R12), AX
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, (AX)
+	VPADDD    Z30, Z0, Z2
+	VPADDD    Z30, Z1, Z3
+	VPANDD    Z31, Z2, Z2
+	VPANDD    Z31, Z3, Z3
+	VSUBPS    Z2, Z0, Z0
+	VSUBPS    Z3, Z1, Z1
+	VPSRLD    $0x10, Z2, Z2
+	VPORD     Z2, Z3, Z2
+	VMOVUPS   Z2, 2048(AX)
+	VPSRLD    $0x10, Z0, Z0
+	VPORD     Z0, Z1, Z0
+	VMOVUPS   Z0, 4096(AX)
+
+next:
+	ADDQ R8, SI
+	ADDQ $0x40, DI
+	INCQ R15
+	CMPQ R15, $0x10
+	JLT  line
+	MOVQ R8, AX
+	SHLQ $0x04, AX
+	ADDQ AX, SI
+	ADDQ $0x00001440, DI
+	SUBQ $0x20, DX
+	JG   block
+	VZEROUPPER
+	RET
+
+// func tiles32(t *byte)
+// Requires: MMX+
+TEXT ·tiles32(SB), NOSPLIT, $16-8
+	MOVQ t+0(FP), AX
+	LEAQ tileConfig<>+0(SB), BX
+	LONG $0x4978e2c4
+	BYTE $0x03
+	MOVQ 8(AX), DI
+	MOVQ DI, (SP)
+	MOVQ 16(AX), R8
+	MOVQ R8, 8(SP)
+	MOVQ 40(AX), R9
+	MOVQ 64(AX), R10
+	MOVQ 80(AX), R15
+	MOVQ $0x00000040, CX
+
+panel:
+	MOVQ 56(AX), R12
+	MOVQ (AX), DX
+	MOVQ 8(SP), R8
+
+rows:
+	MOVQ (SP), DI
+	MOVQ DX, SI
+	MOVQ R8, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	CMPQ 72(AX), $0x00
+	JEQ  zero
+	LONG $0x4b7b82c4
+	BYTE $0x04
+	BYTE $0x08
+	LEAQ 64(R8), BX
+	LONG $0x4b7ba2c4
+	BYTE $0x0c
+	BYTE $0x0b
+	MOVQ R9, BX
+	SHLQ $0x04, BX
+	ADDQ R8, BX
+	LONG $0x4b7ba2c4
+	BYTE $0x14
+	BYTE $0x0b
+	ADDQ $0x40, BX
+	LONG $0x4b7ba2c4
+	BYTE $0x1c
+	BYTE $0x0b
+	JMP  sum
+
+zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+
+sum:
+	MOVQ 48(AX), R11
+
+depth:
+	LONG       $0x4b7be2c4
+	LONG       $0x00000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x04000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x10000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x14000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	PREFETCHT1 128(R15)
+	PREFETCHT1 192(R15)
+	LONG       $0x4b7be2c4
+	LONG       $0x08000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x0c000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	PREFETCHT1 256(R15)
+	PREFETCHT1 320(R15)
+	PREFETCHT1 384(R15)
+	PREFETCHT1 448(R15)
+	LONG       $0x4b7be2c4
+	LONG       $0x08000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x0c000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	PREFETCHT1 512(R15)
+	PREFETCHT1 576(R15)
+	PREFETCHT1 640(R15)
+	PREFETCHT1 704(R15)
+	LONG       $0x4b7be2c4
+	LONG       $0x00000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x04000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	PREFETCHT1 768(R15)
+	PREFETCHT1 832(R15)
+	PREFETCHT1 896(R15)
+	PREFETCHT1 960(R15)
+	LONG       $0x4b7be2c4
+	LONG       $0x10000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x14000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	LONG       $0x4b7be2c4
+	LONG       $0x00000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x04000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4ae2c4
+	BYTE       $0xc4
+	LONG       $0x5c42e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4ae2c4
+	BYTE       $0xd5
+	LONG       $0x5c42e2c4
+	BYTE       $0xdd
+	ADDQ       88(AX), R15
+	ADDQ       $0x00001840, SI
+	ADDQ       $0x00001840, DI
+	DECQ       R11
+	JNZ        depth
+	LONG       $0x4b7a82c4
+	BYTE       $0x04
+	BYTE       $0x08
+	LEAQ       64(R8), BX
+	LONG       $0x4b7aa2c4
+	BYTE       $0x0c
+	BYTE       $0x0b
+	MOVQ       R9, BX
+	SHLQ       $0x04, BX
+	ADDQ       R8, BX
+	LONG       $0x4b7aa2c4
+	BYTE       $0x14
+	BYTE       $0x0b
+	ADDQ       $0x40, BX
+	LONG       $0x4b7aa2c4
+	BYTE       $0x1c
+	BYTE       $0x0b
+	ADDQ       24(AX), DX
+	MOVQ       R9, BX
+	SHLQ       $0x05, BX
+	ADDQ       BX, R8
+	DECQ       R12
+	JNZ        rows
+	MOVQ       (SP), DI
+	ADDQ       32(AX), DI
+	MOVQ       DI, (SP)
+	ADDQ       $0x00000080, 8(SP)
+	DECQ       R10
+	JNZ        panel
+	LONG       $0x4978e2c4
+	BYTE       $0xc0
+	RET

@@ -9,3 +9,9 @@ func runTiles16(*Tiles16) {}
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {}
 
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}
+
+func runTiles32(*Tiles32) {}
+
+func splitRows(dst *uint16, src *float32, rows, cols, stride int) {}
+
+func splitPairs(dst *uint16, src *float32, rows, cols, stride, panel int) {}

@@ -12,3 +12,12 @@ func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, pa
 
 //go:noescape
 func packTransposed512(dst *uint16, src *uint16, blocks int, cols int, stride int, drow int)
+
+//go:noescape
+func splitRows512(dst *byte, src *byte, rows int, cols int, stride int)
+
+//go:noescape
+func splitPairs512(dst *byte, src *byte, rows int, cols int, stride int, panel int)
+
+//go:noescape
+func tiles32(t *byte)

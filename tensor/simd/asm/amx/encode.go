@@ -60,6 +60,13 @@ func number(r GPPhysical) int {
 func loadTile(tile int, base, stride GPPhysical)  { emit(memory(pF2, tile, base, stride)...) }
 func storeTile(tile int, base, stride GPPhysical) { emit(memory(pF3, tile, base, stride)...) }
 
+// loadTileAt is loadTile from base plus a displacement.
+func loadTileAt(tile int, base, stride GPPhysical, disp int) {
+	n, m := number(base), number(stride)
+	out := append(vex(m>>3, n>>3, 0, pF2, 0x4b), byte(0x84|tile<<3), byte((m&7)<<3|n&7))
+	emit(append(out, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))...)
+}
+
 func zeroTile(tile int) { emit(append(vex(0, 0, 0, pF2, 0x49), byte(0xc0|tile<<3))...) }
 
 // multiply: tile c += a · b.

@@ -15,6 +15,9 @@ func main() {
 	product()
 	packPairs()
 	packTransposed()
+	splitRows()
+	splitPairs()
+	product32()
 	Generate()
 }
 

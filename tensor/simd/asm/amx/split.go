@@ -1,0 +1,293 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Sizes of simd.Tiles32's layout, in bytes: a tile, the two tiles of a third, and a
+// block of three thirds with a line after it, so that blocks do not all fall into the
+// same few cache sets.
+const (
+	tileBytes  = 1024
+	thirdBytes = 2 * tileBytes
+	blockBytes = 3*thirdBytes + 64
+)
+
+// Registers of splitting: what rounds a number's upper half, and what keeps it.
+var halfUnit, upperHalf = Z30, Z31
+
+func loadSplitConstants(tmp Register) {
+	MOVL(U32(0x8000), tmp)
+	VPBROADCASTD(tmp, halfUnit)
+	MOVL(U32(0xffff0000), tmp)
+	VPBROADCASTD(tmp, upperHalf)
+}
+
+// splitPair writes the thirds of 16 numbers in Z0 and 16 in Z1, two by two, the one of
+// Z0 low: rounding to the upper half leaves a rest of 16 bits, and rounding that one of eight, so
+// that the three add up to the number.
+func splitPair(to GPPhysical) {
+	x, top := []VecPhysical{Z0, Z1}, []VecPhysical{Z2, Z3}
+	for third := range 3 {
+		if third < 2 {
+			for i := range 2 {
+				VPADDD(halfUnit, x[i], top[i])
+			}
+			for i := range 2 {
+				VPANDD(upperHalf, top[i], top[i])
+			}
+			for i := range 2 {
+				VSUBPS(top[i], x[i], x[i])
+			}
+		} else {
+			top = x
+		}
+		VPSRLD(Imm(16), top[0], top[0])
+		VPORD(top[0], top[1], top[0])
+		VMOVUPS(top[0], Mem{Base: to, Disp: third * thirdBytes})
+	}
+}
+
+// splitRows: 32 numbers of a row make a line of three tiles, number j beside number 16+j.
+func splitRows() {
+	TEXT("splitRows512", NOSPLIT, "func(dst, src *byte, rows, cols, stride int)")
+	Pragma("noescape")
+	dst, src, rows, cols, stride := RDI, RSI, RDX, RCX, R8
+	for i, r := range []GPPhysical{dst, src, rows, cols, stride} {
+		Load(Param([]string{"dst", "src", "rows", "cols", "stride"}[i]), r)
+	}
+	left, s, d, n := R10, R11, R12, R13
+	loadSplitConstants(EAX)
+	lastMasks(cols, left, RAX)
+	Label("row")
+	MOVQ(src, s)
+	MOVQ(dst, d)
+	MOVQ(cols, n)
+	TESTQ(n, n)
+	JEQ(LabelRef("last"))
+	Label("block")
+	VMOVUPS(Mem{Base: s}, Z0)
+	VMOVUPS(Mem{Base: s, Disp: 64}, Z1)
+	splitPair(d)
+	ADDQ(U32(128), s)
+	ADDQ(U32(blockBytes), d)
+	DECQ(n)
+	JNZ(LabelRef("block"))
+	Label("last")
+	TESTQ(left, left)
+	JEQ(LabelRef("next"))
+	VMOVUPS_Z(Mem{Base: s}, K3, Z0)
+	VMOVUPS_Z(Mem{Base: s, Disp: 64}, K4, Z1)
+	splitPair(d)
+	Label("next")
+	ADDQ(stride, src)
+	ADDQ(Imm(64), dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// splitPairs: row r of a block of 32 goes beside row 16+r, into line r of tiles of
+// 16 columns. Rows past the last are zeros.
+func splitPairs() {
+	TEXT("splitPairs512", NOSPLIT, "func(dst, src *byte, rows, cols, stride, panel int)")
+	Pragma("noescape")
+	dst, src, rows, cols, stride, panel := RDI, RSI, RDX, RCX, R8, R9
+	for i, r := range []GPPhysical{dst, src, rows, cols, stride, panel} {
+		Load(Param([]string{"dst", "src", "rows", "cols", "stride", "panel"}[i]), r)
+	}
+	left, s, low, d, n, line := R10, R11, RBX, R12, R13, R15
+	loadSplitConstants(EAX)
+	lastMasks(cols, left, RAX)
+	// Masks of a line's two rows, K5 and K6, are all lanes or none; K3 and K4 the last columns'.
+	half := func(a, b Mem, out int, m0, m1 OpmaskPhysical) {
+		VMOVUPS_Z(a, m0, Z0)
+		VMOVUPS_Z(b, m1, Z1)
+		if out > 0 {
+			LEAQ(Mem{Base: d, Disp: out}, RAX)
+			splitPair(RAX)
+		} else {
+			splitPair(d)
+		}
+	}
+	Label("block")
+	XORQ(line, line)
+	Label("line")
+	LEAQ(Mem{Base: src}, s)
+	MOVQ(stride, low)
+	SHLQ(Imm(4), low)
+	ADDQ(s, low)
+	MOVQ(dst, d)
+	// Whether rows line and 16+line are there.
+	rowMask := func(first uint64, k OpmaskPhysical, label string) {
+		KXORW(k, k, k)
+		LEAQ(Mem{Base: line, Disp: int(first)}, RAX)
+		CMPQ(RAX, rows)
+		JGE(LabelRef(label))
+		KMOVW(K1, k)
+		Label(label)
+	}
+	rowMask(0, K5, "noUpper")
+	rowMask(16, K6, "noLower")
+	MOVQ(cols, n)
+	TESTQ(n, n)
+	JEQ(LabelRef("last"))
+	Label("panel")
+	half(Mem{Base: s}, Mem{Base: low}, 0, K5, K6)
+	half(Mem{Base: s, Disp: 64}, Mem{Base: low, Disp: 64}, tileBytes, K5, K6)
+	ADDQ(U32(128), s)
+	ADDQ(U32(128), low)
+	ADDQ(panel, d)
+	DECQ(n)
+	JNZ(LabelRef("panel"))
+	Label("last")
+	TESTQ(left, left)
+	JEQ(LabelRef("next"))
+	KANDW(K3, K5, K2)
+	KANDW(K3, K6, K7)
+	half(Mem{Base: s}, Mem{Base: low}, 0, K2, K7)
+	KANDW(K4, K5, K2)
+	KANDW(K4, K6, K7)
+	half(Mem{Base: s, Disp: 64}, Mem{Base: low, Disp: 64}, tileBytes, K2, K7)
+	Label("next")
+	ADDQ(stride, src)
+	ADDQ(Imm(64), dst)
+	INCQ(line)
+	CMPQ(line, Imm(16))
+	JLT(LabelRef("line"))
+	MOVQ(stride, RAX)
+	SHLQ(Imm(4), RAX)
+	ADDQ(RAX, src)
+	ADDQ(U32(blockBytes-16*64), dst)
+	SUBQ(Imm(32), rows)
+	JG(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
+
+// Offsets of the fields of simd.Tiles32.
+const (
+	field32A = 8 * iota
+	field32B
+	field32C
+	field32APanel
+	field32BPanel
+	field32CRow
+	field32Depth
+	field32Rows
+	field32Panels
+	field32Add
+	field32Ahead
+	field32AheadStep
+)
+
+// product32 goes over panels of 32 columns, in each over strips of 32 rows, in each
+// over depth: six of the nine products of thirds, the smallest first.
+func product32() {
+	TEXT("tiles32", NOSPLIT, "func(t *byte)")
+	Pragma("noescape")
+	t := RAX
+	Load(Param("t"), t)
+	LEAQ(NewDataAddr(Symbol{Name: "tileConfig", Static: true}, 0), RBX)
+	loadConfig()
+	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
+
+	c, crow, line := R8, R9, RCX
+	a, b, tmp, stripA := RSI, RDI, RBX, RDX
+	k, rows, panels, ahead := R11, R12, R10, R15
+	local := AllocLocal(16)
+	panelB, panelC := local, local.Offset(8)
+	field(field32B, b)
+	MOVQ(b, panelB)
+	field(field32C, c)
+	MOVQ(c, panelC)
+	field(field32CRow, crow)
+	field(field32Panels, panels)
+	field(field32Ahead, ahead)
+	MOVQ(U32(64), line)
+
+	Label("panel")
+	field(field32Rows, rows)
+	field(field32A, stripA)
+	MOVQ(panelC, c)
+	Label("rows")
+	MOVQ(panelB, b)
+	MOVQ(stripA, a)
+	// C is written at the end; ask for it now, to own it by then.
+	MOVQ(c, tmp)
+	for range 32 {
+		raw("LONG", U32(0x004b0d0f)) // PREFETCHW (BX)
+		raw("LONG", U32(0x404b0d0f)) // PREFETCHW 64(BX)
+		ADDQ(crow, tmp)
+	}
+	CMPQ(Mem{Base: t, Disp: field32Add}, Imm(0))
+	JEQ(LabelRef("zero"))
+	eachC(c, crow, tmp, loadTile)
+	JMP(LabelRef("sum"))
+	Label("zero")
+	for i := range 4 {
+		zeroTile(i)
+	}
+	Label("sum")
+	field(field32Depth, k)
+	Label("depth")
+	third := func(tile int, base GPPhysical, n int) {
+		loadTileAt(tile, base, line, n*thirdBytes)
+		loadTileAt(tile+1, base, line, n*thirdBytes+tileBytes)
+	}
+	four := func() {
+		multiply(0, 4, 6)
+		multiply(1, 4, 7)
+		multiply(2, 5, 6)
+		multiply(3, 5, 7)
+	}
+	asked := 0
+	ask := func(lines int) {
+		for range lines {
+			PREFETCHT1(Mem{Base: ahead, Disp: 64 * asked})
+			asked++
+		}
+	}
+	third(4, a, 0)
+	third(6, b, 2)
+	four()
+	ask(4)
+	third(6, b, 1)
+	four()
+	ask(4)
+	third(4, a, 1)
+	four()
+	ask(4)
+	third(6, b, 0)
+	four()
+	ask(4)
+	third(4, a, 2)
+	four()
+	third(4, a, 0)
+	four()
+	ADDQ(Mem{Base: t, Disp: field32AheadStep}, ahead)
+	ADDQ(U32(blockBytes), a)
+	ADDQ(U32(blockBytes), b)
+	DECQ(k)
+	JNZ(LabelRef("depth"))
+	eachC(c, crow, tmp, storeTile)
+
+	ADDQ(Mem{Base: t, Disp: field32APanel}, stripA)
+	MOVQ(crow, tmp)
+	SHLQ(Imm(5), tmp)
+	ADDQ(tmp, c)
+	DECQ(rows)
+	JNZ(LabelRef("rows"))
+
+	MOVQ(panelB, b)
+	ADDQ(Mem{Base: t, Disp: field32BPanel}, b)
+	MOVQ(b, panelB)
+	ADDQ(U32(128), panelC)
+	DECQ(panels)
+	JNZ(LabelRef("panel"))
+	releaseTiles()
+	RET()
+}
