@@ -65,7 +65,7 @@ func (s *Spec) strategySettings() map[string]any {
 	out := map[string]any{}
 	switch c.Name {
 	case "bns":
-		out["keep"] = c.Keep
+		out["keep"], out["cached"] = c.Keep, c.Cached
 	case "sancus":
 		out["staleness"], out["clip"] = c.Staleness, c.Clip
 	case "skipg":
@@ -97,7 +97,7 @@ func (r *Report) label() string {
 	for _, key := range slices.Sorted(maps.Keys(r.StrategySettings)) {
 		value := fmt.Sprint(r.StrategySettings[key])
 		switch first := mainSetting[name] == key; {
-		case key == "wire_dtype" || value == fmt.Sprint(standard[key]) || shown && (first || key == "eas"):
+		case key == "wire_dtype" || value == fmt.Sprint(standard[key]) || shown && (first || key == "eas" || key == "cached"):
 		case first:
 			text = name + ":" + value + strings.TrimPrefix(text, name)
 		default:

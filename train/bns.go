@@ -20,10 +20,12 @@ import (
 //
 // What is kept is a function of seed, epoch, receiving part and vertex, so both
 // ends know it without a word. An epoch moves a share p of halo's rows. Features
-// that never change travel once, all of them, and measuring is exact.
+// that never change travel once, all of them, and measuring is exact. bnsCached is the
+// same with a memory.
 type bns struct {
 	*exact
 	p      float64
+	all    int // epoch in which all are kept; -1: none
 	key    rng.Key
 	now    thinned
 	absent map[int]tensor.Matrix // scores of rows that are not there, by heads
@@ -31,15 +33,28 @@ type bns struct {
 }
 
 func newBNS(s *site) (planned, error) {
-	if name := s.opt.Model.Model; s.opt.Strategy.Keep < 1 && slices.Contains(whole, name) {
-		return nil, fmt.Errorf("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:1 or halo, or one of the models gcn, sage, gat, gin", name)
-	}
-	if o := s.opt; o.Strategy.Keep < 1 && o.Model.Model == "gin" && o.Model.EdgeDim > 0 {
-		return nil, fmt.Errorf("bns leaves out border rows, and with --edge-features gin makes messages of rows that are missing too; use --strategy bns:1 or halo, or --model gat")
-	}
-	m := &bns{exact: &exact{site: s}, p: s.opt.Strategy.Keep, key: rng.New(s.opt.Seed).Fold(keyBNS), absent: map[int]tensor.Matrix{}}
+	m := &bns{exact: &exact{site: s}, p: s.opt.Strategy.Keep, all: -1, key: rng.New(s.opt.Seed).Fold(keyBNS), absent: map[int]tensor.Matrix{}}
 	m.now.epoch, m.plan.epoch = -1, -1
-	return newExchanging(s, m, newBorder(s.dev, haloLists(s.part))), nil
+	b := newBorder(s.dev, haloLists(s.part))
+	if s.opt.Strategy.Cached {
+		return newExchanging(s, newBNSCached(m), b), nil
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return newExchanging(s, m, b), nil
+}
+
+// check refuses models that need every row.
+func (m *bns) check() error {
+	o := &m.opt
+	if name := o.Model.Model; m.p < 1 && slices.Contains(whole, name) {
+		return fmt.Errorf("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:%g:cached or halo, or one of the models gcn, sage, gat, gin", name, m.p)
+	}
+	if m.p < 1 && o.Model.Model == "gin" && o.Model.EdgeDim > 0 {
+		return fmt.Errorf("bns leaves out border rows, and with --edge-features gin makes messages of rows that are missing too; use --strategy bns:%g:cached or halo, or --model gat", m.p)
+	}
+	return nil
 }
 
 // whole are models whose layers have no way to leave a row out: no score to lower, and
@@ -51,7 +66,7 @@ const keyBNS = 0x626e73
 
 // kept reports whether a part receives a vertex in an epoch.
 func (m *bns) kept(epoch, part int, vertex uint32) bool {
-	return m.key.Fold(uint64(epoch)).Fold(uint64(part)).Float64(uint64(vertex)) < m.p
+	return epoch == m.all || m.key.Fold(uint64(epoch)).Fold(uint64(part)).Float64(uint64(vertex)) < m.p
 }
 
 // thinned is the border of an epoch.

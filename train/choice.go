@@ -12,6 +12,7 @@ type Choice struct {
 	Name string
 
 	Keep      float64 // bns: the share of border vertices kept
+	Cached    bool    // bns: the others count as they last came
 	Staleness string  // sancus: epoch:K, adaptive:K or variation:X
 	Clip      float64 // sancus: the norm gradients are clipped to; 0: not
 	SkipG     int     // skipg: epochs in a row without gradients of rows
@@ -33,8 +34,12 @@ func DefaultChoice(name string) Choice {
 
 // settings read what follows a strategy's name and a colon.
 var settings = map[string]func(c *Choice, text string) error{
-	"bns": func(c *Choice, text string) (err error) {
-		c.Keep, err = strconv.ParseFloat(text, 64)
+	"bns": func(c *Choice, text string) (err error) { // bns:0.1, bns:0.1:cached, bns:cached
+		share, cached := strings.CutSuffix(":"+text, ":cached")
+		c.Cached = cached
+		if share != "" {
+			c.Keep, err = strconv.ParseFloat(share[1:], 64)
+		}
 		return err
 	},
 	"sancus": func(c *Choice, text string) error {
@@ -69,7 +74,7 @@ var settings = map[string]func(c *Choice, text string) error{
 	},
 }
 
-// Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1,
+// Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1, bns:0.1:cached,
 // sancus:epoch:2, pipegcn:0, g3:inter, granndis:2 or granndis:eas.
 func (c Choice) Parse(text string) (Choice, error) {
 	name, setting, given := strings.Cut(text, ":")

@@ -50,7 +50,7 @@ func overTransport(t *testing.T, transport string, n int) []wire.Endpoint {
 }
 
 // exactChoices are strategies that follow one worker's loss curve.
-var exactChoices = []string{"halo", "cagnet", "bns:1", "pipegcn:0", "sancus:epoch:0", "sancus:variation:0", "skipg:0",
+var exactChoices = []string{"halo", "cagnet", "bns:1", "bns:1:cached", "pipegcn:0", "sancus:epoch:0", "sancus:variation:0", "skipg:0",
 	"g3", "g3:none", "g3:inter", "g3:intra", "granndis:0", "granndis:1", "granndis:2", "granndis:auto", "neutronstar"}
 
 // drawn is one combination of what must not change a result.

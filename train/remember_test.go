@@ -57,7 +57,7 @@ func resumedAt(t *testing.T, parts []*partition.Part, o Options, epoch int) []fl
 func TestResumeRemembers(t *testing.T) {
 	d := communities(t, 90, false)
 	for _, model := range []string{"sage", "gat"} {
-		for _, strategy := range []string{"halo", "bns:0.5", "pipegcn", "sancus:epoch:2", "sancus:adaptive:1", "sancus:variation:0.9", "skipg:2", "g3", "granndis:1", "neutronstar"} {
+		for _, strategy := range []string{"halo", "bns:0.5", "bns:0.3:cached", "pipegcn", "sancus:epoch:2", "sancus:adaptive:1", "sancus:variation:0.9", "skipg:2", "g3", "granndis:1", "neutronstar"} {
 			for _, rows := range []string{"", "int8"} {
 				for _, smooth := range []float64{0, 0.6} {
 					if smooth > 0 && strategy != "pipegcn" {

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"starling/nn"
-	"starling/tensor"
 	"starling/wire"
 )
 
@@ -43,10 +42,7 @@ func newSancus(s *site) (planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &skipping{blocks: &blocks{&exact{site: s}}, bound: bound, kept: map[keep]tensor.Matrix{}, turns: map[int]*turn{}}
-	if s.opt.Resume != nil && len(s.opt.Resume.Caches) == 0 {
-		m.first = s.opt.Resume.Epoch
-	}
+	m := &skipping{blocks: &blocks{&exact{site: s}}, historical: newHistorical(s), bound: bound, turns: map[int]*turn{}}
 	x := &sancus{newExchanging(s, m, newBorder(s.dev, blockLists(s.part))), m}
 	if clip := s.opt.Strategy.Clip; clip > 0 {
 		return &clipped{x, clip * math.Sqrt(float64(s.end.Size())), s.dev}, nil

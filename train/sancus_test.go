@@ -160,7 +160,7 @@ func TestOldBlocksOfFrozenWeights(t *testing.T) {
 		}
 		mustTrain(t, tensor.NewRef(), d, o)
 		want := state.Optim
-		for _, choice := range []string{"sancus:epoch:3", "sancus:adaptive:2", "sancus:variation:0.5", "skipg:2"} {
+		for _, choice := range []string{"sancus:epoch:3", "sancus:adaptive:2", "sancus:variation:0.5", "skipg:2", "bns:0.3:cached"} {
 			var err error
 			if o.Strategy, err = DefaultChoice("").Parse(choice); err != nil {
 				t.Fatal(err)

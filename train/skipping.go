@@ -1,72 +1,25 @@
 package train
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	"starling/event"
 	"starling/tensor"
 )
 
 // skipping moves the blocks that are due, and keeps them for when they are not.
 type skipping struct {
 	*blocks
+	*historical
 	bound staleness
-	first int           // epoch of the run: nothing is kept before
 	turns map[int]*turn // of each layer, in this epoch
-	kept  map[keep]tensor.Matrix
-	noted bool
-}
-
-// keep names a matrix that outlives a pass.
-type keep struct {
-	layer  int
-	scores bool
-	what   string // far: peers' rows; back: gradients that peers gave back; own: own rows as last sent
-}
-
-func (k keep) String() string {
-	if k.scores {
-		return fmt.Sprintf("sancus.%d.scores.%s", k.layer, k.what)
-	}
-	return fmt.Sprintf("sancus.%d.rows.%s", k.layer, k.what)
-}
-
-// keeper is the matrix of a name, made when first asked for.
-func (m *skipping) keeper(k keep, t tensor.DType, rows, cols int) (kept tensor.Matrix, made bool) {
-	kept, ok := m.kept[k]
-	if !ok {
-		kept = m.dev.New(t, rows, cols)
-		m.kept[k] = kept
-		ok = m.recall(k.String(), kept)
-	}
-	return kept, !ok
 }
 
 // remember lists every matrix that outlives a pass.
-func (m *skipping) remember() []remembered {
-	out := m.exact.remember()
-	for _, k := range slices.SortedFunc(maps.Keys(m.kept), func(a, b keep) int { return cmp.Compare(a.String(), b.String()) }) {
-		out = append(out, remembered{k.String(), m.kept[k]})
-	}
-	return out
-}
+func (m *skipping) remember() []remembered { return append(m.exact.remember(), m.all()...) }
 
-// begin says what is kept when all of it is there, after the first epoch.
 func (m *skipping) begin(epoch int, training bool) {
 	m.blocks.begin(epoch, training)
-	if len(m.kept) == 0 || m.noted {
-		return
-	}
-	m.noted = true
-	var bytes int64
-	for _, kept := range m.kept {
-		bytes += kept.Bytes()
-	}
-	m.events.On(event.Note{Text: fmt.Sprintf("sancus keeps %.3g MiB of remote rows and their gradients", float64(bytes)/(1<<20))})
+	m.note()
 }
 
 // turn is who sends a layer's block to whom in an epoch.
