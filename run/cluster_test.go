@@ -21,7 +21,7 @@ import (
 func TestWorkersInProcess(t *testing.T) {
 	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 4_000, 16_000, 40 })
 	for name, s := range models(dir) {
-		s.Epochs, s.Inductive = 3, false
+		s.Epochs = 3
 		want := trained(t, s, nil)
 		s.Workers, s.InProcess, s.Partitioner = 3, true, "chunk"
 		got := trained(t, s, nil)

@@ -56,7 +56,7 @@ func (p *Plan) String() string {
 // sends is what the workers will send, as far as is known.
 func (p *Plan) sends() string {
 	if p.Unplanned {
-		return "are planned when the workers have met, and so are copies of others' vertices"
+		return "are planned when the workers have met, and so is what they keep of others' vertices"
 	}
 	text := fmt.Sprintf("once %s, an epoch %s, a measurement %s", event.Bytes(p.SentOnce), event.Bytes(p.SentEpoch), event.Bytes(p.SentMeasure))
 	if p.AtMost {

@@ -111,7 +111,13 @@ func planPart(s *Spec, data *graph.Meta, part *partition.Part) *Plan {
 	dev := newDry(s.rows())
 	defer dev.Close()
 	on := &dryGraph{edgeDim: s.modelConfig(data).EdgeDim, dev: dev, n: int(m.Core), count: int(m.Edges), halo: int(m.Halo), sent: int(m.Sent), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
-	p.dryEpoch(s, data, dryInput(dev, s, part.Features), on, on)
+	trainOn := on
+	if s.Inductive { // what is seen of the halo is known when the workers have met; at most all
+		other := *on
+		other.sums = map[nn.Reduction]tensor.Matrix{}
+		trainOn = &other
+	}
+	p.dryEpoch(s, data, dryInput(dev, s, part.Features), trainOn, on)
 	return p
 }
 
@@ -136,6 +142,10 @@ func partBytes(s *Spec, part *partition.Part) int64 {
 		total += 8*all + 2*4*e
 	} else if s.EdgeFeatures { // with those of loops
 		total += 4 * dim * (e + rows)
+	}
+	if s.Inductive { // the edges that are seen, once more, if training vertices are spread evenly
+		share := float64(m.Train) / float64(max(rows, 1))
+		total += int64(share*share*float64(total+4*e)) + 8*rows
 	}
 	f, entries := part.Features, int64(len(part.Features.Values))
 	if f.Kind() == graph.Sparse {

@@ -214,7 +214,6 @@ func (s *Spec) checkUnused() error {
 		{"--resume-if-any", s.ResumeIfAny, s.CheckpointDir != "", "it needs the --checkpoint-dir to go on from"},
 		{"--threads", s.Threads > 1, s.DType != "f64", "the reference device of --dtype f64 uses one core"},
 		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
-		{"--inductive", s.Inductive, s.Strategy == "none", "it is for one worker: leave out --workers and --strategy"},
 		{"--servers", s.Servers > 0, s.distributed(), "one worker has no others to be grouped with"},
 		{"--partition", s.Partition != "", s.distributed(), "it needs a --strategy of several workers, as halo"},
 		{"--wire-dtype", s.WireDType != "none", s.distributed(), "one worker sends nothing"},

@@ -45,6 +45,19 @@ type share struct {
 	training           int64 // training vertices of all workers
 }
 
+// measured is what measuring passes start from: copies are of the strategy that trains.
+func (s *share) measured() nn.Input {
+	x := s.x
+	switch {
+	case s.own == 0 || s.measureOn == s.trainOn:
+	case x.Sparse != nil:
+		x.Sparse = x.Sparse.Slice(0, s.own)
+	default:
+		x.Matrix = x.Slice(0, s.own)
+	}
+	return x
+}
+
 // Peers are the other workers, for what is not rows of vertices.
 type Peers interface {
 	// AddUp adds numbers over all workers, in place, to the same bits on each.
@@ -246,7 +259,7 @@ func (f *loop) backward(p *nn.Pass, dlogits tensor.Matrix) {
 func (f *loop) measureSplits(e *event.Epoch) error {
 	end := f.spans("step")("evaluate")
 	defer end()
-	logits := f.model.Forward(f.pass(f.measureOn, false, e.Epoch), f.x)
+	logits := f.model.Forward(f.pass(f.measureOn, false, e.Epoch), f.measured())
 	var counts []float64
 	for _, rows := range f.splits {
 		counts = append(counts, f.task.Counts(f.dev, logits, rows)...)

@@ -57,7 +57,7 @@ var exactChoices = []string{"halo", "cagnet", "bns:1", "bns:1:cached", "pipegcn:
 type drawn struct {
 	model, norm, method, transport, strategy string
 	layers, workers, servers, vertices       int
-	sparse, cacheFirst, weighted             bool
+	sparse, cacheFirst, weighted, inductive  bool
 }
 
 func draw(key rng.Key) drawn {
@@ -72,6 +72,7 @@ func draw(key rng.Key) drawn {
 		d.servers = 2
 	}
 	d.weighted = !nn.Attends(d.model) && pick(3) == 0 // attention makes weights of its own
+	d.inductive = pick(3) == 0
 	if d.model == "ressage+" {
 		d.layers = 28
 		if d.norm == "none" {
@@ -111,7 +112,7 @@ func followsOneWorker(t *testing.T, c drawn) {
 		}
 	}
 	o := options(c.model)
-	o.Epochs, o.EvalEvery, o.CacheFirst = 4, 2, c.cacheFirst
+	o.Epochs, o.EvalEvery, o.CacheFirst, o.Inductive = 4, 2, c.cacheFirst, c.inductive
 	o.Model.Layers, o.Model.Norm = c.layers, c.norm
 	want := mustTrain(t, tensor.NewRef(), d, o)
 	parts := cutForServers(t, d, c.method, c.workers, c.servers)

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"starling/collective"
@@ -57,6 +58,9 @@ func (p *Plan) Total(first, epochs, measured, begun int) map[Sent]int64 {
 // PlanOnPaper is the plan of the worker of part, made without the other workers.
 // end need only know who is where.
 func PlanOnPaper(part *partition.Part, end wire.Endpoint, dev tensor.Device, model *nn.Model, task nn.Task, opt Options) (*Plan, error) {
+	if opt.Inductive {
+		return nil, fmt.Errorf("inductive training: %w", ErrUnplanned)
+	}
 	s, err := newStrategy(&site{ctx: context.Background(), dev: dev, part: used(part, opt), end: end, opt: opt, events: event.All(), paper: true})
 	if err != nil {
 		return nil, err

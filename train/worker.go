@@ -43,15 +43,26 @@ func (s *site) train(ctx context.Context) (*Result, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	measure, told, err := s.inductive()
+	if err != nil {
+		return nil, err
+	}
 	on, err := newStrategy(s)
 	if err != nil {
 		return nil, err
 	}
-	f, err := newLoop(s.dev, s.share(on), s.peers, s.opt, s.events)
+	mine := s.share(on)
+	if measure != nil {
+		mine.measureOn = measure
+	}
+	f, err := newLoop(s.dev, mine, s.peers, s.opt, s.events)
 	if err != nil {
 		return nil, err
 	}
 	plan := on.Plan(f.model, f.task)
+	if measure != nil {
+		plan = inductivePlan(plan, measure, told, f.model, f.task)
+	}
 	book := s.part.Book
 	s.events.On(event.Started{Dataset: book.Dataset, Model: s.opt.Model.Model, Strategy: s.opt.Strategy.Name, Workers: s.end.Size(),
 		Vertices: book.Nodes, Edges: book.Edges, Parameters: f.model.Size(),
@@ -81,8 +92,6 @@ func (s *site) check() error {
 		return fmt.Errorf("part %s has %d numbers an edge and the model looks at %d (--edge-features); partition the dataset again", part.Dir, part.In.EdgeDim, s.opt.Model.EdgeDim)
 	case part.Book.Train == 0:
 		return fmt.Errorf("partition of %s: no part has a training vertex", part.Book.Dataset)
-	case s.opt.Inductive:
-		return fmt.Errorf("inductive training on several workers is not available; leave out --inductive, or use one worker")
 	}
 	return nil
 }

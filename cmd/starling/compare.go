@@ -13,7 +13,7 @@ import (
 )
 
 // notCompared are the settings of training that belong to a single run.
-var notCompared = []string{"strategy", "inductive", "mode", "batch-size", "fanout", "sampler", "replace", "weighted", "clusters", "walk-length",
+var notCompared = []string{"strategy", "mode", "batch-size", "fanout", "sampler", "replace", "weighted", "clusters", "walk-length",
 	"decoder", "embedding", "val-edges", "test-edges", "negatives", "negatives-each", "avoid-edges", "rank-negatives", "walks",
 	"launcher", "rendezvous", "hosts", "ssh-command", "listen", "no-launch", "token-file", "tls", "insecure", "metrics-listen",
 	"checkpoint-dir", "checkpoint-every", "keep-checkpoints", "resume", "resume-if-any", "json", "events", "trace", "out"}

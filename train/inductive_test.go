@@ -1,0 +1,144 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"starling/graph"
+	"starling/tensor"
+)
+
+// mostTrain gives all but a few vertices to training, so that many edges are seen.
+func mostTrain(d *graph.Dataset) *graph.Dataset {
+	d.Splits = graph.Splits{}
+	for v := range uint32(d.Graph.Nodes()) {
+		to := []*[]uint32{&d.Splits.Train, &d.Splits.Train, &d.Splits.Train, &d.Splits.Val, &d.Splits.Test}[v%5]
+		*to = append(*to, v)
+	}
+	return d
+}
+
+// inductively is options for training on what is seen.
+func inductively(model string) Options {
+	o := small(model)
+	o.Epochs, o.EvalEvery, o.Inductive = 4, 2, true
+	return o
+}
+
+// TestInductiveIsExact: training on the subgraph of training vertices and measuring on
+// the whole graph follows one worker, for every model, on graphs with loops, weights
+// and one-way edges too.
+func TestInductiveIsExact(t *testing.T) {
+	graphs := map[string]*graph.Dataset{"plain": mostTrain(communities(t, 100, false)), "sparse": mostTrain(communities(t, 100, true)),
+		"few": communities(t, 100, false), "loops": mostTrain(oddities(t, 90, false)), "weights": mostTrain(oddities(t, 90, true))}
+	for name, d := range graphs {
+		for i, model := range []string{"gcn", "sage", "gat", "gin", "ressage+", "gatv2", "sage-pool", "film", "mlp"} {
+			if name == "weights" && i > 1 || name != "plain" && i > 3 {
+				continue
+			}
+			o := inductively(model)
+			want := mustTrain(t, tensor.NewRef(), d, o)
+			all := o
+			all.Inductive = false
+			if model != "mlp" && slices.Equal(mustTrain(t, tensor.NewRef(), d, all).Loss, want.Loss) {
+				t.Fatalf("%s, %s: the loss does not depend on what is seen", name, model)
+			}
+			for _, w := range []int{1, 2, 5} {
+				parts := cut(t, d, []string{"random", "hash", "chunk"}[w%3], w)
+				label := fmt.Sprintf("%s, %s on %d workers", name, model, w)
+				for _, r := range trainParts(t, parts, ref, o) {
+					sameCurve(t, label, r.Loss, want.Loss, 1e-9)
+					sameCurve(t, label+", validation", r.Val, want.Val, 1e-9)
+				}
+				if w == 2 {
+					for _, r := range trainParts(t, parts, single, o) {
+						sameCurve(t, label+", float32", r.Loss, want.Loss, inSingle(model))
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestInductiveOnEveryStrategy: those that are exact follow one worker here too, and
+// the others do what they plan.
+func TestInductiveOnEveryStrategy(t *testing.T) {
+	d := mostTrain(communities(t, 100, false))
+	parts := cutForServers(t, d, "hash", 4, 2)
+	follow := func(model, strategy string, tol float64) {
+		o := inductively(model)
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		var err error
+		if o.Strategy, err = DefaultChoice("").Parse(strategy); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range trainParts(t, parts, ref, o) {
+			sameCurve(t, model+" with "+strategy, r.Loss, want.Loss, tol)
+		}
+	}
+	for _, strategy := range exactChoices {
+		follow("gcn", strategy, 1e-9)
+		follow("gat", strategy, 1e-9)
+	}
+	for _, strategy := range []string{"bns:0.5", "bns:0.5:cached", "pipegcn", "sancus", "skipg", "granndis:eas"} {
+		follow("sage", strategy, 1)
+	}
+}
+
+// TestInductiveOnOddParts: workers without a border or without a training vertex, and
+// uneven ones.
+func TestInductiveOnOddParts(t *testing.T) {
+	d, odd := oddParts(t)
+	for _, model := range []string{"gcn", "gat"} {
+		o := inductively(model)
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		for name, parts := range odd {
+			for _, r := range trainParts(t, parts, ref, o) {
+				sameCurve(t, name, r.Loss, want.Loss, 1e-9)
+				sameCurve(t, name+", validation", r.Val, want.Val, 1e-9)
+			}
+		}
+	}
+}
+
+// TestInductiveSendsOnlyWhatIsSeen: no row of a vertex that is not trained on leaves a
+// worker in an epoch.
+func TestInductiveSendsOnlyWhatIsSeen(t *testing.T) {
+	d := communities(t, 200, false) // a quarter of the vertices train
+	parts := cut(t, d, "random", 4)
+	seen := d.Graph.Subgraph(func() []bool {
+		mask := make([]bool, d.Graph.Nodes())
+		for _, v := range d.Splits.Train {
+			mask[v] = true
+		}
+		return mask
+	}())
+	owner := map[uint32]int{}
+	for q, p := range parts {
+		for _, v := range p.IDs[:p.Core()] {
+			owner[v] = q
+		}
+	}
+	pairs := map[[2]uint32]bool{} // vertices, and parts that need them
+	for v := range uint32(seen.Nodes()) {
+		for _, u := range seen.Neighbors(v) {
+			if owner[u] != owner[v] {
+				pairs[[2]uint32{u, uint32(owner[v])}] = true
+			}
+		}
+	}
+	o := inductively("gin") // whose rows travel in both layers
+	o.Model.Layers, o.CacheFirst = 2, false
+	var got, want int64
+	for _, r := range trainParts(t, parts, ref, o) {
+		for s, bytes := range r.Plan.Epoch(0) {
+			if s.Kind.String() == "activation" && s.Layer == 1 {
+				got += bytes
+			}
+		}
+	}
+	if want = int64(len(pairs) * o.Model.Hidden * 8); got != want {
+		t.Errorf("an epoch sends %d bytes of rows of layer 1, %d are needed", got, want)
+	}
+}
