@@ -4,7 +4,7 @@
 // # Programs, machines, the driver
 //
 // An algorithm is a function that writes the program of one rank: a list of
-// instructions (send, receive, wait, add, copy) on spans of numbered buffers. A
+// instructions (send, receive, receive and add, wait, add, copy) on spans of numbered buffers. A
 // machine runs a program: asked for its next action it answers "send this",
 // "receive that", "I wait for message 7" or "done", and is told which messages are
 // done. Programs and machines are pure: no goroutines, no clocks, no sockets, so a

@@ -132,6 +132,8 @@ func (c *Comm) post(l *call) int32 {
 			l.pending[in.op] = c.ep.Send(int(in.peer), l.key(in.nth), l.kind, l.bytes(in.a))
 		case recv:
 			l.pending[in.op] = c.ep.Recv(int(in.peer), l.key(in.nth), l.kind, l.bytes(in.a))
+		case recvAdd:
+			l.pending[in.op] = c.ep.RecvAdd(int(in.peer), l.key(in.nth), l.kind, l.bytes(in.a), l.sum)
 		case wait:
 			return in.op
 		case end:

@@ -120,6 +120,11 @@ func (e *slowEndpoint) Recv(from int, key wire.Key, kind wire.Kind, b []byte) *w
 	return e.Endpoint.Recv(from, key, kind, b)
 }
 
+func (e *slowEndpoint) RecvAdd(from int, key wire.Key, kind wire.Kind, b []byte, add func(into, part []byte)) *wire.Pending {
+	e.dawdle()
+	return e.Endpoint.RecvAdd(from, key, kind, b, add)
+}
+
 // TestSchedules: the driver and the wire together, under random schedules of
 // goroutines and with hardly any room for early messages, always finish.
 func TestSchedules(t *testing.T) {
@@ -244,6 +249,9 @@ func (e *idleEndpoint) Rank() int                                               
 func (e *idleEndpoint) Size() int                                                      { return e.size }
 func (e *idleEndpoint) Send(int, wire.Key, wire.Kind, []byte) *wire.Pending            { return e.done }
 func (e *idleEndpoint) Recv(from int, _ wire.Key, _ wire.Kind, _ []byte) *wire.Pending { return e.done }
+func (e *idleEndpoint) RecvAdd(int, wire.Key, wire.Kind, []byte, func(into, part []byte)) *wire.Pending {
+	return e.done
+}
 
 // TestNoGarbage: beside what the wire needs for a message, a call takes no memory.
 func TestNoGarbage(t *testing.T) {

@@ -42,6 +42,7 @@ type fakeLetter struct {
 	from, to       *fakeJob
 	sendOp, recvOp int32
 	payload, into  []byte
+	add            bool
 	held           []byte // left the sender before anybody asked
 }
 
@@ -115,13 +116,15 @@ func (f *fakeNet) step(j *fakeJob) error {
 		t := f.sent[[2]int{j.rank, int(in.peer)}]
 		t.add(1, in.a.len())
 		f.sent[[2]int{j.rank, int(in.peer)}] = t
-	case recv:
+	case recv, recvAdd:
 		l := f.letter(fakeKey{j.call, int(in.peer), j.rank, in.nth})
 		if l.to != nil {
 			return fmt.Errorf("rank %d asks for message %+v twice", j.rank, l.key)
 		}
-		l.to, l.recvOp, l.into = j, in.op, j.m.bytes(in.a)
-		spoil(l.into)
+		l.to, l.recvOp, l.into, l.add = j, in.op, j.m.bytes(in.a), in.verb == recvAdd
+		if !l.add {
+			spoil(l.into)
+		}
 	}
 	return nil
 }
@@ -159,7 +162,11 @@ func (f *fakeNet) move(l *fakeLetter) error {
 	if len(l.held) != len(l.into) {
 		return fmt.Errorf("message %+v has %d bytes, %d were asked for", l.key, len(l.held), len(l.into))
 	}
-	copy(l.into, l.held)
+	if l.add {
+		l.to.m.sum(l.into, l.held)
+	} else {
+		copy(l.into, l.held)
+	}
 	f.finish(l.to, l.recvOp)
 	for i := range f.open {
 		if f.open[i] == l {

@@ -23,7 +23,7 @@ func (m *machine) load() {
 }
 
 // next goes on as far as it can and says what is to be done outside: send, recv,
-// wait or end. A wait is repeated until its message is told to be done.
+// recvAdd, wait or end. A wait is repeated until its message is told to be done.
 func (m *machine) next() instruction {
 	for m.at < len(m.code) {
 		in := &m.code[m.at]
@@ -32,7 +32,7 @@ func (m *machine) next() instruction {
 		}
 		m.at++
 		switch in.verb {
-		case send, recv:
+		case send, recv, recvAdd:
 			return *in
 		case add:
 			m.sum(m.bytes(in.a), m.bytes(in.b))

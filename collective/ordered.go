@@ -33,11 +33,13 @@ func (p *program) orderedReduce() {
 // theirs. Messages in p.in, and slots in scratch memory, are in the order of ranks
 // without our own; those in p.out begin with the next rank.
 func (p *program) postReduce() {
-	p.reserve((p.n - 1) * slotBytes(p.segment(p.rank).len()))
+	if p.n > 2 {
+		p.reserve((p.n - 1) * slotBytes(p.segment(p.rank).len()))
+	}
 	for q := range p.n {
 		for k := range p.pieces(p.rank) {
 			if q != p.rank {
-				p.in = append(p.in, p.recv(q, p.part(q, k)))
+				p.in = append(p.in, p.askPart(q, k))
 			}
 		}
 	}
@@ -64,9 +66,23 @@ func (p *program) postGather(k int) {
 	}
 }
 
-// part is where the k-th piece of our segment lies that rank q sent.
+// askPart asks for the k-th piece of our segment from rank q. Ranks 0 and 1 add what
+// the other has to their own as it comes, since that is the first sum to be made.
+func (p *program) askPart(q, k int) int32 {
+	if p.rank+q == 1 {
+		return p.recvAdd(q, p.piece(p.rank, k))
+	}
+	return p.recv(q, p.part(q, k))
+}
+
+// part is where the k-th piece of our segment lies that rank q sent, in scratch
+// memory; nowhere, if it was added as it came.
 func (p *program) part(q, k int) span {
-	return p.slot(p.line(q)*slotBytes(p.segment(p.rank).len()), p.rank, k)
+	if p.rank+q == 1 {
+		return span{}
+	}
+	s, at := p.piece(p.rank, k), p.line(q)*slotBytes(p.segment(p.rank).len())-p.cuts[p.rank]
+	return span{scratch, at + s.lo, at + s.hi}
 }
 
 // sumPiece adds what the ranks sent of a piece.

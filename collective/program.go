@@ -4,12 +4,13 @@ package collective
 type verb uint8
 
 const (
-	send verb = iota // span a to peer, as message op
-	recv             // span a from peer, as message op
-	wait             // until message op has left or arrived
-	add              // a += b, number by number
-	move             // a = b
-	end              // only an answer of a machine: all is done
+	send    verb = iota // span a to peer, as message op
+	recv                // span a from peer, as message op
+	recvAdd             // a += span from peer, as message op
+	wait                // until message op has left or arrived
+	add                 // a += b, number by number
+	move                // a = b
+	end                 // only an answer of a machine: all is done
 )
 
 // span is a piece of a buffer, in bytes.
@@ -95,6 +96,16 @@ func (p *program) recv(from int, s span) int32 {
 	return p.await(from, s)
 }
 
+// recvAdd adds a span from a peer to what is there, unless it is empty.
+func (p *program) recvAdd(from int, s span) int32 {
+	if s.len() == 0 {
+		return none
+	}
+	op := p.await(from, s)
+	p.code[len(p.code)-1].verb = recvAdd
+	return op
+}
+
 // await receives a span from a peer, also an empty one.
 func (p *program) await(from int, s span) int32 {
 	p.code = append(p.code, instruction{verb: recv, peer: int32(from), op: p.ops, nth: p.received[from], a: s})
@@ -109,8 +120,9 @@ func (p *program) wait(op int32) {
 	}
 }
 
+// add one span to another, unless they are empty.
 func (p *program) add(to, from span) {
-	if to.len() > 0 {
+	if to.len() > 0 && from.len() > 0 {
 		p.code = append(p.code, instruction{verb: add, a: to, b: from})
 	}
 }

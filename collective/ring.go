@@ -15,11 +15,8 @@ func (p *program) ringReduce(gather bool) {
 	if p.n == 1 {
 		return
 	}
-	room := p.longest()
-	slots := [2]int{p.reserve(room), p.reserve(room)}
 	before, after := p.mod(p.rank-1), p.mod(p.rank+1)
-	p.askAround(0, slots[0])
-	p.askAround(1, slots[1])
+	p.askAround()
 	for k := range p.pieces(before) {
 		p.passOn(p.piece(before, k))
 	}
@@ -29,7 +26,6 @@ func (p *program) ringReduce(gather bool) {
 		for k := range p.pieces(r) {
 			p.wait(p.in[i])
 			i++
-			p.add(p.piece(r, k), p.slot(slots[round%2], r, k))
 			if r != p.rank {
 				p.passOn(p.piece(r, k))
 			} else if gather {
@@ -39,26 +35,17 @@ func (p *program) ringReduce(gather bool) {
 				p.askSums(i)
 			}
 		}
-		p.askAround(round+2, slots[round%2])
 	}
 }
 
-// askAround asks for the pieces of a round, if there is one, into a slot.
-func (p *program) askAround(round, slot int) {
-	if round >= p.n-1 {
-		return
+// askAround asks for the partial sums of all rounds, to be added to our own numbers.
+func (p *program) askAround() {
+	for round := range p.n - 1 {
+		r := p.mod(p.rank - 2 - round)
+		for k := range p.pieces(r) {
+			p.in = append(p.in, p.recvAdd(p.mod(p.rank-1), p.piece(r, k)))
+		}
 	}
-	r := p.mod(p.rank - 2 - round)
-	for k := range p.pieces(r) {
-		p.in = append(p.in, p.recv(p.mod(p.rank-1), p.slot(slot, r, k)))
-	}
-}
-
-// slot is where a piece lies in scratch memory.
-func (p *program) slot(at, r, k int) span {
-	s := p.piece(r, k)
-	at -= p.cuts[r]
-	return span{scratch, at + s.lo, at + s.hi}
 }
 
 // passOn sends a partial sum to the next rank.

@@ -1,10 +1,6 @@
 package collective
 
-import (
-	"unsafe"
-
-	"starling/tensor/simd"
-)
+import "unsafe"
 
 // Number is what can be summed.
 type Number interface{ float32 | float64 }
@@ -31,24 +27,20 @@ func adder[T Number]() func(dst, src []byte) {
 	return addFloat64
 }
 
-var level = simd.Best()
+// addStep is how many bytes are added at a time where there are instructions for it.
+const addStep = 256
 
-// addFloat32 leaves the loop to the kernels, where they have instructions for it:
-// 1·x + 1·y rounds once, as x + y does.
-func addFloat32(dst, src []byte) {
-	if level == simd.Generic {
-		addNumbers(numbers[float32](dst), numbers[float32](src))
-		return
+func addFloat32(dst, src []byte) { addNumbers[float32](dst, src, addSteps32) }
+
+func addFloat64(dst, src []byte) { addNumbers[float64](dst, src, addSteps64) }
+
+func addNumbers[T Number](dst, src []byte, fast func(dst, src *byte, steps int)) {
+	src = src[:len(dst)]
+	if steps := len(dst) / addStep; canStep && steps > 0 {
+		fast(&dst[0], &src[0], steps)
+		dst, src = dst[steps*addStep:], src[steps*addStep:]
 	}
-	d, s := simd.Block{Data: unsafe.Pointer(unsafe.SliceData(dst))}, simd.Block{Data: unsafe.Pointer(unsafe.SliceData(src))}
-	m := simd.Map{Dst: d, Src: d, Other: s, Rows: 1, Cols: len(dst) / 4, Alpha: 1, Beta: 1, Combine: true}
-	m.Run(level)
-}
-
-func addFloat64(dst, src []byte) { addNumbers(numbers[float64](dst), numbers[float64](src)) }
-
-func addNumbers[T Number](d, s []T) {
-	s = s[:len(d)]
+	d, s := numbers[T](dst), numbers[T](src)
 	for i := range d {
 		d[i] += s[i]
 	}

@@ -55,7 +55,7 @@ func TestRandomOrder(t *testing.T) {
 }
 
 // exchange sends messages of all sizes between all ranks, asked for and sent in
-// random order, and checks bytes and ledgers.
+// random order, to be written or added, and checks bytes and ledgers.
 func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
 	t.Helper()
 	ctx := soon(t)
@@ -90,9 +90,8 @@ func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
 					sends = append(sends, e.Send(o.to, key(o.step), Activation, payload(o.from, o.to, o.step, o.size)))
 				}
 				if i >= len(ops) && o.to == rank {
-					into := make([]byte, o.size)
-					recvs = append(recvs, e.Recv(o.from, key(o.step), Activation, into))
-					got, want = append(got, into), append(want, payload(o.from, o.to, o.step, o.size))
+					p, into, expected := ask(t, e, o.from, o.step, o.size)
+					recvs, got, want = append(recvs, p), append(got, into), append(want, expected)
 				}
 			}
 			for _, p := range sends {
@@ -107,6 +106,29 @@ func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
 	}
 	wg.Wait()
 	checkLedgers(t, eps, sizes)
+}
+
+// ask asks for a message of exchange, every other one to be added to what is there.
+func ask(t *testing.T, e Endpoint, from, step, size int) (p *Pending, into, want []byte) {
+	want = payload(from, e.Rank(), step, size)
+	if (from+step)%2 == 0 {
+		into = make([]byte, size)
+		return e.Recv(from, key(step), Activation, into), into, want
+	}
+	into = payload(1000, e.Rank(), step, size)
+	addBytes(want, into)
+	return e.RecvAdd(from, key(step), Activation, into, func(into, part []byte) {
+		if at := cap(into) % numberSize; size%numberSize == 0 && at != 0 {
+			t.Errorf("a piece begins %d bytes before a number", at)
+		}
+		addBytes(into, part)
+	}), into, want
+}
+
+func addBytes(into, part []byte) {
+	for i := range part {
+		into[i] += part[i]
+	}
 }
 
 // checkLedgers compares what was sent with what was received, entry by entry.

@@ -45,11 +45,11 @@ func newInProcess(from, to *node) *inProcess {
 func (c *inProcess) carry(m *message) {
 	h := m.header
 	h.chunk = int(h.length)
-	l, into, err := c.to.box.place(&h, false, m)
+	at, err := c.to.box.place(&h, false, m)
 	switch {
 	case err == nil:
-		copy(into, m.payload)
-		c.to.box.release(l, &h, nil)
+		at.put(0, m.payload)
+		c.to.box.release(at, &h, nil)
 		m.pending.finish(nil)
 	case err == errNoRoom: // the receiver copies, when it asks
 	case c.to.Err() == nil: // the two do not agree what the message is

@@ -16,9 +16,10 @@ type mailbox struct {
 	limit int64
 	node  *node // counts every message that is whole
 	// room is called when a transport that was told errNoRoom should try again.
-	room func()
-	asks atomic.Uint64 // how many times ask was called
-	mu   struct {
+	room  func()
+	asks  atomic.Uint64 // how many times ask was called
+	parts partPool
+	mu    struct {
 		sync.Mutex
 		slots  map[slot]*letter
 		early  map[int]int64 // bytes held that nobody has asked for, by peer
@@ -37,8 +38,9 @@ type slot struct {
 
 // letter is a message that has been asked for, or has begun to arrive, or both.
 type letter struct {
-	into    []byte // the asker's
-	kind    Kind   // asked for
+	into    []byte                  // the asker's
+	kind    Kind                    // asked for
+	add     func(into, part []byte) // nil: it is written over what is there
 	pending *Pending
 
 	head    header   // of a message that has begun to arrive
@@ -83,7 +85,7 @@ func (b *mailbox) ask(from int, key Key, a *letter) error {
 	default:
 		// Chunks that arrive from now on still go to the early buffer, because a
 		// transport may be writing there; the copy is made when all are in.
-		l.into, l.kind, l.pending = a.into, a.kind, p
+		l.into, l.kind, l.add, l.pending = a.into, a.kind, a.add, p
 		if err = l.fits(); err == nil {
 			done = b.takeIfWhole(s, l)
 		}
@@ -101,24 +103,24 @@ func (b *mailbox) wanted(h *header) bool {
 	return b.mu.failed != nil || b.mu.slots[slot{h.from, h.key}] != nil
 }
 
-// place returns where the chunk of h belongs, to be written before release is
-// called with the letter. Where there is no room for it yet: with wait it waits; without, it says
+// place returns where the chunk of h belongs, to be filled before release is
+// called with it. Where there is no room for it yet: with wait it waits; without, it says
 // errNoRoom, and keeps m, if given, until somebody asks.
-func (b *mailbox) place(h *header, wait bool, m *message) (*letter, []byte, error) {
+func (b *mailbox) place(h *header, wait bool, m *message) (place, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := slot{h.from, h.key}
 	l := b.mu.slots[s]
 	for ; ; l = b.mu.slots[s] {
 		if b.mu.failed != nil {
-			return nil, nil, b.mu.failed
+			return place{}, b.mu.failed
 		}
 		if l != nil || b.mu.early[h.from]+h.length <= b.limit {
 			break
 		}
 		if !wait {
 			b.keep(s, h, m)
-			return nil, nil, errNoRoom
+			return place{}, errNoRoom
 		}
 		b.mu.full = true
 		b.mu.change.Wait()
@@ -129,15 +131,11 @@ func (b *mailbox) place(h *header, wait bool, m *message) (*letter, []byte, erro
 		b.mu.slots[s] = l
 	}
 	if err := l.begin(h); err != nil {
-		return nil, nil, err
+		return place{}, err
 	}
 	l.placed += int64(h.chunk)
 	l.writing++
-	into := l.into
-	if l.early != nil {
-		into = l.early
-	}
-	return l, into[h.offset : h.offset+int64(h.chunk)], nil
+	return l.at(h), nil
 }
 
 // keep remembers that there was no room.
@@ -160,8 +158,11 @@ func (l *letter) begin(h *header) error {
 			}
 		}
 	}
-	if l.head.number != h.number || l.head.length != h.length || l.placed+int64(h.chunk) > h.length {
+	switch {
+	case l.head.number != h.number || l.head.length != h.length || l.placed+int64(h.chunk) > h.length:
 		return fmt.Errorf("wire: two messages from rank %d to rank %d have the same name: %v %v", h.from, h.to, h.kind, h.key)
+	case l.add != nil && h.offset%numberSize != 0:
+		return fmt.Errorf("%w: a chunk from rank %d begins at %d, within a number", ErrFrame, h.from, h.offset)
 	}
 	return nil
 }
@@ -181,9 +182,10 @@ func (l *letter) fits() error {
 
 // release says that the chunk of h is in its place, or, with an error, that it
 // will not come.
-func (b *mailbox) release(l *letter, h *header, err error) {
+func (b *mailbox) release(p place, h *header, err error) {
+	b.settle(&p, err)
 	b.mu.Lock()
-	s := slot{h.from, h.key}
+	s, l := slot{h.from, h.key}, p.letter
 	l.writing--
 	var done *letter
 	switch {
@@ -227,11 +229,12 @@ func (b *mailbox) finish(l *letter) {
 	if l == nil {
 		return
 	}
+	whole := place{into: l.into, add: l.add}
 	if l.early != nil {
-		copy(l.into, l.early)
+		whole.put(0, l.early)
 	}
 	if l.waiting != nil {
-		copy(l.into, l.waiting.payload)
+		whole.put(0, l.waiting.payload)
 		b.node.received(&l.head)
 	}
 	l.end(nil)

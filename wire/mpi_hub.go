@@ -50,8 +50,8 @@ type mpiOp struct {
 	in    *incoming // of a piece received
 	pin   runtime.Pinner
 
-	letter *letter // of a piece received, likewise
-	head   header
+	at   place // of a piece received, likewise
+	head header
 }
 
 type mpiOpKind uint8

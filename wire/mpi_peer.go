@@ -208,7 +208,7 @@ func (p *mpiPeer) settle(op *mpiOp, lost error) {
 			lost = p.hub.node.Err() // it may have been stopped half-way
 		}
 		op.in.posted--
-		p.hub.node.box.release(op.letter, &op.head, lost)
+		p.hub.node.box.release(op.at, &op.head, lost)
 		p.receivePieces(op.in)
 	}
 }
@@ -261,7 +261,7 @@ func (p *mpiPeer) accept() bool {
 		p.held = true
 		return false
 	}
-	l, into, err := n.box.place(&h, false, nil)
+	at, err := n.box.place(&h, false, nil)
 	switch {
 	case err == errNoRoom:
 		p.held = true
@@ -270,8 +270,8 @@ func (p *mpiPeer) accept() bool {
 		n.Fail(err) // and go on, to see what else the peer has to say
 		return true
 	}
-	copy(into, p.frame[headerSize:])
-	n.box.release(l, &h, nil)
+	at.put(0, p.frame[headerSize:][:h.chunk])
+	n.box.release(at, &h, nil)
 	if rest {
 		in := &incoming{head: h, tag: tag, next: int64(h.chunk)}
 		p.incoming[tag] = in
@@ -299,14 +299,15 @@ func (p *mpiPeer) receivePieces(in *incoming) {
 	for in.next < in.head.length && in.posted < mpiPieces && n.Err() == nil {
 		h := in.head
 		h.offset, h.chunk = in.next, int(min(mpiPiece, h.length-in.next))
-		l, into, err := n.box.place(&h, false, nil)
+		at, err := n.box.place(&h, false, nil)
 		if err != nil {
 			n.Fail(err)
 			break
 		}
 		in.posted++
 		in.next += int64(h.chunk)
-		p.hub.receive(&mpiOp{peer: p, kind: pieceIn, buf: into, in: in, letter: l, head: h}, p.tag(in.tag))
+		into := n.box.space(&at)
+		p.hub.receive(&mpiOp{peer: p, kind: pieceIn, buf: into, in: in, at: at, head: h}, p.tag(in.tag))
 	}
 	if in.posted > 0 || in.next < in.head.length && n.Err() == nil {
 		return

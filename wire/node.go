@@ -169,12 +169,16 @@ func (n *node) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 }
 
 func (n *node) Recv(from int, key Key, kind Kind, into []byte) *Pending {
+	return n.RecvAdd(from, key, kind, into, nil)
+}
+
+func (n *node) RecvAdd(from int, key Key, kind Kind, into []byte, add func(into, part []byte)) *Pending {
 	a := &asking{}
 	p := &a.Pending
 	if !n.begin(p, "to receive from", from, key, kind) {
 		return p
 	}
-	a.letter.into, a.letter.kind, a.letter.pending = into, kind, p
+	a.letter.into, a.letter.kind, a.letter.add, a.letter.pending = into, kind, add, p
 	if err := n.box.ask(from, key, &a.letter); err != nil {
 		n.Fail(err)
 	}

@@ -107,11 +107,11 @@ func (r *ring) peek(h *header) (bool, error) {
 	return true, nil
 }
 
-// copyTo copies the chunk of the next record.
-func (r *ring) copyTo(into []byte) {
+// chunk is that of the next record, so many bytes long, in two pieces.
+func (r *ring) chunk(n int) (first, rest []byte) {
 	at := (int(r.mine) + recordHead) & (len(r.data) - 1)
-	n := copy(into, r.data[at:])
-	copy(into[n:], r.data)
+	first = r.data[at:min(at+n, len(r.data))]
+	return first, r.data[:n-len(first)]
 }
 
 // pop frees the record of h.

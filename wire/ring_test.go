@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -41,8 +42,7 @@ func TestRing(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		if ok && rnd.IntN(2) == 0 {
-			into := make([]byte, h.chunk)
-			r.copyTo(into)
+			into := slices.Concat(r.chunk(h.chunk))
 			if h != queue[0].h || !bytes.Equal(into, queue[0].data) {
 				t.Fatalf("record %d: %+v, expected %+v", i, h, queue[0].h)
 			}
@@ -78,8 +78,7 @@ func TestRingBetweenGoroutines(t *testing.T) {
 			runtime.Gosched()
 			continue
 		}
-		into := make([]byte, h.chunk)
-		r.copyTo(into)
+		into := slices.Concat(r.chunk(h.chunk))
 		if h.number != uint32(i) || h.chunk != i%1000 || bytes.Count(into, []byte{byte(i)}) != len(into) {
 			t.Fatalf("record %d is %+v", i, h)
 		}
@@ -110,7 +109,9 @@ func FuzzRing(f *testing.F) {
 			if err != nil || !ok {
 				return
 			}
-			r.copyTo(make([]byte, h.chunk))
+			if first, rest := r.chunk(h.chunk); len(first)+len(rest) != h.chunk {
+				t.Fatalf("a chunk of %d bytes has %d and %d", h.chunk, len(first), len(rest))
+			}
 			r.pop(&h)
 		}
 	})

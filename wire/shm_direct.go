@@ -80,9 +80,8 @@ func (p *memPeer) fail(cause error) {
 // keepOffer remembers an offer until somebody asks.
 // REQUIRES: reading held.
 func (p *memPeer) keepOffer(h *header) {
-	var at [offerSize]byte
-	p.in.copyTo(at[:])
-	p.offers = append(p.offers, offer{header: *h, at: binary.LittleEndian.Uint64(at[:])})
+	at, _ := p.in.chunk(offerSize) // records begin at multiples of more than that
+	p.offers = append(p.offers, offer{header: *h, at: binary.LittleEndian.Uint64(at)})
 	p.offers[len(p.offers)-1].offset = 0
 	p.kept.Store(int32(len(p.offers)))
 	p.seen = p.node.box.asks.Load() - 1 // so that somebody looks
@@ -125,16 +124,16 @@ func (p *memPeer) pullFrom(i int) int {
 	o := &p.offers[i]
 	h := o.header
 	h.frame, h.chunk = frameMessage, int(min(readStep, o.length-o.offset))
-	l, into, err := p.node.box.place(&h, false, nil)
+	at, err := p.node.box.place(&h, false, nil)
 	if err == errNoRoom {
 		return 0
 	}
 	if err == nil {
-		err = readFrom(p.pid, o.at+uint64(o.offset), into)
+		err = readFrom(p.pid, o.at+uint64(o.offset), p.node.box.space(&at))
 		if p.in.withdrawn.Load() != 0 {
 			err = errVanished
 		}
-		p.node.box.release(l, &h, err)
+		p.node.box.release(at, &h, err)
 		if err != nil && err != errVanished { // of which the connection tells more
 			err = p.node.lost(p.peer, err)
 		}

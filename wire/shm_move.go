@@ -161,10 +161,10 @@ func (p *memPeer) takeOne() int {
 	if err != nil || !ok {
 		return 0
 	}
-	l, into, err := p.node.box.place(&h, false, nil)
+	at, err := p.node.box.place(&h, false, nil)
 	if err == errNoRoom {
 		p.stalled.Store(true) // before place looks again, so that room made after is seen
-		l, into, err = p.node.box.place(&h, false, nil)
+		at, err = p.node.box.place(&h, false, nil)
 		if err == errNoRoom {
 			return 0
 		}
@@ -173,8 +173,10 @@ func (p *memPeer) takeOne() int {
 	if err != nil {
 		p.node.Fail(err) // and the record is dropped
 	} else {
-		p.in.copyTo(into)
-		p.node.box.release(l, &h, nil)
+		first, rest := p.in.chunk(h.chunk)
+		at.put(0, first)
+		at.put(len(first), rest)
+		p.node.box.release(at, &h, nil)
 	}
 	p.free(&h)
 	return recordHead + h.chunk

@@ -276,16 +276,17 @@ func (c *tcpConn) readFrames() error {
 
 // readMessage reads a chunk to its place.
 func (c *tcpConn) readMessage(h *header) error {
-	l, into, err := c.node.box.place(h, true, nil)
+	at, err := c.node.box.place(h, true, nil)
 	if err != nil {
 		c.node.Fail(err)
 		return c.in.skip(h.chunk) // to see what else the peer has to say
 	}
+	into := c.node.box.space(&at)
 	err = c.in.read(into)
 	if err == nil {
 		err = h.check(into)
 	}
-	c.node.box.release(l, h, err)
+	c.node.box.release(at, h, err)
 	return err
 }
 

@@ -71,6 +71,11 @@ type Endpoint interface {
 	// Recv asks for a message of exactly len(into) bytes. One that is asked for
 	// before it comes arrives in place, without a copy.
 	Recv(from int, key Key, kind Kind, into []byte) *Pending
+	// RecvAdd is Recv of numbers that are added to those in into, as they come and
+	// while they are in the cache, instead of written over them. It calls add for
+	// pieces of both, which begin at a multiple of 8 bytes, from any goroutine, and
+	// perhaps for several pieces at once.
+	RecvAdd(from int, key Key, kind Kind, into []byte, add func(into, part []byte)) *Pending
 	// Ledger counts what was sent and received.
 	Ledger() *Ledger
 	// Waits are those of this rank that are under way, the longest first.

@@ -1,0 +1,82 @@
+package wire
+
+import "sync"
+
+// numberSize is that of the widest numbers that are added: chunks begin between two.
+const numberSize = 8
+
+// place is where a chunk belongs. Who has its bytes puts them there; who reads them
+// from somewhere reads them into its space.
+type place struct {
+	letter *letter
+	into   []byte
+	add    func(into, part []byte) // nil: it is written over what is there
+	part   []byte                  // what is to be added
+}
+
+// at is the place of the chunk of h. What comes early is added when it is asked for.
+// REQUIRES: the mailbox's mu held.
+func (l *letter) at(h *header) place {
+	p := place{letter: l, into: l.early}
+	if l.early == nil {
+		p.into, p.add = l.into, l.add
+	}
+	p.into = p.into[h.offset : h.offset+int64(h.chunk)]
+	return p
+}
+
+// put fills the place from an offset on.
+func (p *place) put(offset int, bytes []byte) {
+	into := p.into[offset : offset+len(bytes)]
+	if p.add != nil {
+		p.add(into, bytes)
+		return
+	}
+	copy(into, bytes)
+}
+
+// space is where to read the chunk to.
+func (b *mailbox) space(p *place) []byte {
+	if p.add == nil {
+		return p.into
+	}
+	p.part = b.parts.take(len(p.into))
+	return p.part
+}
+
+// settle adds what was read, if it was and is to be added.
+func (b *mailbox) settle(p *place, err error) {
+	if p.part == nil {
+		return
+	}
+	if err == nil {
+		p.add(p.into, p.part)
+	}
+	b.parts.give(p.part)
+}
+
+// partPool keeps what chunks are read to before they are added: few, so that they stay
+// in the cache.
+type partPool struct {
+	mu struct {
+		sync.Mutex
+		free [][]byte
+	}
+}
+
+func (l *partPool) take(bytes int) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := len(l.mu.free) - 1; k >= 0 && cap(l.mu.free[k]) >= bytes {
+		part := l.mu.free[k]
+		l.mu.free = l.mu.free[:k]
+		return part[:bytes]
+	}
+	return make([]byte, bytes, max(bytes, maxChunk))
+}
+
+func (l *partPool) give(part []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.free = append(l.mu.free, part)
+}
