@@ -2,9 +2,10 @@ package collective
 
 import "golang.org/x/sys/cpu"
 
+// canStep: there are instructions for adding and copying in steps of stepBytes.
 var canStep = cpu.X86.HasAVX2
 
-// addSteps32 is dst += src for 256 bytes of float32 numbers so many times, at least once.
+// addSteps32 is dst += src for stepBytes of float32 numbers so many times, at least once.
 //
 //go:noescape
 func addSteps32(dst, src *byte, steps int)

@@ -180,6 +180,9 @@ func (c *Comm) start(ctx context.Context, l *call) *Handle {
 		c.pool.give(l)
 	case l.onlyWaits():
 		h.rest = l
+		for _, p := range l.pending {
+			p.Poll()
+		}
 	default:
 		ctx, h.stop = context.WithCancelCause(ctx)
 		h.done = make(chan struct{})

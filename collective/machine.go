@@ -37,7 +37,7 @@ func (m *machine) next() instruction {
 		case add:
 			m.sum(m.bytes(in.a), m.bytes(in.b))
 		case move:
-			copy(m.bytes(in.a), m.bytes(in.b))
+			copyBytes(m.bytes(in.a), m.bytes(in.b))
 		}
 	}
 	for ; m.last < m.ops; m.last++ {

@@ -27,8 +27,8 @@ func adder[T Number]() func(dst, src []byte) {
 	return addFloat64
 }
 
-// addStep is how many bytes are added at a time where there are instructions for it.
-const addStep = 256
+// stepBytes are added, or copied, at a time where there are instructions for it.
+const stepBytes = 256
 
 func addFloat32(dst, src []byte) { addNumbers[float32](dst, src, addSteps32) }
 
@@ -36,9 +36,9 @@ func addFloat64(dst, src []byte) { addNumbers[float64](dst, src, addSteps64) }
 
 func addNumbers[T Number](dst, src []byte, fast func(dst, src *byte, steps int)) {
 	src = src[:len(dst)]
-	if steps := len(dst) / addStep; canStep && steps > 0 {
+	if steps := len(dst) / stepBytes; canStep && steps > 0 {
 		fast(&dst[0], &src[0], steps)
-		dst, src = dst[steps*addStep:], src[steps*addStep:]
+		dst, src = dst[steps*stepBytes:], src[steps*stepBytes:]
 	}
 	d, s := numbers[T](dst), numbers[T](src)
 	for i := range d {

@@ -38,3 +38,17 @@ func testAdder[T Number](t *testing.T) {
 		}
 	}
 }
+
+// TestCopyBytes around the size from which it goes past the cache.
+func TestCopyBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 9))
+	for _, n := range []int{0, 1, pastCache - 1, pastCache, pastCache + 1, pastCache + 3*stepBytes + 7} {
+		at := rng.IntN(70)
+		src, dst := randomBytes(rng, n+100), randomBytes(rng, n+100)
+		want := slices.Concat(dst[:at], src[5:5+n], dst[at+n:])
+		copyBytes(dst[at:at+n], src[5:5+n])
+		if !slices.Equal(dst, want) {
+			t.Errorf("%d bytes to %d: other bytes than copy's", n, at)
+		}
+	}
+}

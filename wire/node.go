@@ -66,8 +66,9 @@ type node struct {
 	// poll, where there is shared memory, looks for messages on the waiter's own
 	// goroutine, until the pending is done or it gives up.
 	poll func(sought) bool
-	// asked, likewise, is told from whom a message was asked for.
-	asked func(peer int)
+	// asked and hasten, likewise, are told from whom a message was asked for, and that
+	// nobody will wait for it soon.
+	asked, hasten func(peer int)
 
 	numbers []atomic.Uint32 // of the last message to each peer, by which those of one name are told apart
 	ending  atomic.Bool     // somebody has called Fail or Close

@@ -77,6 +77,14 @@ func (p *Pending) Wait(ctx context.Context) error {
 	return p.timeout(start)
 }
 
+// Poll takes in what lies ready, as far as that takes no time. It is for who will not
+// wait soon: who waits does more.
+func (p *Pending) Poll() {
+	if p.node.hasten != nil && !p.isDone() {
+		p.node.hasten(p.peer)
+	}
+}
+
 // timeout is the error of a wait that began at start and was in vain.
 func (p *Pending) timeout(start time.Time) error {
 	return &Timeout{Rank: p.node.rank, Peer: p.peer, PeerAddr: p.node.addr(p.peer), What: p.what, Key: p.key, Kind: p.kind, Waited: time.Since(start)}

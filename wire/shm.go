@@ -62,6 +62,7 @@ type memPeer struct {
 	owed   []uint32         // answers, likewise
 	owing  atomic.Int32     // how many
 	offers []offer          // under reading
+	addend []byte           // for what is read to be added, likewise
 	seen   uint64           // how many had asked when offers were looked at, likewise
 	kept   atomic.Int32     // how many offers
 }
@@ -118,8 +119,13 @@ func (h *hub) start() {
 		of[p.peer] = p
 	}
 	h.node.asked = func(peer int) {
-		if p := of[peer]; p != nil {
-			p.asked()
+		if p := of[peer]; p != nil && p.kept.Load() > 0 {
+			h.beLazy()
+		}
+	}
+	h.node.hasten = func(peer int) {
+		if p := of[peer]; p != nil && p.kept.Load() > 0 {
+			p.hasten()
 		}
 	}
 	h.ended.Go(h.listen)

@@ -14,12 +14,16 @@ import (
 // peer reads it straight into the asker's buffer and answers that it has.
 //
 // An offer that nobody has asked for costs nothing, so it waits a while for
-// somebody to ask before it is taken in early, as all others are.
+// somebody to ask before it is taken in early, as all others are. Who asks for it does
+// not read it yet: he may have something to send first, for which the peer waits. He
+// reads it when he waits for it, or says that he will not; or a timer does.
 const (
 	// offerFrom is from where on one copy and an answer take less than two copies.
 	offerFrom = 16 << 10
 	// readStep is read at a time, before looking for something more urgent.
-	readStep = 256 << 10
+	readStep = 1 << 20
+	// addStep is read at a time of what is added, so that it is still in the cache.
+	addStep = 256 << 10
 	// patience is how long an offer waits for somebody to ask, at least.
 	patience = 2 * time.Millisecond
 	// offerSize is an offer's chunk: the address.
@@ -129,7 +133,7 @@ func (p *memPeer) pullFrom(i int) int {
 		return 0
 	}
 	if err == nil {
-		err = readFrom(p.pid, o.at+uint64(o.offset), p.node.box.space(&at))
+		err = p.read(o.at+uint64(o.offset), &at)
 		if p.in.withdrawn.Load() != 0 {
 			err = errVanished
 		}
@@ -148,6 +152,24 @@ func (p *memPeer) pullFrom(i int) int {
 		p.node.Fail(err)
 	}
 	return h.chunk
+}
+
+// read fills a place from an address on.
+func (p *memPeer) read(from uint64, at *place) error {
+	if at.add == nil {
+		return readFrom(p.pid, from, at.into)
+	}
+	if p.addend == nil {
+		p.addend = make([]byte, addStep)
+	}
+	for offset := 0; offset < len(at.into); offset += addStep {
+		part := p.addend[:min(addStep, len(at.into)-offset)]
+		if err := readFrom(p.pid, from+uint64(offset), part); err != nil {
+			return err
+		}
+		at.put(offset, part)
+	}
+	return nil
 }
 
 // answer tells the peer that its message was read.
@@ -188,12 +210,8 @@ func (p *memPeer) settle() (moved int, full bool) {
 	return moved, false
 }
 
-// asked is called when somebody has asked for a message of the peer: if it was
-// offered, the asker reads it, as far as that takes no time.
-func (p *memPeer) asked() {
-	if p.kept.Load() == 0 {
-		return
-	}
+// hasten reads what was offered and asked for, as far as that takes no time.
+func (p *memPeer) hasten() {
 	if !p.reading.TryLock() {
 		p.hub.bell.ring()
 		return
@@ -212,7 +230,7 @@ func (p *memPeer) asked() {
 	}
 }
 
-// beLazy sees to it that offers that nobody asks for are taken in at last.
+// beLazy sees to it that offers that nobody asks for, or waits for, are taken in at last.
 func (h *hub) beLazy() {
 	if h.lazy.CompareAndSwap(false, true) {
 		h.timer.Reset(patience)
@@ -231,13 +249,13 @@ func (h *hub) takeEarly() {
 	}
 }
 
-// takeOld takes in offers that were there the last time. Those for which there is
-// no room wait until there is.
+// takeOld takes in offers that were asked for, or there the last time. Those for which
+// there is no room wait until there is.
 // REQUIRES: reading held.
 func (p *memPeer) takeOld() {
 	for i := 0; i < len(p.offers); {
 		o := &p.offers[i]
-		if !o.old {
+		if !o.old && !p.node.box.wanted(&o.header) {
 			o.old = true
 			p.hub.beLazy()
 			i++

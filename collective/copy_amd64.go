@@ -1,0 +1,7 @@
+package collective
+
+// copySteps is dst = src for stepBytes so many times, at least once, past the cache. It
+// begins at a line of dst.
+//
+//go:noescape
+func copySteps(dst, src *byte, steps int)
