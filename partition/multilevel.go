@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"math"
 
 	"starling/rng"
 )
@@ -14,6 +13,7 @@ import (
 //	contract  multilevel_contract.go
 //	          multilevel_trim.go      without the lightest edges
 //	cut       multilevel_bisect.go    recursive bisection, several tries
+//	          multilevel_halves.go    two sides at a time
 //	refine    multilevel_jet.go       large graphs: all vertices at once
 //	          multilevel_polish.go    then one by one
 //	          multilevel_fm.go        small graphs: with a way out of dead ends
@@ -84,9 +84,9 @@ type mlStyle struct {
 	perPart int   // vertices for each part in the coarsest graph
 	fewest  int   // vertices in the coarsest graph
 
-	trim      bool    // light edges
-	loosening float64 // by how much parts of the coarsest graph may exceed the limit
-	searches  int     // rounds of local
+	trim     bool // light edges
+	loosen   bool // the limits while vertices are heavy
+	searches int  // rounds of local
 }
 
 // Where degrees vary much, whole communities collapse at once, and should: in one
@@ -94,7 +94,7 @@ type mlStyle struct {
 // communities, and loses its shape unless it shrinks gently.
 var (
 	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true}
-	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, loosening: 0.01, searches: 3}
+	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, loosen: true, searches: 3}
 )
 
 func (m *mlPartition) progress(stage string, done, total int) {
@@ -152,12 +152,7 @@ func (m *mlPartition) coarsest() int { return max(m.style.perPart*m.k, m.style.f
 
 // tries is how often the coarsest graph is cut. With many parts, good and bad
 // luck even out by themselves.
-func (m *mlPartition) tries() int {
-	if m.k > 8 {
-		return 2
-	}
-	return 4
-}
+func (m *mlPartition) tries() int { return min(max(64/m.k, 2), 8) }
 
 // refine improves a partition of one level.
 func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
@@ -187,16 +182,18 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 }
 
 // loosened are the limits at one level. Coarse vertices are heavy: within the true
-// limits hardly one could move, and the shape of the parts is decided there. What
-// is too much is moved out on the way back, where vertices are light. With several
-// constraints that might not be possible, and communities gain nothing by it. More
-// than a percent helps some meshes and ruins others: a part that grew up to a
-// bottleneck must be pushed back from it, and the cut there was what made it good.
+// limits hardly one could move, and the shape of the parts is decided there. So
+// parts may be too heavy by three quarters of a vertex of the level, and what is too
+// much is moved out on the way back. More helps some meshes and ruins others: a part
+// that grew up to a bottleneck must be pushed back from it, and the cut there was
+// what made it good. Communities gain nothing by it.
 func (m *mlPartition) loosened(g *mlGraph) []int64 {
-	if g.n == m.p.Graph.Nodes() || g.con > 1 || g.off[g.n] > mlSmall || m.style.loosening == 0 {
+	if g.n == m.p.Graph.Nodes() || g.off[g.n] > mlSmall || !m.style.loosen {
 		return m.limit
 	}
-	n := float64(m.p.Graph.Nodes())
-	depth := math.Log(n/float64(g.n)) / math.Log(n/float64(m.coarsest()))
-	return []int64{m.limit[0] + int64(float64(m.limit[0])*m.style.loosening*min(1, depth))}
+	limit := g.totals()
+	for c, sum := range limit {
+		limit[c] = m.limit[c] + 3*sum/int64(4*g.n)
+	}
+	return limit
 }

@@ -233,7 +233,7 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 			coarse.free(r)
 			s := newMLState(g, 2, r.project(level, side), limit)
 			mlFree(r.mem, side)
-			r.fm(s).refine(2, mlPatience(g.n))
+			r.halves(s).refine(2, mlPatience(g.n))
 			return s.part
 		}
 	}
@@ -254,69 +254,24 @@ func (r *mlRun) project(l mlLevel, coarse []uint16) []uint16 {
 // vertices in one side and lets the other grow from a random vertex, always by
 // the vertex that is best for the cut.
 func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
-	const tries = 6
-	var best *mlState
+	const tries = 12
+	s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
+	h := r.halves(s)
+	h.whole = append(h.whole[:0], h.in...)
+	best := mlMake[uint16](r.mem, g.n)
+	var bestExcess float64
 	var bestCut int64
 	for t := range tries {
-		s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
-		cut := -r.fm(s).grow(key.Fold(uint64(t)).Perm(g.n))
-		if best == nil || mlBetter(s.excess(), cut, best.excess(), bestCut) {
-			s, best, bestCut = best, s, cut
+		cut := h.grow(key.IntN(uint64(t), g.n))
+		if excess := s.excess(); t == 0 || mlBetter(excess, cut, bestExcess, bestCut) {
+			copy(best, s.part)
+			bestExcess, bestCut = excess, cut
 		}
-		if s != nil {
-			mlFree(r.mem, s.part)
-		}
+		h.gather()
 	}
-	r.fm(best).refine(2, mlPatience(g.n)) // refining every one of them gains nothing more
-	return best.part
-}
-
-// grow moves vertices from side 0 to side 1 and stops at the best point. It returns
-// what the cut gained, which is never more than nothing.
-func (f *mlFM) grow(seeds []uint32) int64 {
-	f.heap.clear()
-	f.moves = f.moves[:0]
-	clear(f.locked)
-	var sum, bestSum int64
-	bestExcess, kept, misfits := f.excess(), 0, 0
-	for {
-		v, ok := f.nextToGrow(&seeds)
-		if !ok {
-			break
-		}
-		if !f.fits(v, 1) {
-			f.locked[v] = true
-			if misfits++; misfits > 10 {
-				break
-			}
-			continue
-		}
-		row := f.row(v)
-		sum += row[1] - row[0]
-		f.moves = append(f.moves, mlMove{v, 0})
-		f.move(v, 1, true)
-		if excess := f.excess(); excess < bestExcess-1e-9 || excess < bestExcess+1e-9 && sum > bestSum {
-			bestExcess, bestSum, kept = excess, sum, len(f.moves)
-		}
-	}
-	for i := len(f.moves) - 1; i >= kept; i-- {
-		f.move(f.moves[i].v, 0, false)
-	}
-	f.all, f.near = f.near[:0], nil // seeds and vertices that did not fit were never in the heap
-	return bestSum
-}
-
-// nextToGrow is the best vertex at the border, or a new seed.
-func (f *mlFM) nextToGrow(seeds *[]uint32) (uint32, bool) {
-	if f.heap.len() > 0 {
-		return f.heap.pop(), true
-	}
-	for len(*seeds) > 0 {
-		v := (*seeds)[0]
-		*seeds = (*seeds)[1:]
-		if !f.locked[v] {
-			return v, true
-		}
-	}
-	return 0, false
+	mlFree(r.mem, s.part)
+	s.part = best
+	s.weigh()
+	r.halves(s).refine(2, mlPatience(g.n)) // refining every one of them gains nothing more
+	return best
 }

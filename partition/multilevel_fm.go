@@ -47,7 +47,7 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 	f.conn, f.touched = mlResize(f.conn, s.k), f.touched[:0]
 	f.heap.reset(s.g.n)
 	f.table = f.table[:0]
-	if s.k > 2 && s.g.off[s.g.n] < int64(s.g.n)*int64(s.k) {
+	if s.g.off[s.g.n] < int64(s.g.n)*int64(s.k) {
 		return f
 	}
 	f.table = mlResize(f.table, s.g.n*s.k)
@@ -110,10 +110,6 @@ func (f *mlFM) look(v uint32) []int64 {
 
 // gain is what the cut loses if v goes where it has most weight outside.
 func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
-	if f.k == 2 {
-		row, own := f.row(v), f.part[v]&1
-		return row[1-own] - row[own], row[1-own] > 0
-	}
 	conn := f.look(v)
 	most := int64(0)
 	for _, p := range f.hit {
@@ -137,11 +133,6 @@ func (f *mlFM) inside(v uint32) bool {
 // leaves the limits less broken.
 func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
 	own := f.part[v]
-	if f.k == 2 {
-		row, to := f.row(v), 1-own&1
-		ok := row[to] > 0 && f.fits(v, to) || f.overloaded(int(own)) && f.relief(v, to) > 0
-		return to, row[to] - row[own], ok
-	}
 	conn := f.look(v)
 	most := int64(-1)
 	for _, p := range f.hit {

@@ -55,12 +55,13 @@ func (g *mlGraph) edgeWeight(e int64) uint32 {
 
 // mlRun is what all stages of one run share.
 type mlRun struct {
-	ctx     context.Context
-	key     rng.Key
-	threads int
-	mem     *mlMemory
-	scratch []*mlScratch // one a thread
-	refiner *mlFM        // kept for its memory
+	ctx      context.Context
+	key      rng.Key
+	threads  int
+	mem      *mlMemory
+	scratch  []*mlScratch // one a thread
+	refiner  *mlFM        // kept for its memory
+	bisector mlHalves     // likewise
 }
 
 // mlScratch belongs to one thread.

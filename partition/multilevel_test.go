@@ -324,6 +324,45 @@ func TestRefinementKeepsCount(t *testing.T) {
 	}
 }
 
+// The same of bisections: grown ones, which start anew each time, and refined ones.
+func TestHalvesKeepCount(t *testing.T) {
+	for seed := range uint64(10) {
+		r, fine, coarse, _ := mlWeighted(t, seed)
+		for _, g := range []*mlGraph{fine, coarse} {
+			limit := g.totals()
+			for c := range limit {
+				limit[c] = limit[c]/2*21/20 + 1
+			}
+			s := newMLState(g, 2, make([]uint16, g.n), mlSpread(limit, 2))
+			h := r.halves(s)
+			h.whole = slices.Clone(h.in)
+			for t2 := range 3 {
+				mlRecount(t, s, 0)
+				cut := h.grow(r.key.IntN(uint64(t2), g.n))
+				mlRecount(t, s, cut)
+				for excess := s.excess(); h.pass(50); cut, excess = s.cut(), s.excess() {
+					if !mlBetter(s.excess(), s.cut(), excess, cut) {
+						t.Fatalf("a pass led from excess %g, cut %d to %g, %d", excess, cut, s.excess(), s.cut())
+					}
+					mlWeighHalves(t, h)
+				}
+				h.gather()
+			}
+		}
+	}
+}
+
+// mlWeighHalves counts edges within and between the sides anew.
+func mlWeighHalves(t *testing.T, h *mlHalves) {
+	t.Helper()
+	in, out := slices.Clone(h.in), slices.Clone(h.out)
+	h = (&mlRun{}).halves(h.mlState)
+	if !slices.Equal(in, h.in) || !slices.Equal(out, h.out) {
+		t.Fatal("weights within and between the sides are not what they are believed to be")
+	}
+	mlRecount(t, h.mlState, h.cut())
+}
+
 func mlRecount(t *testing.T, s *mlState, believed int64) {
 	t.Helper()
 	if cut := s.cut(); cut != believed {
