@@ -85,7 +85,6 @@ type mlStyle struct {
 	fewest  int   // vertices in the coarsest graph
 
 	trim     bool // light edges
-	loosen   bool // the limits while vertices are heavy
 	searches int  // rounds of local
 }
 
@@ -94,7 +93,7 @@ type mlStyle struct {
 // communities, and loses its shape unless it shrinks gently.
 var (
 	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true}
-	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, loosen: true, searches: 3}
+	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, searches: 3}
 )
 
 func (m *mlPartition) progress(stage string, done, total int) {
@@ -115,7 +114,7 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 		g = coarse
 		m.progress("coarsen", len(levels), len(levels))
 	}
-	part := m.initial(g, m.k, m.loosened(g), m.tries())
+	part := m.initial(g, m.k, m.limits(g), m.tries())
 	part = m.refine(g, part, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		g.free(m.mlRun)
@@ -156,7 +155,7 @@ func (m *mlPartition) tries() int { return min(max(64/m.k, 2), 8) }
 
 // refine improves a partition of one level.
 func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
-	s := newMLState(g, m.k, part, mlSpread(m.loosened(g), m.k))
+	s := newMLState(g, m.k, part, mlSpread(m.limits(g), m.k))
 	small := g.off[g.n] <= mlSmall
 	if !small {
 		hold, patience := 0.75, 1
@@ -181,19 +180,31 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 	return s.part
 }
 
-// loosened are the limits at one level. Coarse vertices are heavy: within the true
-// limits hardly one could move, and the shape of the parts is decided there. So
-// parts may be too heavy by three quarters of a vertex of the level, and what is too
-// much is moved out on the way back. More helps some meshes and ruins others: a part
-// that grew up to a bottleneck must be pushed back from it, and the cut there was
-// what made it good. Communities gain nothing by it.
-func (m *mlPartition) loosened(g *mlGraph) []int64 {
-	if g.n == m.p.Graph.Nodes() || g.off[g.n] > mlSmall || !m.style.loosen {
+// limits are those of one level; only at the finest must they be the true ones.
+//
+// Coarse vertices are heavy: within the true limits hardly one could move, and the
+// shape of a mesh's parts is decided there. So parts may be too heavy by three
+// quarters of a vertex of the level, and what is too much is moved out on the way
+// back. More helps some meshes and ruins others: a part that grew up to a bottleneck
+// must be pushed back from it, and the cut there was what made it good.
+//
+// Where light edges were trimmed and several limits are tight it is the other way
+// round. The finest level sees many edges for the first time, and full parts could
+// take nobody in: coarse levels use half of the tolerance only.
+func (m *mlPartition) limits(g *mlGraph) []int64 {
+	if g.n == m.p.Graph.Nodes() {
 		return m.limit
 	}
 	limit := g.totals()
 	for c, sum := range limit {
-		limit[c] = m.limit[c] + 3*sum/int64(4*g.n)
+		switch {
+		case m.style.trim && g.con > 1:
+			limit[c] = (m.limit[c] + (sum+int64(m.k)-1)/int64(m.k)) / 2
+		case !m.style.trim && g.off[g.n] <= mlSmall:
+			limit[c] = m.limit[c] + 3*sum/int64(4*g.n)
+		default:
+			limit[c] = m.limit[c]
+		}
 	}
 	return limit
 }

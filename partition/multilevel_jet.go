@@ -65,16 +65,21 @@ func (j *mlJet) free() {
 	mlFree(j.r.mem, j.key)
 }
 
+// mlAstray is after how many iterations without balance the search is over. Under
+// several tight limits it may never find back, and would try until the last one.
+const mlAstray = 4
+
 // refine iterates until patience balanced partitions in a row have brought
 // next to nothing.
 func (j *mlJet) refine(most, patience int) {
 	keep := mlMake[uint16](j.r.mem, j.g.n)
 	copy(keep, j.part)
 	bestExcess, bestCut := math.Inf(1), int64(math.MaxInt64)
-	for i, waited := 1, 0; ; i++ {
+	for i, waited, astray := 1, 0, 0; ; i++ {
 		j.look()
 		excess := j.excess()
-		worth := float64(j.cut2) < 0.999*float64(bestCut) || excess < bestExcess-1e-12
+		eased := excess < bestExcess-1e-12
+		worth := float64(j.cut2) < 0.999*float64(bestCut) || eased
 		if mlBetter(excess, j.cut2, bestExcess, bestCut) {
 			bestExcess, bestCut = excess, j.cut2
 			copy(keep, j.part)
@@ -84,7 +89,10 @@ func (j *mlJet) refine(most, patience int) {
 		} else if excess == 0 {
 			waited++
 		}
-		if i > most || waited >= patience || j.r.ctx.Err() != nil {
+		if astray++; excess == 0 || eased {
+			astray = 0
+		}
+		if i > most || waited >= patience || astray >= mlAstray || j.r.ctx.Err() != nil {
 			break
 		}
 		moved := 0
