@@ -222,7 +222,7 @@ func (c *Coordinator) show(p *control, welcome message) error {
 func Watch(ctx context.Context, in Invitation, view any) error {
 	conn, err := in.Identity.Dial(ctx, in.Coordinator)
 	if err != nil {
-		return err
+		return fmt.Errorf("no run answers at %s: %w", in.Coordinator, err)
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })

@@ -225,7 +225,7 @@ func (p Params) labels(class func(v uint64) int) *graph.Labels {
 }
 
 func badParam(field, found, want string) error {
-	return &graph.InputError{Field: field, Found: found, Want: want, Fix: "change this option"}
+	return &graph.InputError{Field: "--" + field, Found: found, Want: want}
 }
 
 func (p Params) validate() error {

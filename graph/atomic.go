@@ -12,6 +12,9 @@ import (
 // a crash or on a full disk. On any error the temporary file is removed and what
 // was at path is untouched.
 func WriteFileAtomic(path string, write func(io.Writer) error) (err error) {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return writeThrough(path, write)
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
 		return err
@@ -38,6 +41,16 @@ func WriteFileAtomic(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// writeThrough is for what must not be replaced by a file: a link, a pipe, or a device
+// such as /dev/stdout.
+func writeThrough(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
 }
 
 // syncDir makes a rename inside dir last through a power cut. Some file systems

@@ -298,6 +298,15 @@ func TestWriteFileAtomic(t *testing.T) {
 		t.Fatalf("%q", b)
 	}
 	onlyChild(t, parent, "f")
+	// A link stays one, as /dev/stdout must.
+	link := filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Symlink(path, link), WriteFileAtomic(link, say("three", nil))); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if b, _ := os.ReadFile(path); err != nil || info.Mode().IsRegular() || string(b) != "three" {
+		t.Fatalf("%q %v %v", b, info, err)
+	}
 }
 
 func FuzzMeta(f *testing.F) {

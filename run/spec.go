@@ -193,7 +193,11 @@ const maxSpecBytes = 1 << 20
 func (s *Spec) LoadFile(path string, fs *pflag.FlagSet) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return &graph.InputError{File: path, Field: "--config", Found: err.Error(), Want: "a starling.yaml", Fix: "starling train DIR --dry-run prints one"}
+		found := err.Error()
+		if errors.Is(err, os.ErrNotExist) {
+			found = "no such file"
+		}
+		return &graph.InputError{File: path, Field: "--config", Found: found, Want: "a starling.yaml", Fix: "starling train DIR --dry-run prints one"}
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxSpecBytes+1))
