@@ -18,18 +18,22 @@ func (m Matrix) block(i int) simd.Block {
 		return simd.Block{}
 	}
 	size := m.dtype.Size()
-	return simd.Block{
-		Data:   unsafe.Add(m.base(), i*m.stride*size),
-		Stride: m.stride * size,
-		BF16:   m.dtype == BF16,
+	b := simd.Block{Data: unsafe.Add(m.base(), i*m.stride*size), BF16: m.dtype == BF16}
+	if m.Rows > 1 {
+		b.Stride = m.stride * size
 	}
+	return b
 }
 
-// result is the block of a matrix that is computed from others: written past the caches if
-// these will not hold it, unless a line is in them anyway because it is read too.
+// result is the block of a matrix that is computed from others.
 func (m Matrix) result(i int, from ...simd.Block) simd.Block {
-	b := m.block(i)
-	b.Past = m.Bytes() >= streamBytes && (uintptr(b.Data)|uintptr(b.Stride))&63 == 0
+	return past(m.block(i), m.Bytes(), from...)
+}
+
+// past has a block of a matrix of so many bytes written past the caches if these will not
+// hold it, unless its lines are in them anyway because they are read too.
+func past(b simd.Block, bytes int64, from ...simd.Block) simd.Block {
+	b.Past = bytes >= streamBytes && (uintptr(b.Data)|uintptr(b.Stride))&63 == 0
 	for _, f := range from {
 		b.Past = b.Past && f.Data != b.Data
 	}

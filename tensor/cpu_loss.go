@@ -167,6 +167,9 @@ func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of
 		return 0
 	}
 	size := rowChunk(logits.Cols * 12)
+	if size > 32 {
+		size &^= 31 // chunks of whole lines
+	}
 	losses := make([]float64, (logits.Rows+size-1)/size)
 	c.forRows(logits.Rows, size, func(lo, hi, k, _ int) {
 		mine := within(list, lo, hi)
@@ -192,27 +195,54 @@ func runLength(list []uint32) int {
 
 func (c *CPU) bceRows(dlogits, logits, targets Matrix, lo, hi int, scale float64) (loss float64) {
 	const most = 1000 // factors a product can take, see simd.BCE
-	cols := logits.Cols
-	wide := min(cols, most*8)
+	from, to, bytes := 0, logits.Cols, dlogits.Bytes()
+	ms := []Matrix{dlogits, logits, targets}
+	if oneRow(ms) { // numbers do not care which row they are in
+		lo, hi, from, to = 0, 1, lo*logits.Cols, hi*logits.Cols
+	}
+	wide := min(to-from, most*8)
 	step := max(1, most/((wide+7)/8))
 	for i := lo; i < hi; i += step {
-		for j := 0; j < cols; j += wide {
-			b := simd.BCE{Rows: min(step, hi-i), Cols: min(wide, cols-j), Scale: float32(scale)}
-			b.X, b.T = logits.Columns(j, j+b.Cols).block(i), targets.Columns(j, j+b.Cols).block(i)
+		for j := from; j < to; j += wide {
+			b := simd.BCE{Rows: min(step, hi-i), Cols: min(wide, to-j), Scale: float32(scale)}
+			b.X, b.T = ms[1].Columns(j, j+b.Cols).block(i), ms[2].Columns(j, j+b.Cols).block(i)
 			if !dlogits.IsZero() {
-				b.Dst = dlogits.Columns(j, j+b.Cols).result(i, b.X, b.T)
+				b.Dst = past(ms[0].Columns(j, j+b.Cols).block(i), bytes, b.X, b.T)
 			}
 			for k := range b.Product {
 				b.Product[k] = 1
 			}
 			b.Run(c.level)
-			loss += b.Linear
-			for _, p := range b.Product {
-				loss += math.Log(p)
-			}
+			loss += b.Linear + logProduct(b.Product[:])
 		}
 	}
 	return loss
+}
+
+// oneRow sees each of the matrices as one row, if none of them has gaps.
+func oneRow(ms []Matrix) bool {
+	for _, m := range ms {
+		if !m.IsZero() && !m.contiguous() {
+			return false
+		}
+	}
+	for i, m := range ms {
+		if !m.IsZero() {
+			ms[i] = m.Reshape(1, m.Rows*m.Cols)
+		}
+	}
+	return true
+}
+
+// logProduct is the logarithm of a product that may be too large to write down: of the
+// factors' mantissas, and their exponents.
+func logProduct(factors []float64) float64 {
+	product, exponent := 1.0, 0
+	for _, f := range factors {
+		m, e := math.Frexp(f)
+		product, exponent = product*m, exponent+e
+	}
+	return math.Log(product) + float64(exponent)*math.Ln2
 }
 
 // Softmax of each row.

@@ -66,7 +66,8 @@ func (d *drops) apply(v []vec) {
 	k := d.k
 	c1, c2 := k.all(bits(0x7feb352d)), k.all(bits(0x846ca68b))
 	step := k.all(bits(uint32(k.lanes * dropC0 & 0xffffffff)))
-	least, scale := k.all(k.field("Drop.Threshold")), k.all(k.field("Drop.Scale"))
+	least, scale, upper := k.all(k.field("Drop.Threshold")), k.all(k.field("Drop.Scale")), k.reg()
+	VPSRLD(Imm(16), least, upper)
 	for _, x := range v {
 		h, t := k.reg(), k.reg()
 		VPSRLD(Imm(16), d.next, h)
@@ -76,8 +77,9 @@ func (d *drops) apply(v []vec) {
 		VPSRLD(Imm(15), h, t)
 		k.xor3(t, d.top, h)
 		VPMULLD(c2, h, h)
-		VPSRLD(Imm(16), h, t)
-		k.xor(t, h, h)
+		// The draw is h ^ h>>16. Its lower half matters only where the upper one is that of
+		// the threshold, so we may flip it by that of the threshold instead.
+		k.xor(upper, h, h)
 		if k.zmm {
 			m := K()
 			VPCMPUD(Imm(5), least, h, m)
@@ -106,8 +108,32 @@ func mapKernel(s set) {
 	dst, src, other := k.load("Dst.Data"), k.load("Src.Data"), k.load("Other.Data")
 	stat := k.load("Stat")
 	d := k.newDrops()
+	// The moments of a row wait for sums over all lanes, twice, so the mean is computed two
+	// rows ahead and the deviation one.
+	share := k.perColumn()
+	ahead := func(n int, moment func(row, stat reg.GPVirtual, share vec)) {
+		k.ifMore(n, func() {
+			row, at := GP64(), GP64()
+			MOVQ(src, row)
+			MOVQ(stat, at)
+			for range n {
+				ADDQ(k.field("Src.Stride"), row)
+				ADDQ(k.field("StatStride"), at)
+			}
+			moment(row, at, share)
+		})
+	}
+	k.left = k.load("Rows")
+	k.ifField("Moments", func() {
+		ahead(0, k.mean)
+		ahead(0, k.deviation)
+		ahead(1, k.mean)
+	})
 	k.rows(map[string]reg.GPVirtual{"Dst": dst, "Src": src, "Other": other}, func() {
-		k.ifField("Moments", func() { k.moments(src, stat) })
+		k.ifField("Moments", func() {
+			ahead(2, k.mean)
+			ahead(1, k.deviation)
+		})
 		k.ifField("Drop.On", d.row)
 		k.columns(func(n int, rest bool) {
 			x := k.read("Src", src, n, rest)
@@ -150,9 +176,16 @@ func (k *kernel) normalise(x []vec, stat reg.GPVirtual, rest bool) {
 			VSUBPS(k.param(p, i, rest), x[i], x[i])
 		}
 	})
-	k.ifPointer("Scale", func(p reg.GPVirtual) {
+	done := label("normal")
+	k.ifPointer("Scale", func(scale reg.GPVirtual) {
+		k.ifPointer("Bias", func(bias reg.GPVirtual) {
+			for i := range x {
+				VFMADD213PS(k.param(bias, i, rest), k.param(scale, i, rest), x[i])
+			}
+			JMP(LabelRef(done))
+		})
 		for i := range x {
-			VMULPS(k.param(p, i, rest), x[i], x[i])
+			VMULPS(k.param(scale, i, rest), x[i], x[i])
 		}
 	})
 	k.ifPointer("Bias", func(p reg.GPVirtual) {
@@ -160,6 +193,7 @@ func (k *kernel) normalise(x []vec, stat reg.GPVirtual, rest bool) {
 			VADDPS(k.param(p, i, rest), x[i], x[i])
 		}
 	})
+	Label(done)
 }
 
 const (
@@ -186,15 +220,7 @@ func (k *kernel) activate(x []vec) {
 		}
 	})
 	k.ifAct(elu, func() {
-		zero, y := k.zero(), k.regs(len(x))
-		for i := range x {
-			VMINPS(x[i], zero, y[i])
-		}
-		k.byType("Dst", func(c series) {
-			for i, e := range k.expm1(y, c) {
-				k.choose(k.compare(greater, x[i], zero), x[i], e, x[i])
-			}
-		})
+		k.byType("Dst", func(c series) { k.elu(x, c) })
 	})
 	Label(none)
 }

@@ -18,7 +18,7 @@ var (
 // magic added to a float32 leaves its nearest integer, plus 127, in the low bits.
 const magic = 0x4b40007f
 
-// power splits e^x, for x in [-87,0], into p and s with e^x = s·p + s, where s = 2^n
+// power splits e^x, for x in [-88,0], into p and s with e^x = s·p + s, where s = 2^n
 // and p = e^r - 1. Keeping p apart lets e^x - 1 = s·p + (s-1) stay exact near zero. x is
 // overwritten. A NaN comes out in p. Vectors go side by side, for their steps wait
 // for each other and they share constants.
@@ -54,44 +54,47 @@ func (k *kernel) power(x []vec, c series) (p, s []vec) {
 	return p, s
 }
 
-// exp is e^x for x <= 0; below -87 it is zero, so that no denormal slows what follows. x is overwritten.
+// exp is e^x for x <= 0. Below -87.7 it is zero, so that no denormal slows what follows: there
+// n is -127, and s as it is put together is zero. x is overwritten.
 func (k *kernel) exp(x []vec, c series) []vec {
-	low := k.constant(num(-87))
-	some := make([]mask, len(x))
-	for i, v := range x {
-		some[i] = k.compare(notLess, v, low)
-		VMAXPS(v, low, v)
-	}
-	p, s := k.power(x, c)
-	for i := range p {
-		if k.zmm {
-			VFMADD213PS_Z(s[i], s[i], some[i].k, p[i])
-			continue
-		}
-		VFMADD213PS(s[i], s[i], p[i])
-		k.keep(some[i], p[i])
-	}
-	return p
-}
-
-// expm1 is e^x - 1 for x <= 0. x is overwritten.
-func (k *kernel) expm1(x []vec, c series) []vec {
-	low, one := k.constant(num(-87)), k.constant(num(1))
+	low := k.constant(num(lowest))
 	for _, v := range x {
 		VMAXPS(v, low, v)
 	}
 	p, s := k.power(x, c)
 	for i := range p {
-		t := k.reg()
-		VSUBPS(one, s[i], t)
-		VFMADD213PS(t, s[i], p[i])
+		VFMADD213PS(s[i], s[i], p[i])
 	}
 	return p
 }
 
+// lowest is -127·ln2: less is no different.
+const lowest = -88.03
+
+// elu replaces what is negative of x by e^x - 1. What power makes of the other lanes is not used.
+func (k *kernel) elu(x []vec, c series) {
+	low, one, zero, y := k.constant(num(lowest)), k.constant(num(1)), k.zero(), k.regs(len(x))
+	for i, v := range x {
+		VMAXPS(v, low, y[i])
+	}
+	p, s := k.power(y, c)
+	for i := range p {
+		if k.zmm {
+			m := k.compare(notGreater, x[i], zero).k // or NaN
+			VSUBPS(one, s[i], m, x[i])
+			VFMADD231PS(p[i], s[i], m, x[i])
+			continue
+		}
+		t := k.reg()
+		VSUBPS(one, s[i], t)
+		VFMADD213PS(t, s[i], p[i])
+		k.choose(k.compare(greater, x[i], zero), x[i], p[i], x[i])
+	}
+}
+
 // expConstants are what exp uses, for kernels with registers to spare.
 func expConstants() []Mem {
-	m := []Mem{bits(magic), bits(0x3f318000), bits(0xb95e8083), num(-87), num(1.4426950408889634)}
+	m := []Mem{bits(magic), bits(0x3f318000), bits(0xb95e8083), num(lowest), num(1.4426950408889634)}
 	for _, x := range fine {
 		m = append(m, num(x))
 	}

@@ -25,7 +25,10 @@ type kernel struct {
 	cols   reg.GPVirtual
 	pinned map[string]vec // constants kept in registers
 	j      reg.GPVirtual  // column
+	left   reg.GPVirtual  // rows from this one on
 	room   Mem            // 16 bytes, where AVX2 puts the last few bfloat16
+	words  []vec          // see widen
+	upper  reg.OpmaskVirtual
 	tailK  reg.OpmaskVirtual
 	tailY  vec // AVX2: all ones in lanes that exist
 }
@@ -144,6 +147,14 @@ func (k *kernel) constant(m Mem) vec {
 // zero is loaded: the generator does not see that x^x depends on nothing, and would keep its register busy.
 func (k *kernel) zero() vec { return k.all(bits(0)) }
 
+func (k *kernel) zeros(n int) []vec {
+	v := make([]vec, n)
+	for i := range v {
+		v[i] = k.zero()
+	}
+	return v
+}
+
 func (k *kernel) xor(a, b, dst vec) {
 	if k.zmm {
 		VPXORD(a, b, dst)
@@ -178,11 +189,12 @@ type mask struct {
 
 // Predicates of VCMPPS.
 const (
-	equal     = 0
-	unordered = 3
-	less      = 1
-	notLess   = 5 // or NaN
-	greater   = 30
+	equal      = 0
+	unordered  = 3
+	less       = 1
+	notLess    = 5 // or NaN
+	greater    = 30
+	notGreater = 10 // or NaN
 )
 
 // compare: lanes where a (predicate) b.
@@ -217,6 +229,7 @@ func (k *kernel) keep(m mask, x vec) {
 
 // prepareTail makes the masks for the last cols%lanes columns.
 func (k *kernel) prepareTail() {
+	k.prepareWiden()
 	k.cols = k.load("Cols")
 	if k.zmm {
 		n, one := GP64(), GP64()
@@ -307,15 +320,24 @@ func (k *kernel) loop(t reg.GPVirtual, n int, body func(n int, rest bool)) {
 
 // rows runs body once a row; then advances the row pointers of the named blocks.
 func (k *kernel) rows(blocks map[string]reg.GPVirtual, body func()) {
-	left := k.load("Rows")
+	k.left = k.load("Rows")
 	start := label("rows")
 	Label(start)
 	body()
 	for _, name := range sortedKeys(blocks) {
 		ADDQ(k.field(name+".Stride"), blocks[name])
 	}
-	DECQ(left)
+	DECQ(k.left)
 	JNZ(LabelRef(start))
+}
+
+// ifMore runs body when at least n rows follow this one.
+func (k *kernel) ifMore(n int, body func()) {
+	last := label("last")
+	CMPQ(k.left, Imm(uint64(n)))
+	JLE(LabelRef(last))
+	body()
+	Label(last)
 }
 
 // ifField runs body when a byte field is set; ifPointer when a pointer is, with it.
@@ -409,15 +431,22 @@ func (k *kernel) widen(p reg.GPVirtual, v []vec, rest bool) {
 		}
 		return
 	}
-	to, upper := k.regs(2), K()
-	VMOVDQU32(toUpper, to[0])
-	VMOVDQU32(toUpper.Offset(64), to[1])
+	for i := range v {
+		VPERMW_Z(k.cell(p, 2, i&^1), k.words[i%2], k.upper, v[i])
+	}
+}
+
+// prepareWiden loads what widen needs.
+func (k *kernel) prepareWiden() {
+	if !k.zmm {
+		return
+	}
+	k.words, k.upper = k.regs(2), K()
+	VMOVDQU32(toUpper, k.words[0])
+	VMOVDQU32(toUpper.Offset(64), k.words[1])
 	ones := GP32()
 	MOVL(U32(0xaaaaaaaa), ones)
-	KMOVD(ones, upper)
-	for i := range v {
-		VPERMW_Z(k.cell(p, 2, i&^1), to[i%2], upper, v[i])
-	}
+	KMOVD(ones, k.upper)
 }
 
 // toUpper chooses, for the upper halves of the lanes of two vectors, the words of one.
@@ -668,7 +697,7 @@ func (k *kernel) fold(v vec, op func(a, b, dst Op)) vec {
 		v = high
 	}
 	x, t := XMM(), XMM()
-	k.upper(v, x)
+	k.upperHalf(v, x)
 	op(x, v.AsX(), x)
 	VPERMILPS(Imm(0x4e), x, t)
 	op(x, t, x)
@@ -677,9 +706,9 @@ func (k *kernel) fold(v vec, op func(a, b, dst Op)) vec {
 	return x
 }
 
-// upper takes the upper half of a Y register. On AVX-512 it may be one of the upper
+// upperHalf takes the upper half of a Y register. On AVX-512 it may be one of the upper
 // sixteen, which the older instruction cannot name.
-func (k *kernel) upper(v, x vec) {
+func (k *kernel) upperHalf(v, x vec) {
 	if k.zmm {
 		VEXTRACTF32X4(Imm(1), v.AsY(), x)
 	} else {

@@ -157,8 +157,12 @@ func bceKernel(s set) {
 	for h, p := range product {
 		VMOVUPD(kept[h], p)
 	}
+	wide := k.wide
+	if !k.zmm {
+		wide = 1 // two need more registers than there are
+	}
 	k.rows(map[string]reg.GPVirtual{"X": x, "T": t, "Dst": dst}, func() {
-		k.columnsBy(k.wide/2, func(n int, rest bool) {
+		k.columnsBy(wide, func(n int, rest bool) {
 			v, y := k.read("X", x, n, rest), k.read("T", t, n, rest)
 			zero, sign := k.zero(), k.all(bits(0x80000000))
 			negative, term := k.regs(n), k.regs(n)
@@ -199,7 +203,7 @@ func bceKernel(s set) {
 					scale := k.all(k.field("Scale"))
 					for i := range e {
 						k.choose(k.compare(less, v[i], k.zero()), e[i], one, e[i])
-						k.divide(below[i], e[i], one)
+						k.divide(below[i], e[i], one, s)
 						VSUBPS(y[i], e[i], e[i])
 						VMULPS(scale, e[i], e[i])
 					}
@@ -216,18 +220,21 @@ func bceKernel(s set) {
 	k.end()
 }
 
-// divide: x /= by, for by from 1 to 2. On AVX-512 by an estimate of 1/by to 14 bits and one
-// step of Newton's, a quarter of the time.
-func (k *kernel) divide(by, x, one vec) {
+// divide: x /= by, for by from 1 to 2. On AVX-512 by an estimate of 1/by to 14 bits, which is
+// enough for bfloat16, else with one step of Newton's: a quarter of the time.
+func (k *kernel) divide(by, x, one vec, c series) {
 	if !k.zmm {
 		VDIVPS(by, x, x)
 		return
 	}
-	inverse, off := k.reg(), k.reg()
+	inverse := k.reg()
 	VRCP14PS(by, inverse)
-	VMOVAPS(one, off)
-	VFNMADD231PS(by, inverse, off)
-	VFMADD231PS(off, inverse, inverse)
+	if len(c) != len(coarse) {
+		off := k.reg()
+		VMOVAPS(one, off)
+		VFNMADD231PS(by, inverse, off)
+		VFMADD231PS(off, inverse, inverse)
+	}
 	VMULPS(inverse, x, x)
 }
 
@@ -240,7 +247,7 @@ func (k *kernel) sumDoubles(sum vec, to Mem) {
 		sum = high
 	}
 	a, b := XMM(), XMM()
-	k.upper(sum, a)
+	k.upperHalf(sum, a)
 	VADDPD(a, sum.AsX(), a)
 	VPERMILPD(Imm(1), a, b)
 	VADDSD(a, b, a)

@@ -153,11 +153,11 @@ func (d *doubles) sumGroup(x, dy reg.GPVirtual, group int, rest bool) {
 	VMOVUPD(s1, d.cell(d.load("Other"), 8, 0))
 }
 
-// halfSums takes bfloat16 rows eight at a time. Their squares are exact in float32
-// and a sum of eight loses less than their storage did, so only the sums are
+// halfSums takes bfloat16 rows sixteen at a time. Their squares are exact in float32
+// and a sum of sixteen loses less than their storage did, so only the sums are
 // widened. It works on sixteen columns, for which there is room.
 func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
-	const group = 8
+	const group = 16
 	skip := label("wide")
 	CMPB(d.field("X.BF16"), Imm(0))
 	JEQ(LabelRef(skip))
@@ -169,67 +169,85 @@ func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
 	k.lanes *= 2
 	k.prepareTail()
 	d.rowGroups(left, group, x, dy, func() {
-		k.columnsBy(1, func(_ int, rest bool) {
-			s0, s1 := k.zero(), k.zero()
+		k.columnsBy(2, func(n int, rest bool) {
+			s0, s1 := k.zeros(n), k.zeros(n)
 			plain, done := label("plain"), label("summed")
 			mean := k.load("Mean")
 			TESTQ(mean, mean)
 			JZ(LabelRef(plain))
-			center, rdev := k.narrowed(mean), k.narrowed(k.load("Rdev"))
-			a, b := k.halfGroup("Dy", dy, group, rest), k.halfGroup("X", x, group, rest)
-			for i := range a {
-				VSUBPS(center, b[i], b[i])
-				VMULPS(rdev, b[i], b[i])
-				VADDPS(a[i], s0, s0)
-				VFMADD231PS(a[i], b[i], s1)
+			var center, scale []vec
+			for i := range n {
+				center, scale = append(center, k.narrowed(mean, i)), append(scale, k.narrowed(k.load("Rdev"), i))
 			}
+			k.halfRows([]string{"Dy", "X"}, []reg.GPVirtual{dy, x}, group, n, rest, func(v [][]vec) {
+				for i := range n {
+					a, b := v[0][i], v[1][i]
+					VSUBPS(center[i], b, b)
+					VMULPS(scale[i], b, b)
+					VADDPS(a, s0[i], s0[i])
+					VFMADD231PS(a, b, s1[i])
+				}
+			})
 			JMP(LabelRef(done))
 			Label(plain)
-			for _, v := range k.halfGroup("X", x, group, rest) {
-				VADDPS(v, s0, s0)
-				VFMADD231PS(v, v, s1)
-			}
+			k.halfRows([]string{"X"}, []reg.GPVirtual{x}, group, n, rest, func(v [][]vec) {
+				for i, a := range v[0] {
+					VADDPS(a, s0[i], s0[i])
+					VFMADD231PS(a, a, s1[i])
+				}
+			})
 			Label(done)
-			k.addWidened(s0, k.load("First"))
-			k.addWidened(s1, k.load("Other"))
+			for i := range n {
+				k.addWidened(s0[i], k.load("First"), i)
+				k.addWidened(s1[i], k.load("Other"), i)
+			}
 		})
 	})
 	Label(skip)
 }
 
-// halfGroup loads column j of eight bfloat16 rows and asks for the eight that follow,
-// in the order of memory.
-func (k *kernel) halfGroup(block string, p reg.GPVirtual, rows int, rest bool) []vec {
-	row, far := GP64(), GP64()
-	MOVQ(k.field(block+".Stride"), far)
-	LEAQ(Mem{Base: p, Index: far, Scale: 8}, far)
-	LEAQ(Mem{Base: far, Index: k.j, Scale: 8}, far)
-	for line := 0; line < k.lanes*rows*2; line += 64 {
-		PREFETCHT0(Mem{Base: far, Index: k.j, Scale: 8, Disp: line})
+// halfRows runs body on n vectors from column j on of each of a group of bfloat16 rows,
+// and asks for the group that follows, in the order of memory.
+func (k *kernel) halfRows(blocks []string, rows []reg.GPVirtual, group, n int, rest bool, body func(v [][]vec)) {
+	at := make([]reg.GPVirtual, len(rows))
+	for b, p := range rows {
+		far := GP64()
+		MOVQ(k.j, far)
+		ADDQ(far, far)
+		ADDQ(k.field(blocks[b]+".Stride"), far)
+		IMUL3Q(Imm(uint64(group)), far, far)
+		ADDQ(p, far)
+		for line := 0; line < n*k.lanes*group*2; line += 64 {
+			PREFETCHT0(Mem{Base: far, Disp: line})
+		}
+		at[b] = GP64()
+		MOVQ(p, at[b])
 	}
-	MOVQ(p, row)
-	v := k.regs(rows)
-	for i := range v {
-		k.readHalves(row, 0, v[i], rest)
-		VPSLLD(Imm(16), v[i], v[i])
-		ADDQ(k.field(block+".Stride"), row)
+	for range group {
+		var v [][]vec
+		for b := range rows {
+			r := k.regs(n)
+			k.widen(at[b], r, rest)
+			ADDQ(k.field(blocks[b]+".Stride"), at[b])
+			v = append(v, r)
+		}
+		body(v)
 	}
-	return v
 }
 
-// narrowed is sixteen float64 from column j as float32.
-func (k *kernel) narrowed(p reg.GPVirtual) vec {
+// narrowed is sixteen float64, the i-th such from column j on, as float32.
+func (k *kernel) narrowed(p reg.GPVirtual, i int) vec {
 	low, high, v := YMM(), YMM(), ZMM()
-	VCVTPD2PS(k.cell(p, 8, 0), low)
-	VCVTPD2PS(k.cell(p, 8, 0).Offset(64), high)
+	VCVTPD2PS(k.cell(p, 8, i), low)
+	VCVTPD2PS(k.cell(p, 8, i).Offset(64), high)
 	VINSERTF64X4(Imm(1), high, low.AsZ(), v)
 	return v
 }
 
-// addWidened adds sixteen float32 to the float64 sums from column j.
-func (k *kernel) addWidened(v vec, to reg.GPVirtual) {
+// addWidened adds sixteen float32 to the float64 sums, the i-th such from column j on.
+func (k *kernel) addWidened(v vec, to reg.GPVirtual, i int) {
 	for h := range 2 {
-		w, m := ZMM(), k.cell(to, 8, 0).Offset(64*h)
+		w, m := ZMM(), k.cell(to, 8, i).Offset(64*h)
 		if h == 0 {
 			VCVTPS2PD(v.AsY(), w)
 		} else {
@@ -352,97 +370,99 @@ func (k *kernel) perColumn() vec {
 	return one
 }
 
-// moments stores mean and 1/deviation of a row of Src. The row is read twice, the
-// second time from the nearest cache.
-func (k *kernel) moments(row, stat reg.GPVirtual) {
-	share := k.perColumn()
-	sums := k.regs(k.wide)
-	total := func(term func(v vec, rest bool)) vec {
-		for _, s := range sums {
-			VBROADCASTSS(bits(0), s)
-		}
-		k.columns(func(n int, rest bool) {
-			for i, v := range k.read("Src", row, n, rest) {
-				term(v, rest)
-				VADDPS(v, sums[i], sums[i])
-			}
-		})
-		for _, s := range sums[1:] {
-			VADDPS(s, sums[0], sums[0])
-		}
-		t := k.sum(sums[0])
-		VMULSS(share, t, t)
-		return t
-	}
-	mean := total(func(vec, bool) {})
-	VMOVSS(mean, Mem{Base: stat})
-	center := k.spread(mean)
-	variance := total(func(v vec, rest bool) {
+// mean stores the mean of a row of Src.
+func (k *kernel) mean(row, stat reg.GPVirtual, share vec) {
+	m := k.total(row, func(v, sum vec, _ bool) { VADDPS(v, sum, sum) })
+	VMULSS(share, m, m)
+	VMOVSS(m, Mem{Base: stat})
+}
+
+// deviation stores 1/deviation of a row of Src whose mean is stored.
+func (k *kernel) deviation(row, stat reg.GPVirtual, share vec) {
+	center := k.all(Mem{Base: stat})
+	d := k.total(row, func(v, sum vec, rest bool) {
 		VSUBPS(center, v, v)
 		if rest {
 			k.keep(k.tail(), v)
 		}
-		VMULPS(v, v, v)
+		VFMADD231PS(v, v, sum)
 	})
-	VADDSS(k.field("Eps"), variance, variance)
-	VSQRTSS(variance, variance, variance)
+	VMULSS(share, d, d)
+	VADDSS(k.field("Eps"), d, d)
+	VSQRTSS(d, d, d)
 	one := XMM()
 	VMOVSS(num(1), one)
-	VDIVSS(variance, one, one)
+	VDIVSS(d, one, one)
 	VMOVSS(one, Mem{Base: stat, Disp: 4})
+}
+
+// total adds up a term of each number of a row of Src.
+func (k *kernel) total(row reg.GPVirtual, term func(v, sum vec, rest bool)) vec {
+	sums := k.regs(k.wide)
+	for _, s := range sums {
+		VBROADCASTSS(bits(0), s)
+	}
+	k.columns(func(n int, rest bool) {
+		for i, v := range k.read("Src", row, n, rest) {
+			term(v, sums[i], rest)
+		}
+	})
+	for _, s := range sums[1:] {
+		VADDPS(s, sums[0], sums[0])
+	}
+	return k.sum(sums[0])
 }
 
 func layerGradKernel(s set) {
 	k := begin(s, "layerGrad", "LayerGrad")
 	k.prepareTail()
 	dx, dy, x := k.load("Dx.Data"), k.load("Dy.Data"), k.load("X.Data")
-	stat, gamma, dgamma := k.load("Stat"), k.load("Gamma"), k.load("DGamma")
+	stat, gamma := k.load("Stat"), k.load("Gamma")
 	share := k.perColumn()
-	s0, s1 := k.reg(), k.reg()
 	k.rows(map[string]reg.GPVirtual{"Dx": dx, "Dy": dy, "X": x}, func() {
-		VBROADCASTSS(bits(0), s0)
-		VBROADCASTSS(bits(0), s1)
 		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
-		// hat reads dy·gamma and xhat of column j; sums adds them up on the way.
-		hat := func(n int, rest bool, sums func(i int, g, v vec)) (g, v []vec) {
-			g, v = k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
+		s0, s1 := k.zeros(2), k.zeros(2)
+		dgamma, dbeta := k.load("DGamma"), k.load("DBeta")
+		k.columnsBy(2, func(n int, rest bool) {
+			g, v := k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
 			for i := range n {
 				VSUBPS(mean, v[i], v[i])
 				VMULPS(rdev, v[i], v[i])
-				sums(i, g[i], v[i])
-				VMULPS(k.param(gamma, i, rest), g[i], g[i])
-			}
-			return g, v
-		}
-		k.columnsBy(2, func(n int, rest bool) {
-			g, v := hat(n, rest, func(i int, g, v vec) {
 				t := k.reg()
 				VMOVUPS(k.cell(dgamma, 4, i), t)
-				VFMADD231PS(g, v, t)
+				VFMADD231PS(g[i], v[i], t)
 				VMOVUPS(t, k.cell(dgamma, 4, i))
-				dbeta := k.load("DBeta")
-				VADDPS(k.cell(dbeta, 4, i), g, t)
+				VADDPS(k.cell(dbeta, 4, i), g[i], t)
 				VMOVUPS(t, k.cell(dbeta, 4, i))
-			})
-			for i := range n {
-				VADDPS(g[i], s0, s0)
-				VFMADD231PS(g[i], v[i], s1)
+				VMULPS(k.param(gamma, i, rest), g[i], g[i])
+				VADDPS(g[i], s0[i], s0[i])
+				VFMADD231PS(g[i], v[i], s1[i])
 			}
 		})
-		m0, m1 := k.sum(s0), k.sum(s1)
-		VMULSS(share, m0, m0)
-		VMULSS(share, m1, m1)
-		all0, all1 := k.spread(m0), k.spread(m1)
+		// dx = dy·gamma·rdev - ((x-mean)·(rdev²·m1) + rdev·m0)
+		less, factor := k.rowMean(s0, share), k.rowMean(s1, share)
+		VMULPS(rdev, less, less)
+		VMULPS(rdev, factor, factor)
+		VMULPS(rdev, factor, factor)
 		k.columnsBy(2, func(n int, rest bool) {
-			g, v := hat(n, rest, func(int, vec, vec) {})
+			g, v := k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
 			for i := range n {
-				VSUBPS(all0, g[i], g[i])
-				VFNMADD231PS(all1, v[i], g[i])
-				VMULPS(rdev, g[i], g[i])
+				VSUBPS(mean, v[i], v[i])
+				VFMADD213PS(less, factor, v[i])
+				VMULPS(k.param(gamma, i, rest), g[i], g[i])
+				VFMSUB213PS(v[i], rdev, g[i])
 			}
 			k.write("Dx", dx, g, rest)
 		})
 		ADDQ(k.field("StatStride"), stat)
 	})
 	k.end()
+}
+
+// rowMean is the mean of a row, in all lanes, from two vectors of sums and 1/Cols.
+func (k *kernel) rowMean(sums []vec, share vec) vec {
+	VADDPS(sums[1], sums[0], sums[0])
+	m := k.sum(sums[0])
+	VMULSS(share, m, m)
+	return k.spread(m)
 }

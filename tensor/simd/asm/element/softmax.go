@@ -125,7 +125,7 @@ func (k *kernel) rowsAhead() reg.GPVirtual {
 	INCQ(n)
 	ADDQ(k.cols, far)
 	ADDQ(k.cols, far)
-	CMPQ(far, U32(ahead/2))
+	CMPQ(far, U32(ahead))
 	JLT(LabelRef(again))
 	return n
 }
