@@ -64,9 +64,12 @@ func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options)
 		return nil
 	}
 	one := planPart(s, data, part)
+	sends, err := s.planOnPaper(part, c.onPaper(part.Meta.Part), opt)
+	if err == nil {
+		one.Matrices += sends.Held
+	}
 	all.Parameters, all.Largest = one.Parameters, max(all.Largest, one.Matrices)
 	all.Matrices, all.Graph, all.Mapped = all.Matrices+one.Matrices, all.Graph+one.Graph, all.Mapped+one.Mapped
-	sends, err := s.planOnPaper(part, c.onPaper(part.Meta.Part), opt)
 	if errors.Is(err, train.ErrUnplanned) {
 		all.Unplanned = true
 		return nil
