@@ -9,13 +9,13 @@ import "starling/tensor"
 //	z_far = z where it came this epoch, else as it came last
 //	dz    = A_nearᵀ·dy + what each peer gave back last for our rows
 //
-// Nothing is scaled, so nothing is noisy; rows are 1/p epochs old on average instead.
+// Nothing is scaled; rows are up to some multiples of 1/p epochs old instead.
 // In the first epoch all are kept. It moves the bytes of bns, and a worker has memory
 // for its far rows and for the gradients of those it sends, of every layer.
 //
 // All rows are there, so that every model can be trained. (Control variates,
-// old + (z - old)/p, are right on average, but scale the draws of dropout with the
-// difference and are no better than plain bns: see docs/strategies/bns.md.)
+// old + (z - old)/p, are right on average, but were hardly better than plain bns: see
+// docs/strategies/bns.md.)
 type bnsCached struct {
 	*bns
 	*historical
