@@ -51,12 +51,14 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 		c.tallTall16(dst, a, b, op)
 		return
 	}
-	if c.splits(a, b, dst.Rows, dst.Cols) {
-		c.tallTallSplit(dst, a, b, op)
-		return
-	}
-	if tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols) {
+	split := c.splits(a, b, dst.Rows, dst.Cols)
+	switch {
+	case split && dst.Cols < dst.Rows, // a's tiles have to be turned
+		!split && tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols):
 		c.tallTallSwapped(dst, a, b, op)
+		return
+	case split:
+		c.tallTallSplit(dst, a, b, op)
 		return
 	}
 	g := newTallTall(c.level, a.Rows, dst.Rows, dst.Cols)
@@ -105,7 +107,7 @@ func (c *CPU) tallTallSwapped(dst, a, b Matrix, op MatMul) {
 	lying := c.Scratch(F32, dst.Cols, dst.Rows)
 	c.tallTall(lying, b, a, MatMul{})
 	sum := c.Scratch(F32, dst.Rows, dst.Cols)
-	transpose(sum, lying)
+	simd.PackPanelTransposed(c.level, sum.f32, lying.f32, dst.Rows, dst.Cols, dst.Rows, 0, dst.Cols)
 	c.addGroups(dst, sum.Reshape(1, dst.Rows*dst.Cols), dst.Cols, op)
 	c.Free(sum)
 	c.Free(lying)
