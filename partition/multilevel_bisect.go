@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"starling/rng"
 )
@@ -31,18 +32,18 @@ type mlInitial struct {
 func (r *mlRun) initial(g *mlGraph, k int, limit []int64, tries int) []uint16 {
 	states := make([]*mlState, tries)
 	cuts := make([]int64, tries)
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	turn := make(chan struct{}, r.threads)
-	for t := range tries {
-		wg.Add(1)
-		turn <- struct{}{}
-		go func() {
-			defer func() { <-turn; wg.Done() }()
-			alone := r.alone(uint64(t))
-			defer alone.mem.freeAll() // the state's own arrays are none of its
-			states[t] = newMLInitial(alone, g, k, limit).run()
-			cuts[t] = states[t].cut()
-		}()
+	for range min(r.threads, tries) {
+		wg.Go(func() {
+			alone := r.alone()
+			defer alone.mem.freeAll() // the states' own arrays are none of its
+			for t := next.Add(1) - 1; t < int64(tries); t = next.Add(1) - 1 {
+				alone.key = r.key.Fold(uint64(t))
+				states[t] = newMLInitial(alone, g, k, limit).run()
+				cuts[t] = states[t].cut()
+			}
+		})
 	}
 	wg.Wait()
 	best := 0

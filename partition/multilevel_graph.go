@@ -82,11 +82,8 @@ func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlR
 	return r
 }
 
-// alone is a run for one thread, with draws and small arrays of its own, to be
-// used beside others.
-func (r *mlRun) alone(word uint64) *mlRun {
-	return newMLRun(r.ctx, r.key.Fold(word), 1, &mlMemory{})
-}
+// alone is a run for one thread, with small arrays of its own, to be used beside others.
+func (r *mlRun) alone() *mlRun { return newMLRun(r.ctx, r.key, 1, &mlMemory{}) }
 
 // each cuts [0,n) into ranges of grain and calls f for every one of them. The
 // ranges do not depend on the number of threads, so what f finds in each, taken
