@@ -20,7 +20,7 @@ import (
 // While a coordinator lives it touches its file. One that is killed cannot remove it:
 // the next of the same job replaces it, and the next of any job removes what has not
 // been touched for long. Ages are taken from the file system's own clock, which is one
-// for all hosts.
+// for all hosts; if that is set ahead, a living file is gone until it is touched again.
 type sharedFile struct{ path string }
 
 func (f sharedFile) Secret() bool   { return true }
@@ -99,7 +99,11 @@ func (f sharedFile) sweep() {
 	}
 	list, _ := filepath.Glob(filepath.Join(filepath.Dir(f.path), ".starling-*.json"))
 	for _, path := range list {
-		if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() && ours(info) && mine.ModTime().Sub(info.ModTime()) > dead {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || !ours(info) {
+			continue
+		}
+		if age := mine.ModTime().Sub(info.ModTime()); age > dead { // the file system's clock
 			os.Remove(path)
 		}
 	}
