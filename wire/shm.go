@@ -202,7 +202,11 @@ func (h *hub) relieve(s sought) bool {
 			yield()
 		}
 	}
-	return !s.nothing() && h.looking.CompareAndSwap(false, true)
+	if s.nothing() {
+		return false
+	}
+	h.relief.Store(false) // or the listener would leave, and nobody look
+	return h.looking.CompareAndSwap(false, true)
 }
 
 // over says whether there is no more reason to look.
