@@ -139,10 +139,14 @@ func (c *CPU) Zero(m Matrix) {
 	ms := []Matrix{m}
 	rest := fold(repeats(flatRow, m.Cols), ms)
 	past := m.Bytes() >= streamBytes
-	c.byRows(ms, func(lo, hi int) { c.clearRows(ms[0].Slice(lo, hi), past) })
+	c.byRows(ms, func(lo, hi int) {
+		c.clearRows(ms[0].Slice(lo, hi), past)
+		simd.Settle()
+	})
 	for _, r := range rest {
 		c.clearRows(r, past)
 	}
+	simd.Settle()
 }
 
 // clearRows zeroes rows, past the caches if they are of a matrix that these do not hold.

@@ -120,6 +120,7 @@ func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
 	if lo < hi {
 		c.clearRows(m.Slice(lo, hi), past)
 	}
+	simd.Settle()
 }
 
 // logSum is the sum of the logarithms of x, each at least 1: the logarithm of

@@ -3,7 +3,8 @@ package simd
 import "unsafe"
 
 // ClearPast zeroes b past the caches, for what will not be read soon: a line that is
-// written whole is not fetched first, which is half of what zeroing costs.
+// written whole is not fetched first, which is half of what zeroing costs. Settle must follow,
+// once for many pieces: to wait for each costs more than to zero a few rows.
 func ClearPast(l Level, b []byte) {
 	head := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 	lines := (len(b) - head) / 64

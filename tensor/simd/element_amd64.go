@@ -95,6 +95,9 @@ func sgdAVX2(a *SGD)
 //go:noescape
 func clearLinesAVX512(p *byte, lines int)
 
+// Settle makes what ClearPast wrote appear to other cores before whatever is written next.
+func Settle()
+
 func clearLines(p *byte, lines int) { clearLinesAVX512(p, lines) }
 
 func runMap(l Level, a *Map) {

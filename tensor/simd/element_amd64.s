@@ -20435,7 +20435,7 @@ row1815:
 	RET
 
 // func clearLinesAVX512(p *byte, lines int)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512F
 TEXT ·clearLinesAVX512(SB), $0-16
 	MOVQ   p+0(FP), AX
 	MOVQ   lines+8(FP), CX
@@ -20446,6 +20446,11 @@ line:
 	ADDQ     $0x40, AX
 	DECQ     CX
 	JNZ      line
-	SFENCE
 	VZEROUPPER
+	RET
+
+// func Settle()
+// Requires: MMX+
+TEXT ·Settle(SB), NOSPLIT, $0
+	SFENCE
 	RET

@@ -33,11 +33,19 @@ func main() {
 		sgdKernel(s)
 	}
 	clearLines()
+	settle()
 	Generate()
 }
 
 func sortedKeys(m map[string]reg.GPVirtual) []string {
 	return slices.Sorted(maps.Keys(m))
+}
+
+// settle is a fence after stores past the caches.
+func settle() {
+	TEXT("Settle", 4, "func()")
+	SFENCE()
+	RET()
 }
 
 // clearLines zeroes whole lines past the caches.
@@ -50,7 +58,6 @@ func clearLines() {
 	ADDQ(Imm(64), p)
 	DECQ(lines)
 	JNZ(LabelRef("line"))
-	SFENCE()
 	VZEROUPPER()
 	RET()
 }
