@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"unsafe"
 )
 
 // inflate unpacks a deflate stream (RFC 1951). Large arrays are one such stream,
@@ -12,7 +13,7 @@ import (
 // output is checked for its end inside the loop that does nearly all of the work.
 //
 //	in    … used | next … end | zeroes     read from the source in large pieces
-//	out   32 KiB of history | new bytes     slides when it is full
+//	out   32 KiB of history | new bytes     another one when it is full
 type inflate struct {
 	source io.Reader
 	in     []byte
@@ -25,15 +26,15 @@ type inflate struct {
 
 	out     []byte
 	filled  int // of out
-	taken   int // of out: what Read has handed on
+	floor   int // of out: where history begins
 	pending int // bytes of a stored block still to be copied
 	inBlock bool
 	last    bool
-	err     error
 
-	symbols   [1<<symbolBits + 286/2*16]uint32 // a second table is of two codes at least
-	distances [1<<distanceBits + 30/2*128]uint32
-	code      huffman
+	symbols    [1<<symbolBits + 288/2*16]uint64 // a second table is of two codes at least
+	distances  [1<<distanceBits + 32/2*128]uint64
+	lengths    [288 + 32]uint8
+	code, back huffman
 }
 
 const (
@@ -44,44 +45,24 @@ const (
 	inflatePad   = 64  // zeroes, more than a step takes
 
 	symbolBits   = 11
+	symbolMask   = 1<<symbolBits - 1
 	distanceBits = 8
 )
 
 var errDeflate = errors.New("damaged deflate data")
 
-func newInflate(r io.Reader) io.ReadCloser {
-	return &inflate{source: r, in: make([]byte, inflateIn+inflatePad), out: make([]byte, inflateOut)}
+// turn goes on in another buffer, once out is full.
+func (f *inflate) turn(out []byte) {
+	if f.out != nil {
+		copy(out, f.out[f.filled-history:f.filled])
+		f.floor = 0
+	} else {
+		f.floor = history
+	}
+	f.out, f.filled = out, history
 }
 
-// Close ends the reader.
-func (f *inflate) Close() error { return nil }
-
-// Read implements io.Reader.
-func (f *inflate) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	for f.taken == f.filled {
-		if f.err != nil {
-			return 0, f.err
-		}
-		f.slide()
-		f.err = f.more()
-	}
-	n := copy(p, f.out[f.taken:f.filled])
-	f.taken += n
-	return n, nil
-}
-
-// slide makes room, once everything was taken.
-func (f *inflate) slide() {
-	if f.filled > len(f.out)/2 {
-		copy(f.out, f.out[f.filled-history:f.filled])
-		f.filled, f.taken = history, history
-	}
-}
-
-// more unpacks until there is something to take and no room for more, or an end.
+// more unpacks until there is no room for more, or an end.
 func (f *inflate) more() error {
 	for f.filled < len(f.out)-inflateSlack {
 		var err error
@@ -218,7 +199,12 @@ func (f *inflate) block() error {
 		}
 		// Below this every step finds its input; beyond it, at the end of all, it
 		// is one step at a time.
-		if err := f.run(f.end - inflatePad); err != nil {
+		limit := f.end - inflatePad
+		if canPlain && f.filled-f.floor >= history {
+			unpackPlain(f, limit, len(f.out)-inflateSlack)
+			limit = 0
+		}
+		if err := f.run(limit); err != nil {
 			return err
 		}
 		if err := f.overrun(); err != nil {
@@ -229,78 +215,76 @@ func (f *inflate) block() error {
 }
 
 // run unpacks at least one step of the block, and on while next is below limit.
+//
+// It reads and writes without bounds checks, which are a third of its time otherwise.
+// A step takes at most 16 bytes of in, behind which are inflatePad zeroes, and writes
+// fewer than inflateSlack, of which there is room when it starts; a distance leads
+// into the history at most.
 func (f *inflate) run(limit int) error {
-	in, out := f.in, f.out
+	in, out := unsafe.Pointer(unsafe.SliceData(f.in)), unsafe.Pointer(unsafe.SliceData(f.out))
 	bits, count, next, at := f.bits, f.count, f.next, f.filled
-	room := len(out) - inflateSlack
-	var err error
+	room := len(f.out) - inflateSlack
 	for {
-		bits |= binary.LittleEndian.Uint64(in[next:]) << (count & 63)
+		bits |= load64(in, next) << (count & 63)
 		next += int(63-count) >> 3
 		count |= 56
-		e := f.symbols[bits&(1<<symbolBits-1)]
-		if e&isLiteral != 0 { // two more fit into the bits at hand
+		e := f.symbols[bits&symbolMask]
+		if e&isSpecial == 0 {
+			from := at - number(e, bits)
+			if from < f.floor && e&isMatch != 0 {
+				return errDeflate
+			}
+			x := load64(out, from)
+			if e&isMatch == 0 {
+				x = e >> literalsAt
+			}
+			store64(out, at, x)
+			at += int(e >> bytesAt & 15)
 			bits, count = bits>>(e&63), count-uint(e&63)
-			out[at] = byte(e >> 16)
-			at++
-			e = f.symbols[bits&(1<<symbolBits-1)]
-			if e&isLiteral != 0 {
-				bits, count = bits>>(e&63), count-uint(e&63)
-				out[at] = byte(e >> 16)
-				at++
-				e = f.symbols[bits&(1<<symbolBits-1)]
-				if e&isLiteral != 0 {
-					bits, count = bits>>(e&63), count-uint(e&63)
-					out[at] = byte(e >> 16)
-					at++
-					goto stepped
-				}
-			}
-			bits |= binary.LittleEndian.Uint64(in[next:]) << (count & 63)
-			next += int(63-count) >> 3
-			count |= 56
+			goto stepped
 		}
-		if e&isSpecial != 0 {
-			if e&isTable != 0 {
-				bits, count = bits>>symbolBits, count-symbolBits
-				e = f.symbols[int(e>>16&0x3fff)+int(bits&(1<<(e>>8&15)-1))]
-				if e&isLiteral != 0 {
-					bits, count = bits>>(e&63), count-uint(e&63)
-					out[at] = byte(e >> 16)
-					at++
-					goto stepped
-				}
-			}
-			if e&isSpecial != 0 {
-				if e&isEnd == 0 {
-					err = errDeflate
-					break
-				}
+		if e&isTable != 0 {
+			e = f.symbols[number(e, bits)]
+			bits, count = bits>>symbolBits, count-symbolBits
+			if e&isSpecial == 0 {
+				store64(out, at, e>>literalsAt)
+				at++
 				bits, count = bits>>(e&63), count-uint(e&63)
-				f.inBlock = false
-				break
+				goto stepped
 			}
+		}
+		if e&isMatch == 0 {
+			f.bits, f.count, f.next, f.filled, f.inBlock = bits>>(e&63), count-uint(e&63), next, at, false
+			if e&63 == 0 {
+				return errDeflate
+			}
+			return nil
 		}
 		{
-			length := int(e>>16&0x1ff) + int(bits&(1<<(e&63)-1)>>(e>>8&15))
+			end := at + number(e, bits)
 			bits, count = bits>>(e&63), count-uint(e&63)
 			d := f.distances[bits&(1<<distanceBits-1)]
 			if d&isTable != 0 {
+				d = f.distances[number(d, bits)]
 				bits, count = bits>>distanceBits, count-distanceBits
-				d = f.distances[int(d>>16&0x3fff)+int(bits&(1<<(d>>8&15)-1))]
 			}
 			if d&isSpecial != 0 {
-				err = errDeflate
-				break
+				return errDeflate
 			}
-			back := int(d>>16) + int(bits&(1<<(d&63)-1)>>(d>>8&15))
+			from := at - number(d, bits)
 			bits, count = bits>>(d&63), count-uint(d&63)
-			if back > at {
-				err = errDeflate
-				break
+			if from < f.floor {
+				return errDeflate
 			}
-			again(out, at, back, length)
-			at += length
+			if at-from >= 8 {
+				for ; at < end; at += 8 {
+					store64(out, at, load64(out, from))
+					from += 8
+				}
+			} else {
+				repeat(f.out[from:end], at-from)
+			}
+			at = end
 		}
 	stepped:
 		if next >= limit || at >= room {
@@ -308,20 +292,16 @@ func (f *inflate) run(limit int) error {
 		}
 	}
 	f.bits, f.count, f.next, f.filled = bits, count, next, at
-	return err
+	return nil
 }
 
-// again repeats what was written back bytes ago; it may write up to seven bytes
-// beyond the end.
-func again(out []byte, at, back, length int) {
-	if back >= 8 {
-		to, from := out[at:at+length+8], out[at-back:]
-		for i := 0; i < length; i += 8 {
-			binary.LittleEndian.PutUint64(to[i:], binary.LittleEndian.Uint64(from[i:]))
-		}
-		return
-	}
-	for i := at; i < at+length; i++ {
-		out[i] = out[i-back]
+// repeat fills b with its first bytes, over and over.
+func repeat(b []byte, first int) {
+	for i := first; i < len(b); i++ {
+		b[i] = b[i-first]
 	}
 }
+
+func load64(p unsafe.Pointer, at int) uint64 { return *(*uint64)(unsafe.Add(p, at)) }
+
+func store64(p unsafe.Pointer, at int, x uint64) { *(*uint64)(unsafe.Add(p, at)) = x }

@@ -56,7 +56,7 @@ type extent struct {
 }
 
 const (
-	unitEdges  = 4 << 20  // sorted at a time: 32 MiB in, 16 MiB out, a core
+	unitEdges  = 1 << 19  // sorted at a time: 4 MiB in, 2 MiB out, which a core's cache holds
 	unitRows   = 4 << 20  // and not of more vertices: their offsets take as much
 	bufferSize = 32 << 20 // of all buckets together
 	maxBuckets = 4096
@@ -68,8 +68,7 @@ func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) 
 	if opt.Symmetrise {
 		expected *= 2
 	}
-	// Eight times finer than a unit, so that units come out about equal.
-	want := min(max(expected/unitEdges*8, int64(n)/unitRows, 1), maxBuckets/2)
+	want := min(max(expected/unitEdges, int64(n)/unitRows, 1), maxBuckets/2)
 	s := &Sorter{w: w, n: n, weighted: weighted, opt: opt, shift: max(0, bits.Len64(uint64(n)/uint64(want))-1)}
 	if want == 1 {
 		s.shift = bits.Len64(uint64(n))

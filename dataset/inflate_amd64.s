@@ -1,0 +1,82 @@
+#include "go_asm.h"
+#include "textflag.h"
+
+// The lowest bits choose an entry.
+#define ENTRY \
+	MOVL  BX, AX \
+	ANDL  $const_symbolMask, AX \
+	MOVQ  (DX)(AX*8), R11 \
+	TESTL R11, R11 \
+	JS    done
+
+// It becomes eight bytes of output, of which the next entry overwrites those that are
+// too many, without a branch that depends on what it is.
+#define UNPACK \
+	RORXQ   $const_codesAt, R11, AX \
+	SHRXQ   AX, BX, R12 \
+	SHRXQ   R11, BX, BX \
+	SUBL    R11, CX \
+	RORXQ   $const_extraAt, R11, AX \
+	BZHIQ   AX, R12, R12 \
+	RORXQ   $const_numberAt, R11, AX \
+	MOVWLZX AX, AX \
+	ADDQ    AX, R12 \
+	MOVQ    DI, R13 \
+	SUBQ    R12, R13 \
+	MOVQ    (R13), R12 \
+	MOVQ    R11, AX \
+	SHRQ    $const_literalsAt, AX \
+	TESTL   $const_isMatch, R11 \
+	CMOVQNE R12, AX \
+	MOVQ    AX, (DI) \
+	SHRL    $const_bytesAt, R11 \
+	ANDL    $15, R11 \
+	ADDQ    R11, DI
+
+// func unpackPlain(f *inflate, limit, room int)
+//
+// SI and DI are next and filled as addresses, R8 and R9 where they stop, BX the bits,
+// DX the table. CX is the count; what is above its lowest six bits means nothing.
+TEXT ·unpackPlain(SB), NOSPLIT, $0-24
+	MOVQ f+0(FP), R15
+	MOVQ inflate_in(R15), SI
+	MOVQ SI, R8
+	ADDQ limit+8(FP), R8
+	ADDQ inflate_next(R15), SI
+	MOVQ inflate_out(R15), DI
+	MOVQ DI, R9
+	ADDQ room+16(FP), R9
+	ADDQ inflate_filled(R15), DI
+	MOVQ inflate_bits(R15), BX
+	MOVQ inflate_count(R15), CX
+	LEAQ inflate_symbols(R15), DX
+
+loop:
+	CMPQ  SI, R8
+	JGE   done
+	CMPQ  DI, R9
+	JAE   done
+	MOVQ  (SI), AX
+	SHLXQ CX, AX, AX
+	ORQ   AX, BX
+	MOVL  CX, AX
+	SHRL  $3, AX
+	ANDL  $7, AX
+	SUBQ  AX, SI
+	ADDQ  $7, SI
+	ORL   $56, CX
+	ENTRY
+	UNPACK
+	ENTRY
+	UNPACK
+	JMP   loop
+
+done:
+	ANDL $63, CX
+	MOVQ BX, inflate_bits(R15)
+	MOVQ CX, inflate_count(R15)
+	SUBQ inflate_in(R15), SI
+	MOVQ SI, inflate_next(R15)
+	SUBQ inflate_out(R15), DI
+	MOVQ DI, inflate_filled(R15)
+	RET

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package dataset
+
+var canPlain = false
+
+func unpackPlain(*inflate, int, int) {}
