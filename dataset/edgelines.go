@@ -133,6 +133,20 @@ func (l layout) next(line []byte) (field, rest []byte) {
 	return bytes.TrimSpace(line[:at]), line[at+1:]
 }
 
+// plain splits a line of two fields that need no trimming and no look at quotes, as
+// nearly all lines are.
+func (l layout) plain(line []byte) (u, v []byte, ok bool) {
+	at := bytes.IndexByte(line, l.delim)
+	if l.delim == 0 || at < 1 || at+1 == len(line) {
+		return nil, nil, false
+	}
+	u, v = line[:at], line[at+1:]
+	return u, v, inside(u[0]) && inside(u[at-1]) && inside(v[0]) && inside(v[len(v)-1]) && bytes.IndexByte(v, l.delim) < 0
+}
+
+// inside tells of a byte that begins or ends nothing but a name.
+func inside(c byte) bool { return c > '%' && c < 0x7f }
+
 func (l layout) index(line []byte) int {
 	if l.delim == 0 {
 		return bytes.IndexAny(line, " \t")
@@ -170,7 +184,9 @@ func readEdges(path string, lay layout, opt ImportOptions, parse func(*block, la
 			for b := range jobs {
 				b.src, b.dst, b.weights = spare.src[:0], spare.dst[:0], spare.weights[:0]
 				parse(b, lay, opt.Weights)
-				e.put(b)
+				if e.put(b); b.err != nil {
+					e.failed.Store(true)
+				}
 				spare = *b
 				buf := b.data
 				b.data, b.src, b.dst, b.weights = nil, nil, nil, nil
@@ -223,7 +239,7 @@ func (e *edges) cut(path string, in io.Reader, lay layout, progress Progress, jo
 		if progress != nil {
 			progress("read edges", read, 0)
 		}
-		if ended {
+		if ended || e.failed.Load() { // blocks before this one tell why
 			return nil
 		}
 	}
@@ -255,6 +271,13 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 		line, more, _ := bytes.Cut(rest, newline)
 		rest = more
 		b.line++
+		if u, v, ok := lay.plain(line); ok && skip == 0 && !weighted {
+			if err := f(u, v); err != nil {
+				b.err = &lineError{err: err}
+				return
+			}
+			continue
+		}
 		line = bytes.TrimSpace(line)
 		if comment(line) {
 			continue
@@ -382,17 +405,24 @@ func smallNumber(s []byte) (uint32, bool) {
 
 // parseNames numbers ids by a table that all blocks share.
 func parseNames(t *nameTable) func(*block, layout, bool) {
+	spare := sync.Pool{New: func() any { return &nameBatch{table: t} }}
 	return func(b *block, lay layout, weighted bool) {
-		seen := uint64(b.index) << 32
+		names := spare.Get().(*nameBatch)
+		edges := 0
 		b.eachLine(lay, weighted, func(u, v []byte) error {
-			x, ok1 := t.number(u, seen)
-			y, ok2 := t.number(v, seen+1)
-			seen += 2
-			if !ok1 || !ok2 {
+			names.add(b, u, 2*edges)
+			names.add(b, v, 2*edges+1)
+			edges++
+			if names.pending >= mostBatched && !names.number(b, edges) {
 				return errTooManyNames
 			}
-			b.src, b.dst = append(b.src, x), append(b.dst, y)
 			return nil
 		})
+		if b.err == nil && !names.number(b, edges) {
+			b.err = &lineError{err: errTooManyNames}
+		}
+		if b.err == nil {
+			spare.Put(names)
+		}
 	}
 }

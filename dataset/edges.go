@@ -60,6 +60,7 @@ type edges struct {
 	weighted bool
 	file     *os.File
 	end      atomic.Int64
+	failed   atomic.Bool         // one of the blocks has an error
 	to       func(uint32) uint32 // renumbers; nil: ids are vertices
 }
 

@@ -147,13 +147,13 @@ func namedIDs(e *edges, t *nameTable, tab tables) (*idMap, error) {
 	if numbers {
 		sortByValue(values, to)
 	}
-	e.to = func(x uint32) uint32 { return to[x&(shards-1)][x/shards] }
+	e.to = func(x uint32) uint32 { return to[x] }
 	m := &idMap{n: len(names), find: func(id string) (uint32, bool) {
 		x, ok := t.find([]byte(id))
 		if !ok {
 			return 0, false
 		}
-		return to[x&(shards-1)][x/shards], true
+		return to[x], true
 	}}
 	if numbers {
 		m.ints = values
@@ -177,7 +177,7 @@ func wholeNumbers(names []string) ([]int64, bool) {
 }
 
 // sortByValue sorts values and renumbers what to leads to accordingly.
-func sortByValue(values []int64, to [][]uint32) {
+func sortByValue(values []int64, to []uint32) {
 	order := make([]uint32, len(values))
 	for i := range order {
 		order[i] = uint32(i)
@@ -188,9 +188,7 @@ func sortByValue(values []int64, to [][]uint32) {
 		rank[v] = uint32(i)
 	}
 	slices.Sort(values)
-	for _, numbers := range to {
-		for i, v := range numbers {
-			numbers[i] = rank[v]
-		}
+	for i, v := range to {
+		to[i] = rank[v]
 	}
 }
