@@ -52,7 +52,7 @@ func TestWorkersInProcess(t *testing.T) {
 // plan, so that a run that will not fit is refused before it starts.
 func TestStrategiesPlanTheirMemory(t *testing.T) {
 	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 1_500, 10_000, 40 })
-	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg", "sancus"} {
+	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg", "sancus", "bns:0.5:cached"} {
 		for _, model := range []string{"gcn", "gat"} {
 			s := Default()
 			s.Dataset, s.Strategy, s.Model, s.Hidden, s.Epochs, s.Workers, s.InProcess, s.Quiet = dir, strategy, model, 64, 2, 4, true, true

@@ -73,17 +73,21 @@ func PlanOnPaper(part *partition.Part, end wire.Endpoint, dev tensor.Device, mod
 // heldBeside is how often a strategy has the far rows of every layer in memory beside what
 // halo has of them: late and old ones, whole blocks, bins. Fitted to the peaks of GCN
 // and GAT; TestStrategiesPlanTheirMemory holds them to it.
-var heldBeside = map[string]float64{"pipegcn": 5.2, "g3": 1.75, "cagnet": 1.15, "skipg": 1.55, "sancus": 2.85}
+var heldBeside = map[string]float64{"pipegcn": 5.2, "g3": 1.75, "cagnet": 1.15, "skipg": 1.55, "sancus": 2.85, "bns:cached": 2.85}
 
 func (x *exchanging) held(layers []nn.Traffic) int64 {
-	if x.opt.Strategy.Name == "pipegcn" && x.opt.Strategy.Late == 0 {
+	name := x.opt.Strategy.Name
+	switch {
+	case name == "pipegcn" && x.opt.Strategy.Late == 0:
 		return 0
+	case x.opt.Strategy.Cached:
+		name += ":cached"
 	}
 	var row int
 	for _, t := range layers {
 		row += t.Forward.Rows*x.dev.RowType(x.opt.Rows).Size() + t.Forward.Scores*x.dev.Type().Size()
 	}
-	return int64(heldBeside[x.opt.Strategy.Name] * float64(x.border(0).farRows()) * float64(row))
+	return int64(heldBeside[name] * float64(x.border(0).farRows()) * float64(row))
 }
 
 // Plan is what the worker will send.
