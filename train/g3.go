@@ -161,12 +161,16 @@ func (g *g3) await(s *schedule) {
 	start := time.Now()
 	var missing []*wire.Pending
 	for _, c := range g.coming {
+		before := len(missing)
 		for _, p := range c.pending {
 			select {
 			case <-p.Done():
 			default:
 				missing = append(missing, p)
 			}
+		}
+		if len(missing) == before {
+			return // it has come since look: others may be waiting for what it lets go on
 		}
 	}
 	if err := wire.WaitAny(g.ctx, missing); err != nil {
