@@ -113,7 +113,7 @@ func (g *g3) drive(s *schedule) {
 	for s.left > 0 {
 		g.look(s)
 		if !s.step() && s.left > 0 {
-			g.await(s)
+			g.await()
 		}
 		g.leaving = slices.DeleteFunc(g.leaving, func(f *flow) bool {
 			left := f.left()
@@ -154,7 +154,7 @@ func (g *g3) look(s *schedule) {
 }
 
 // await waits until something comes.
-func (g *g3) await(s *schedule) {
+func (g *g3) await() {
 	if len(g.coming) == 0 {
 		return
 	}

@@ -247,3 +247,27 @@ func crowded(t *testing.T, n int) *graph.Dataset {
 	d.Graph, d.Meta.Edges = g, g.Edges()
 	return d
 }
+
+// TestG3LooksBeforeItWaits: rows that came between a look and a wait are work, however
+// long others take. Where all workers waited then, none ever went on.
+func TestG3LooksBeforeItWaits(t *testing.T) {
+	ends := wire.NewGroup(2, wire.DefaultOptions())
+	defer ends[0].Close()
+	defer ends[1].Close()
+	key := func(step uint32) wire.Key { return wire.Key{Step: step} }
+	came := ends[0].Recv(1, key(1), wire.Activation, make([]byte, 1))
+	never := ends[0].Recv(1, key(2), wire.Activation, make([]byte, 1))
+	ends[1].Send(0, key(1), wire.Activation, []byte{1})
+	if err := came.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	e := &exact{site: &site{ctx: ctx, events: event.All()}}
+	f := &flow{}
+	g := &g3{exchanging: &exchanging{site: e.site}, moves: e, coming: []comer{{flow: f, pending: []*wire.Pending{never}}, {flow: f, pending: []*wire.Pending{came}}}}
+	g.await()
+	if ctx.Err() != nil || e.first != nil {
+		t.Fatalf("waited for rows that nobody sends: %v, %v", ctx.Err(), e.first)
+	}
+}
