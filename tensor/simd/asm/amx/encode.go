@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
@@ -76,3 +78,10 @@ func multiply(c, a, b int) { emit(append(vex(0, 0, b, pF3, 0x5c), byte(0xc0|c<<3
 func loadConfig() { emit(append(vex(0, 0, 0, none, 0x49), 0x03)...) }
 
 func releaseTiles() { emit(append(vex(0, 0, 0, none, 0x49), 0xc0)...) }
+
+// loadParams loads a function's parameters, by name, into registers.
+func loadParams(names string, to ...GPPhysical) {
+	for i, name := range strings.Fields(names) {
+		Load(Param(name), to[i])
+	}
+}

@@ -34,9 +34,7 @@ func packPairs() {
 	TEXT("packPairs512", NOSPLIT, "func(dst, src *uint16, blocks, cols, stride, panel int)")
 	Pragma("noescape")
 	dst, src, blocks, cols, stride, panel := RDI, RSI, RDX, RCX, R8, R9
-	for i, r := range []GPPhysical{dst, src, blocks, cols, stride, panel} {
-		Load(Param([]string{"dst", "src", "blocks", "cols", "stride", "panel"}[i]), r)
-	}
+	loadParams("dst src blocks cols stride panel", dst, src, blocks, cols, stride, panel)
 	left, s, d, n, pairs := R10, R11, R12, R13, RBX
 	lastMasks(cols, left, RAX)
 	both := func(m0, m1 OpmaskPhysical) {
@@ -81,9 +79,7 @@ func packTransposed() {
 	TEXT("packTransposed512", NOSPLIT, "func(dst, src *uint16, blocks, cols, stride, drow int)")
 	Pragma("noescape")
 	dst, src, blocks, cols, stride, drow := RDI, RSI, RDX, RCX, R8, R9
-	for i, r := range []GPPhysical{dst, src, blocks, cols, stride, drow} {
-		Load(Param([]string{"dst", "src", "blocks", "cols", "stride", "drow"}[i]), r)
-	}
+	loadParams("dst src blocks cols stride drow", dst, src, blocks, cols, stride, drow)
 	// K1: all lanes; K2: those of the last 16 columns.
 	left := R10
 	MOVQ(cols, left)

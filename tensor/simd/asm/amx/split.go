@@ -55,9 +55,7 @@ func splitRows() {
 	TEXT("splitRows512", NOSPLIT, "func(dst, src *byte, rows, cols, stride int)")
 	Pragma("noescape")
 	dst, src, rows, cols, stride := RDI, RSI, RDX, RCX, R8
-	for i, r := range []GPPhysical{dst, src, rows, cols, stride} {
-		Load(Param([]string{"dst", "src", "rows", "cols", "stride"}[i]), r)
-	}
+	loadParams("dst src rows cols stride", dst, src, rows, cols, stride)
 	left, s, d, n := R10, R11, R12, R13
 	loadSplitConstants(EAX)
 	lastMasks(cols, left, RAX)
@@ -96,9 +94,7 @@ func splitPairs() {
 	TEXT("splitPairs512", NOSPLIT, "func(dst, src *byte, rows, cols, stride, panel int)")
 	Pragma("noescape")
 	dst, src, rows, cols, stride, panel := RDI, RSI, RDX, RCX, R8, R9
-	for i, r := range []GPPhysical{dst, src, rows, cols, stride, panel} {
-		Load(Param([]string{"dst", "src", "rows", "cols", "stride", "panel"}[i]), r)
-	}
+	loadParams("dst src rows cols stride panel", dst, src, rows, cols, stride, panel)
 	left, s, low, d, n, line := R10, R11, RBX, R12, R13, R15
 	loadSplitConstants(EAX)
 	lastMasks(cols, left, RAX)
