@@ -17,6 +17,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/tensor"
 	"starling/tensor/simd"
 	"starling/train"
 	"starling/wire"
@@ -92,7 +93,7 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 	if c.plans, err = c.plan(); err != nil {
 		return err
 	}
-	return c.fits(c.plans, memoryFree())
+	return c.fits(c.plans, tensor.MemoryFree())
 }
 
 // token is the secret that workers share. Workers that we start ourselves get one

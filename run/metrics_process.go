@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
+	"starling/tensor"
 	"strconv"
 )
 
@@ -16,7 +17,7 @@ func (p *metricsPage) process() {
 	one := func(name, help string, v float64) {
 		fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s gauge\n%s %s\n", name, help, name, name, strconv.FormatFloat(v, 'g', -1, 64))
 	}
-	one("process_resident_memory_bytes", "Memory of the process, mapped files included.", float64(residentBytes()))
+	one("process_resident_memory_bytes", "Memory of the process, mapped files included.", float64(tensor.RSS()))
 	one("go_memstats_alloc_bytes", "Memory of objects on the heap.", float64(heap[0].Value.Uint64()))
 	one("go_goroutines", "Goroutines that exist.", float64(runtime.NumGoroutine()))
 	if n := openFiles(); n >= 0 {

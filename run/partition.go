@@ -13,6 +13,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
+	"starling/tensor"
 )
 
 // PartitionSpec is what starling partition can be told.
@@ -75,7 +76,7 @@ func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Li
 	if err != nil {
 		return nil, partitionMistake(err)
 	}
-	r.PeakRSSBytes = PeakRSS()
+	r.PeakRSSBytes = tensor.PeakRSS()
 	if s.HTML != "" {
 		if err := graph.WriteFileAtomic(s.HTML, func(w io.Writer) error {
 			_, err := w.Write(r.HTML())

@@ -40,7 +40,7 @@ func (p *Plan) Needed() int64 { return p.Matrices + p.Graph }
 // String is the plan as comment lines of a starling.yaml.
 func (p *Plan) String() string {
 	free := "unknown"
-	if n := memoryFree(); n > 0 {
+	if n := tensor.MemoryFree(); n > 0 {
 		free = event.Bytes(n)
 	}
 	if p.Workers > 0 {
@@ -80,7 +80,7 @@ func plan(s *Spec, data *graph.Dataset) (p *Plan, err error) {
 		p.Graph += host
 		defer func() { p.Matrices += matrices }()
 	}
-	if w := s.weightBytes(&data.Meta); w > memoryTotal()/4 && memoryTotal() > 0 {
+	if w := s.weightBytes(&data.Meta); w > tensor.MemoryTotal()/4 && tensor.MemoryTotal() > 0 {
 		// Building such a model to count would itself not fit.
 		p.Matrices = w + int64(n)*int64(s.Hidden)*int64(s.Layers*s.rows().Size())
 		return p, nil
@@ -223,7 +223,7 @@ func (s *Spec) resolve(data *graph.Meta, level string) {
 	s.CacheFirst = "off"
 	f := data.Features
 	more := data.Nodes * int64(f.Dim) * int64(s.rows().Size())
-	if total := memoryTotal(); f.Kind != graph.Sparse && (total == 0 || more < total/4) {
+	if total := tensor.MemoryTotal(); f.Kind != graph.Sparse && (total == 0 || more < total/4) {
 		s.CacheFirst = "on"
 	}
 }

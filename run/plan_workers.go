@@ -58,7 +58,7 @@ func (c *clusterRun) plan() (all *Plan, err error) {
 // addPart adds the worker of a part to the plan.
 func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options) error {
 	s, data := &c.spec, &c.parts.meta
-	if w := s.weightBytes(data); w > memoryTotal()/4 && memoryTotal() > 0 {
+	if w := s.weightBytes(data); w > tensor.MemoryTotal()/4 && tensor.MemoryTotal() > 0 {
 		// Building such a model to count would itself not fit.
 		all.Matrices += w
 		return nil

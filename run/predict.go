@@ -72,7 +72,7 @@ func Predict(o PredictOptions) (*Predicted, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Seconds, out.RSS = time.Since(start).Seconds(), maxRSS()
+	out.Seconds, out.RSS = time.Since(start).Seconds(), tensor.PeakRSS()
 	return out, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"starling/graph"
+	"starling/tensor"
 	"starling/train"
 )
 
@@ -140,7 +141,7 @@ func newReport(s *Spec, data *graph.Meta, p *Plan, r *train.Result) *Report {
 	return &Report{
 		Dataset: data.Name, Task: s.Task, Metric: r.Metric, Measures: measuresOf(r.Measures), Model: s.Model, Strategy: s.Strategy, Workers: s.Workers,
 		Epochs: len(r.Loss), Loss: numbers(r.Loss), ValAccuracy: numbers(r.Val), TestAccuracy: Number(r.TestMetric),
-		BestEpoch: r.BestEpoch, EpochSeconds: numbers(r.EpochSeconds), PeakRSSBytes: PeakRSS(),
+		BestEpoch: r.BestEpoch, EpochSeconds: numbers(r.EpochSeconds), PeakRSSBytes: tensor.PeakRSS(),
 		Bytes:  Bytes{ByKind: map[string]int64{}, ByLink: map[string]int64{}},
 		Reason: r.Reason, Measured: append([]int{}, r.Measured...), TrainAccuracy: numbers(r.Train), TestAccuracies: numbers(r.Test),
 		BestValAccuracy: Number(r.ValMetric), MedianEpochSeconds: Number(median(r.EpochSeconds)), EpochSecondsSpread: spread(r.EpochSeconds),

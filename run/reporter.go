@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/event"
+	"starling/tensor"
 	"starling/train"
 	"starling/wire"
 )
@@ -114,7 +115,7 @@ func (r *reporter) status() cluster.Status {
 		st.SavedAgo = now.Sub(r.mu.saved).Seconds()
 	}
 	r.mu.Unlock()
-	st.RSS = residentBytes()
+	st.RSS = tensor.RSS()
 	if r.end == nil {
 		return st
 	}
@@ -135,13 +136,4 @@ func moved(by map[wire.Channel]int64) (out []cluster.Moved) {
 	}
 	slices.SortFunc(out, func(a, b cluster.Moved) int { return cmp.Or(cmp.Compare(a.Link, b.Link), cmp.Compare(a.Kind, b.Kind)) })
 	return out
-}
-
-// residentBytes is the memory this process has resident now; where there is no
-// /proc, the most it has had.
-func residentBytes() int64 {
-	if n := keyed("/proc/self/status", "VmRSS:"); n > 0 {
-		return 1024 * n
-	}
-	return maxRSS()
 }

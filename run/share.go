@@ -11,6 +11,7 @@ import (
 	"starling/graph"
 	"starling/nn"
 	"starling/partition"
+	"starling/tensor"
 	"starling/train"
 	"starling/wire"
 )
@@ -79,7 +80,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 		return nil, err
 	}
 	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
-		PeakBytes: r.PeakBytes, PeakRSS: PeakRSS(), Threads: threads, Metered: m.total(), AtMost: r.Plan.AtMost,
+		PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(), Threads: threads, Metered: m.total(), AtMost: r.Plan.AtMost,
 		Traffic: traffic(planned(from, r), train.Counted(end.Ledger())), best: r.Best}, nil
 }
 

@@ -96,7 +96,7 @@ func (p *prepared) settle(events event.Listener) (err error) {
 	if p.plan, err = plan(s, p.data); err != nil {
 		return err
 	}
-	return s.fits(p.plan, p.data, memoryFree())
+	return s.fits(p.plan, p.data, tensor.MemoryFree())
 }
 
 // checkpoints reads the one to go on from, or makes sure that no other run's are there.

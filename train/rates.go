@@ -2,16 +2,14 @@ package train
 
 import (
 	"math"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"starling/collective"
 	"starling/graph"
 	"starling/nn"
 	"starling/rng"
+	"starling/tensor"
 	"starling/wire"
 )
 
@@ -286,22 +284,7 @@ func (s *site) budget() int64 {
 				here++
 			}
 		}
-		return []float64{float64(memoryFree() / 2 / max(here, 1))}, nil
+		return []float64{float64(tensor.MemoryFree() / 2 / max(here, 1))}, nil
 	})
 	return int64(list[0])
-}
-
-// memoryFree is what the system has available, 0 where it does not say.
-func memoryFree() int64 {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) >= 2 && f[0] == "MemAvailable:" {
-			kib, _ := strconv.ParseInt(f[1], 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }

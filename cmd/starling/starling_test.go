@@ -39,7 +39,13 @@ type output struct {
 // starling runs the command in a folder.
 func starling(t *testing.T, dir string, args ...string) output {
 	t.Helper()
-	c := exec.Command(binary, args...)
+	return command(t, dir, binary, args...)
+}
+
+// command runs a program to its end.
+func command(t *testing.T, dir, program string, args ...string) output {
+	t.Helper()
+	c := exec.Command(program, args...)
 	c.Dir = dir
 	var out, err bytes.Buffer
 	c.Stdout, c.Stderr = &out, &err

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package run
+package tensor
 
 // maxRSS is unknown here.
 func maxRSS() int64 { return 0 }
