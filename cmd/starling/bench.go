@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"starling/run"
 )
@@ -14,8 +15,8 @@ import (
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "bench WHAT",
-		Short:   "Measure this machine: epoch, sample, wire",
-		Example: "  starling bench epoch --like ogbn-arxiv --symmetrise\n  starling bench epoch graph --models gcn --dtypes f32,bf16\n  starling bench wire --workers 4",
+		Short:   "Measure this machine: kernels, epoch, sample, partition, wire",
+		Example: "  starling bench epoch --like ogbn-arxiv --symmetrise\n  starling bench epoch graph --models gcn --dtypes f32,bf16\n  starling bench kernels\n  starling bench wire --workers 4",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -24,7 +25,7 @@ func benchCommand() *cobra.Command {
 			return c.Help()
 		},
 	}
-	c.AddCommand(benchEpochCommand(), benchSampleCommand(), benchWireCommand())
+	c.AddCommand(benchKernelsCommand(), benchEpochCommand(), benchSampleCommand(), benchPartitionCommand(), benchWireCommand())
 	return c
 }
 
@@ -32,9 +33,8 @@ func benchEpochCommand() *cobra.Command {
 	spec := run.Default()
 	spec.Epochs, spec.Quiet = 5, true
 	var models, dtypes []string
-	var like, json string
-	var scale float64
-	var symmetrise bool
+	var graph benchGraph
+	var json string
 	c := &cobra.Command{
 		Use:   "epoch [DIR]",
 		Short: "Time epochs of models, as ratios between storage types",
@@ -42,22 +42,12 @@ func benchEpochCommand() *cobra.Command {
   starling bench epoch --like reddit --scale 0.1 --models sage --dtypes f32,bf16`,
 		Args: arguments(0, 1, "a dataset folder, or --like NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if (len(args) == 1) == (like != "") {
-				return run.UserError("DIR", fmt.Sprintf("%d folders and --like %q", len(args), like), "a dataset folder or --like NAME", "")
+			dir, done, err := graph.folder(c, args)
+			if err != nil {
+				return err
 			}
-			if len(args) == 1 {
-				spec.Dataset = args[0]
-			} else {
-				tmp, err := os.MkdirTemp("", "starling-bench-*")
-				if err != nil {
-					return err
-				}
-				defer os.RemoveAll(tmp)
-				spec.Dataset = filepath.Join(tmp, "graph")
-				if err := generateLike(c, like, scale, symmetrise, spec.Dataset); err != nil {
-					return err
-				}
-			}
+			defer done()
+			spec.Dataset = dir
 			times, err := run.BenchEpochs(c.Context(), spec, models, dtypes, run.Silent(os.Stderr))
 			if err != nil {
 				return err
@@ -72,9 +62,7 @@ func benchEpochCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringSliceVar(&models, "models", []string{"gcn", "sage", "gat"}, "models to time")
 	f.StringSliceVar(&dtypes, "dtypes", []string{"f32", "bf16"}, "storage types to compare; ratios are to the first")
-	f.StringVar(&like, "like", "", "generate a graph of this shape: "+strings.Join(run.LikeNames(), ", "))
-	f.Float64Var(&scale, "scale", 1, "with --like: times the published vertices and edges")
-	f.BoolVar(&symmetrise, "symmetrise", false, "with --like: add the reverse of edges published one way")
+	graph.flags(f)
 	f.IntVar(&spec.Epochs, "epochs", spec.Epochs, "epochs of each; the first is left out of the median")
 	f.IntVar(&spec.Layers, "layers", spec.Layers, "number of layers")
 	f.IntVar(&spec.Hidden, "hidden", spec.Hidden, "width of hidden layers")
@@ -86,12 +74,40 @@ func benchEpochCommand() *cobra.Command {
 	return c
 }
 
-// generateLike draws a graph for a benchmark.
-func generateLike(c *cobra.Command, like string, scale float64, symmetrise bool, out string) error {
-	p, err := run.Like(like, scale, symmetrise)
-	if err != nil {
-		return err
+// benchGraph is the graph of a benchmark: a folder, or one drawn for it.
+type benchGraph struct {
+	like       string
+	scale      float64
+	symmetrise bool
+}
+
+func (g *benchGraph) flags(f *pflag.FlagSet) {
+	f.StringVar(&g.like, "like", "", "generate a graph of this shape: "+strings.Join(run.LikeNames(), ", "))
+	f.Float64Var(&g.scale, "scale", 1, "with --like: times the published vertices and edges")
+	f.BoolVar(&g.symmetrise, "symmetrise", false, "with --like: add the reverse of edges published one way")
+}
+
+// folder is where the graph is, until done is called.
+func (g *benchGraph) folder(c *cobra.Command, args []string) (dir string, done func(), err error) {
+	if (len(args) == 1) == (g.like != "") {
+		return "", nil, run.UserError("DIR", fmt.Sprintf("%d folders and --like %q", len(args), g.like), "a dataset folder or --like NAME", "")
 	}
-	_, err = run.Generate(c.Context(), "sbm", p, out, run.Silent(os.Stderr))
-	return err
+	if len(args) == 1 {
+		return args[0], func() {}, nil
+	}
+	p, err := run.Like(g.like, g.scale, g.symmetrise)
+	if err != nil {
+		return "", nil, err
+	}
+	tmp, err := os.MkdirTemp("", "starling-bench-*")
+	if err != nil {
+		return "", nil, err
+	}
+	done = func() { os.RemoveAll(tmp) }
+	dir = filepath.Join(tmp, "graph")
+	if _, err := run.Generate(c.Context(), "sbm", p, dir, run.Silent(os.Stderr)); err != nil {
+		done()
+		return "", nil, err
+	}
+	return dir, done, nil
 }

@@ -11,19 +11,25 @@ import (
 
 func benchSampleCommand() *cobra.Command {
 	spec := run.Default()
+	var graph benchGraph
 	var batches int
 	var json string
 	c := &cobra.Command{
-		Use:   "sample DIR",
+		Use:   "sample [DIR]",
 		Short: "Time how fast mini-batches are drawn",
 		Example: `  starling bench sample graph --fanout 15,10,5 --batch-size 1024
   starling bench sample graph --sampler ladies --fanout 512,512,512`,
-		Args: arguments(1, 1, "one dataset folder"),
+		Args: arguments(0, 1, "a dataset folder, or --like NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			spec.Dataset, spec.Mode = args[0], "mini"
 			if batches < 1 {
 				return run.UserError("--batches", fmt.Sprint(batches), "1 or more", "")
 			}
+			dir, done, err := graph.folder(c, args)
+			if err != nil {
+				return err
+			}
+			defer done()
+			spec.Dataset, spec.Mode = dir, "mini"
 			b, err := run.BenchSample(c.Context(), spec, batches)
 			if err != nil {
 				return err
@@ -43,6 +49,7 @@ func benchSampleCommand() *cobra.Command {
 	f.BoolVar(&spec.Replace, "replace", spec.Replace, "draw neighbours with replacement")
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "threads that draw at once; 0: one a core")
 	f.IntVar(&batches, "batches", 200, "batches to draw")
+	graph.flags(f)
 	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
 	f.SortFlags = false
 	return c

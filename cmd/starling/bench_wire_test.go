@@ -8,6 +8,7 @@ import (
 
 // A benchmark has a row for each operation, size and transport, and leaves nothing.
 func TestBenchWire(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // where no other run leaves anything
 	out := works(t, t.TempDir(), "bench", "wire", "--workers", "3", "--sizes", "4096,65536", "--seconds", "0.01", "--json", "-").stdout
 	var got struct {
 		Workers int

@@ -1,0 +1,132 @@
+package measure
+
+import (
+	"math/rand/v2"
+
+	"starling/tensor"
+)
+
+// bench has what kernels of one type need, and frees it.
+type bench struct {
+	*tensor.CPU
+	Options
+	typ  tensor.DType
+	mine []tensor.Matrix
+}
+
+// families share matrices; each gives them back before the next.
+var families = []func(*bench) []kernel{(*bench).dense, (*bench).sparse, (*bench).elements, (*bench).losses}
+
+func (b *bench) free() {
+	for _, m := range b.mine {
+		b.Free(m)
+	}
+	b.mine = nil
+}
+
+// filled is a matrix of small numbers: memory that was never written is one page of zeros.
+func (b *bench) filled(t tensor.DType, rows, cols int) tensor.Matrix {
+	m := b.New(t, rows, cols)
+	b.mine = append(b.mine, m)
+	line := make([]float32, cols)
+	for i := range line {
+		line[i] = float32(i%17)/8 - 1
+	}
+	for i := range rows {
+		b.Upload32(m.Slice(i, i+1), line)
+	}
+	return m
+}
+
+func (b *bench) rows() tensor.Matrix { return b.filled(b.typ, b.Rows, b.Width) }
+
+func (b *bench) param() tensor.Matrix { return b.filled(tensor.F32, 1, b.Width) }
+
+// dense are the three products of a layer: rows times weights, a gradient times the weights
+// turned, and the gradient of the weights.
+func (b *bench) dense() []kernel {
+	x, y, w, dw := b.rows(), b.rows(), b.filled(tensor.F32, b.Width, b.Width), b.filled(tensor.F32, b.Width, b.Width)
+	work, fma := 2*float64(b.Rows)*float64(b.Width)*float64(b.Width), b.fma()
+	return []kernel{
+		{"product", work, func() { b.MatMul(y, x, w, tensor.MatMul{}) }, fma},
+		{"product-turned", work, func() { b.MatMul(y, x, w, tensor.MatMul{TransB: true}) }, fma},
+		{"product-weights", work, func() { b.MatMul(dw, x, y, tensor.MatMul{TransA: true}) }, fma},
+	}
+}
+
+// sparse are sums over neighbours drawn evenly from all rows, the worst there is,
+// and attention with four heads.
+func (b *bench) sparse() []kernel {
+	r := rand.New(rand.NewPCG(1, 1))
+	ptr, index := make([]int64, b.Rows+1), make([]uint32, b.Rows*b.Degree)
+	for i := range b.Rows {
+		ptr[i+1] = int64((i + 1) * b.Degree)
+	}
+	for e := range index {
+		index[e] = r.Uint32N(uint32(b.Rows))
+	}
+	adj := b.SparseMatrix(b.Rows, b.Rows, ptr, index, nil)
+	x, y, scale := b.rows(), b.rows(), b.filled(tensor.F32, b.Rows, 1)
+	const heads = 4
+	left, right, stat := b.filled(tensor.F32, b.Rows, heads), b.filled(tensor.F32, b.Rows, heads), b.filled(tensor.F32, b.Rows, 2*heads)
+	work, gather := float64(len(index)*b.Width*b.typ.Size()), b.gather(x, index)
+	attention := tensor.Attention{Heads: heads, Slope: 0.2}
+	kernels := []kernel{
+		{"sum", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{}) }, gather},
+		{"mean", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{RowScale: scale}) }, gather},
+		{"gcn-sum", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{RowScale: scale, ColScale: scale, Self: 1}) }, gather},
+	}
+	if b.Width%heads == 0 {
+		kernels = append(kernels, kernel{"attention", work, func() { b.Attend(y, stat, adj, x, left, right, attention) }, gather})
+	}
+	return kernels
+}
+
+// elements work on each number, or each row, by itself.
+func (b *bench) elements() []kernel {
+	x, dy, y := b.rows(), b.rows(), b.rows()
+	bias, gamma, dgamma, stat := b.param(), b.param(), b.param(), b.filled(tensor.F32, b.Rows, 2)
+	sums, moments, gs := b.filled(tensor.F64, 2, b.Width), b.filled(tensor.F64, 2, b.Width), b.filled(tensor.F64, 2, b.Width)
+	b.ColumnSums(sums, x)
+	b.Moments(moments, sums, int64(b.Rows))
+	b.LayerNorm(y, stat, x, gamma, bias, 1e-5, tensor.After{})
+	drop := tensor.Dropout{P: 0.5, Key: 3}
+	relu, elu := tensor.After{Act: tensor.ReLU, Dropout: drop}, tensor.After{Act: tensor.ELU, Dropout: drop}
+	reluBias, eluBias := relu, elu
+	reluBias.Bias, eluBias.Bias = bias, bias
+	one := float64(x.Bytes())
+	read, double, move, triad := b.stream(1, 0), b.stream(2, 0), b.stream(1, 1), b.stream(2, 1)
+	n := int64(b.Rows)
+	return []kernel{
+		{"copy", 2 * one, func() { b.Copy(y, x) }, move},
+		{"combine", 3 * one, func() { b.Combine(y, 0.5, x, 0.25, dy) }, triad},
+		{"relu-dropout", 2 * one, func() { b.Activate(y, x, reluBias) }, move},
+		{"elu-dropout", 2 * one, func() { b.Activate(y, x, eluBias) }, move},
+		{"relu-gradient", 3 * one, func() { b.ActivateGrad(y, dy, x, relu, dgamma) }, triad},
+		{"elu-gradient", 3 * one, func() { b.ActivateGrad(y, dy, x, elu, dgamma) }, triad},
+		{"column-sums", one, func() { b.ColumnSums(sums, x) }, read},
+		{"batch-norm", 2 * one, func() { b.BatchNorm(y, x, moments, gamma, bias, 1e-5, tensor.After{Act: tensor.ReLU}) }, move},
+		{"batch-norm-sums", 2 * one, func() { b.BatchNormSums(gs, dy, x, moments, 1e-5) }, double},
+		{"batch-norm-gradient", 3 * one, func() { b.BatchNormGrad(y, dy, x, moments, gs, gamma, n, 1e-5) }, triad},
+		{"layer-norm", 2 * one, func() { b.LayerNorm(y, stat, x, gamma, bias, 1e-5, tensor.After{Act: tensor.ReLU}) }, move},
+		{"layer-norm-gradient", 3 * one, func() { b.LayerNormGrad(y, dgamma, dgamma, dy, x, stat, gamma) }, triad},
+	}
+}
+
+// losses compare rows, taken for scores of so many classes, with labels.
+func (b *bench) losses() []kernel {
+	x, dy, y := b.rows(), b.rows(), b.rows()
+	labels, all := make([]uint32, b.Rows), make([]uint32, b.Rows)
+	for i := range all {
+		labels[i], all[i] = uint32(i%b.Width), uint32(i)
+	}
+	class, every, best := b.Indices(labels), b.Indices(all), make([]uint32, b.Rows)
+	one := float64(x.Bytes())
+	read, move, triad := b.stream(1, 0), b.stream(1, 1), b.stream(2, 1)
+	return []kernel{
+		{"cross-entropy", 2 * one, func() { b.CrossEntropy(y, x, class, every, 1e-3) }, move},
+		{"bce", 3 * one, func() { b.BCE(y, x, dy, every, 1e-3) }, triad},
+		{"softmax", 2 * one, func() { b.Softmax(y, x) }, move},
+		{"argmax", one, func() { b.Argmax(best, x) }, read},
+	}
+}

@@ -1,0 +1,123 @@
+// Package measure sets the CPU's kernels beside what the machine can do, in one
+// run: dense products beside a loop of multiply-and-add in registers, sums over
+// neighbours beside a plain read of the same rows, everything else beside a
+// stream of the same bytes.
+//
+// A kernel and its yardstick take turns, and a ratio is the median over turns:
+// on a machine with other work, speeds change from second to second, and the
+// two then change together.
+package measure
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/tensor"
+)
+
+// Options say what to measure, at which size. Zero values have defaults.
+type Options struct {
+	Rows   int            // of the matrices: vertices
+	Width  int            // of their rows
+	Degree int            // neighbours of a vertex, drawn at random
+	Types  []tensor.DType // of rows
+	Only   string         // kernels whose name contains it
+	Rounds int            // turns a kernel and its yardstick take
+}
+
+func (o *Options) complete() {
+	o.Rows, o.Width, o.Degree, o.Rounds = or(o.Rows, 100_000), or(o.Width, 256), or(o.Degree, 15), or(o.Rounds, 7)
+	if len(o.Types) == 0 {
+		o.Types = []tensor.DType{tensor.F32, tensor.BF16}
+	}
+}
+
+func or(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Row is one kernel's figures.
+type Row struct {
+	Kernel  string  `json:"kernel"`
+	Type    string  `json:"dtype"`
+	Seconds float64 `json:"seconds"` // the median turn
+	Rate    float64 `json:"rate"`    // operations or bytes a second
+	Unit    string  `json:"unit"`    // FLOP/s or B/s
+	Against string  `json:"against"`
+	Ratio   float64 `json:"ratio"` // of its speed to the yardstick's
+}
+
+// kernel is what is measured: run and yardstick do the same work, in operations or
+// bytes.
+type kernel struct {
+	name string
+	work float64
+	run  func()
+	yardstick
+}
+
+// yardstick does the given work as fast as the machine can.
+type yardstick struct {
+	name, unit string
+	run        func(work float64)
+}
+
+// Run measures all kernels that o names and hands over each row as it is known.
+func Run(ctx context.Context, c *tensor.CPU, o Options, emit func(Row)) error {
+	o.complete()
+	for _, t := range o.Types {
+		for _, family := range families {
+			b := &bench{CPU: c, Options: o, typ: t}
+			for _, k := range family(b) {
+				if !strings.Contains(k.name, o.Only) {
+					continue
+				}
+				if err := ctx.Err(); err != nil {
+					b.free()
+					return err
+				}
+				emit(k.measure(t, o.Rounds))
+			}
+			b.free()
+		}
+	}
+	return nil
+}
+
+// Names lists what can be measured.
+func Names() (names []string) {
+	c := tensor.NewCPU(1)
+	defer c.Close()
+	b := &bench{CPU: c, Options: Options{Rows: 16, Width: 16, Degree: 1}, typ: tensor.F32}
+	defer b.free()
+	for _, family := range families {
+		for _, k := range family(b) {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+func (k kernel) measure(t tensor.DType, rounds int) Row {
+	// A turn of each to touch memory, then in turns.
+	k.run()
+	k.yardstick.run(k.work)
+	times, ratios := make([]float64, rounds), make([]float64, rounds)
+	for i := range rounds {
+		start := time.Now()
+		k.run()
+		mid := time.Now()
+		k.yardstick.run(k.work)
+		times[i] = mid.Sub(start).Seconds()
+		ratios[i] = time.Since(mid).Seconds() / times[i]
+	}
+	slices.Sort(times)
+	slices.Sort(ratios)
+	mid := times[rounds/2]
+	return Row{Kernel: k.name, Type: t.String(), Seconds: mid, Rate: k.work / mid, Unit: k.unit, Against: k.yardstick.name, Ratio: ratios[rounds/2]}
+}

@@ -1,0 +1,53 @@
+package measure
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"starling/tensor"
+	"starling/tensor/simd"
+)
+
+// TestRun measures every kernel at small, odd sizes and every level: each has its
+// row, and the figures are those of work that was done.
+func TestRun(t *testing.T) {
+	for level := simd.Generic; level <= simd.Supported(); level++ {
+		c := tensor.NewCPULevel(2, level)
+		var names []string
+		err := Run(context.Background(), c, Options{Rows: 333, Width: 36, Degree: 3, Rounds: 1, Types: []tensor.DType{tensor.F32}}, func(r Row) {
+			names = append(names, r.Kernel)
+			if r.Seconds <= 0 || r.Rate <= 0 || r.Ratio <= 0 || math.IsInf(r.Ratio, 0) {
+				t.Errorf("%v: %+v", level, r)
+			}
+		})
+		if err != nil || !slices.Equal(names, Names()) {
+			t.Errorf("%v: %v, %v", level, names, err)
+		}
+		if c.InUse() != 0 {
+			t.Errorf("%v: %d bytes were not given back", level, c.InUse())
+		}
+		c.Close()
+	}
+}
+
+func TestRunOnlyAndInterrupted(t *testing.T) {
+	c := tensor.NewCPU(1)
+	defer c.Close()
+	o := Options{Rows: 64, Width: 7, Degree: 1, Rounds: 1, Only: "norm-gradient"} // 7 columns have no four heads
+	var rows []string
+	if err := Run(context.Background(), c, o, func(r Row) { rows = append(rows, r.Kernel+" "+r.Type) }); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"batch-norm-gradient float32", "layer-norm-gradient float32", "batch-norm-gradient bfloat16", "layer-norm-gradient bfloat16"}
+	if !slices.Equal(rows, want) {
+		t.Errorf("%v, want %v", rows, want)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	o.Only = ""
+	err := Run(ctx, c, o, func(Row) { cancel() })
+	if err != context.Canceled || c.InUse() != 0 {
+		t.Errorf("interrupted: %v, %d bytes in use", err, c.InUse())
+	}
+}

@@ -1,0 +1,73 @@
+package measure
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"starling/tensor"
+	"starling/tensor/simd"
+)
+
+// everywhere calls body for pieces 0..n-1 on as many cores as the device has.
+func (b *bench) everywhere(n int, body func(piece int)) {
+	var next atomic.Int64
+	var done sync.WaitGroup
+	for range b.Threads() {
+		done.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				body(int(i - 1))
+			}
+		})
+	}
+	done.Wait()
+}
+
+// fma multiplies and adds in registers.
+func (b *bench) fma() yardstick {
+	const steps = 2_000
+	return yardstick{"FMA loop", "FLOP/s", func(work float64) {
+		pieces := max(1, int(work/float64(simd.FMALoop(b.Level(), steps))))
+		b.everywhere(pieces, func(int) { simd.FMALoop(b.Level(), steps) })
+	}}
+}
+
+// gather reads the rows of m that the list names.
+func (b *bench) gather(m tensor.Matrix, list []uint32) yardstick {
+	const piece = 4096
+	rows := floats(b.Bytes(m))
+	return yardstick{"gather", "B/s", func(float64) {
+		b.everywhere((len(list)+piece-1)/piece, func(i int) {
+			simd.GatherRows(b.Level(), rows, len(rows)/m.Rows, list[i*piece:min(len(list), (i+1)*piece)])
+		})
+	}}
+}
+
+// stream moves bytes in and out as a kernel of so many inputs and outputs does: it
+// reads, copies, or adds two to a third.
+func (b *bench) stream(inputs, outputs int) yardstick {
+	const piece = 32 << 10 // numbers
+	n := max(piece, b.Rows*b.Width*b.typ.Size()/4)
+	var of [3][]float32
+	for i := range of {
+		of[i] = floats(b.Bytes(b.filled(tensor.F32, 1, n)))
+	}
+	each := map[bool]int{true: 4, false: 4 * (inputs + outputs)}[outputs == 0]
+	return yardstick{"stream", "B/s", func(work float64) {
+		b.everywhere(int(work)/each/piece, func(i int) {
+			lo := i * piece % (n - piece + 1)
+			hi := lo + piece
+			switch {
+			case outputs == 0:
+				simd.StreamRead(b.Level(), of[0][lo:hi])
+			case inputs == 1:
+				simd.StreamCopy(b.Level(), of[0][lo:hi], of[1][lo:hi])
+			default:
+				simd.StreamTriad(b.Level(), of[0][lo:hi], of[1][lo:hi], of[2][lo:hi])
+			}
+		})
+	}}
+}
+
+// floats sees bytes as the numbers that yardsticks move.
+func floats(b []byte) []float32 { return unsafe.Slice((*float32)(unsafe.Pointer(&b[0])), len(b)/4) }
