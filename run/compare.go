@@ -79,6 +79,9 @@ func Compare(ctx context.Context, s CompareSpec, events event.Listener) (*Compar
 
 // check names the first setting that some strategy cannot have.
 func (s *CompareSpec) check() error {
+	if err := s.settleParts(); err != nil {
+		return err
+	}
 	switch {
 	case len(s.Strategies) == 0:
 		return mistake("--strategies", "none", "at least one of "+strings.Join(Strategies(), ", "), "")

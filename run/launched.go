@@ -67,6 +67,9 @@ func TrainAt(ctx context.Context, s Spec, p *Place, events event.Listener) (*Rep
 
 // tasks has a worker for every task.
 func (s *Spec) tasks(p *Place) error {
+	if err := s.settleParts(); err != nil {
+		return err
+	}
 	if s.Workers != 0 && s.Workers != p.Size {
 		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("%d, the tasks that %s has started", p.Size, p.Launcher), "leave out --workers, or give --launcher none")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,9 @@ type parts struct {
 
 // settleWorkers finds out how many workers there are, where that was not said.
 func (s *Spec) settleWorkers() error {
+	if err := s.settleParts(); err != nil {
+		return err
+	}
 	dir := s.partitionFolder()
 	if dir == "" {
 		if s.Hosts != "" && s.Workers == 0 {
@@ -51,11 +55,27 @@ func (s *Spec) settleWorkers() error {
 	case s.Strategy == "none":
 		return mistake("--strategy", "none", "halo for a partition", "give the dataset itself to train without workers")
 	case s.Workers != book.Parts:
-		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("%d, the parts of %s", book.Parts, dir), "leave out --workers, or make another partition")
+		return mistake("--workers", fmt.Sprint(s.Workers), fmt.Sprintf("%d, the parts of %s", book.Parts, dir), "leave it (and --parts) out, or make another partition")
 	case s.Servers == 0 && book.Servers > 1:
 		s.Servers = book.Servers
 	}
 	s.complete()
+	return nil
+}
+
+// settleParts takes --parts for the number of workers, since each trains one, and
+// a method in --partition for the way to cut; a folder of that name goes first.
+func (s *Spec) settleParts() error {
+	if _, err := os.Stat(s.Partition); err != nil && slices.Contains(partition.Names(), s.Partition) {
+		s.Partition, s.Partitioner = "", s.Partition
+	}
+	switch {
+	case s.Parts == 0:
+	case s.Parts < 0 || s.Workers != 0 && s.Workers != s.Parts:
+		return mistake("--parts", fmt.Sprintf("%d, and --workers %d", s.Parts, s.Workers), "as many parts as workers", "leave out one of the two")
+	default:
+		s.Workers, s.Parts = s.Parts, 0
+	}
 	return nil
 }
 

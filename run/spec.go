@@ -91,7 +91,8 @@ type Spec struct {
 	Workers     int    `json:"workers" yaml:"workers" help:"number of workers; 0: one a part of a partition, else one" resume:"free" topic:"Several workers"`
 	Strategy    string `json:"strategy" yaml:"strategy" help:"what leaves a worker and when: none (one worker), halo (exact), or another of docs/strategies, with its setting as in bns:0.1; auto: what fits --workers" resume:"free"`
 	Servers     int    `json:"servers" yaml:"servers" help:"group the workers, in order, into so many servers; 0: every host is one" resume:"free"`
-	Partition   string `json:"partition" yaml:"partition" help:"folder of a partition of the dataset, a part for every worker" resume:"free"`
+	Partition   string `json:"partition" yaml:"partition" help:"folder of a partition of the dataset, a part for every worker; or a method to cut with, as --partitioner" resume:"free"`
+	Parts       int    `json:"parts" yaml:"parts" help:"parts to cut the dataset into: as many as --workers, since each trains one" resume:"free"`
 	Partitioner string `json:"partitioner" yaml:"partitioner" help:"method to cut a dataset with that was not partitioned before" resume:"free"`
 	InProcess   bool   `json:"in_process" yaml:"in_process" help:"run the workers inside this process instead of in one each" resume:"free"`
 	Transport   string `json:"transport" yaml:"transport" help:"how workers reach each other: tcp, shm, inprocess, mpi (under mpirun), or auto: shm on one host, else tcp" resume:"free"`

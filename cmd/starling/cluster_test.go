@@ -97,7 +97,8 @@ func TestWorkersEqualOne(t *testing.T) {
 		{4, "graph", "--workers 4 --servers 2 --transport tcp"},
 		{2, "graph", "--workers 2 --transport shm --partitioner random"},
 		{3, "graph", "--workers 3 --in-process"},
-		{3, "parts", ""},
+		{2, "graph", "--parts 2 --partition hash --in-process"},
+		{3, "parts", "--parts 3"},
 		{3, "graph", "--partition parts --transport inprocess"},
 	} {
 		args := append(append([]string{"train", c.dir}, quick...), model...)
@@ -115,6 +116,8 @@ func TestWorkersEqualOne(t *testing.T) {
 			t.Errorf("%s: links %v", c.args, links)
 		}
 	}
+	refuses(t, dir, []string{"--parts", "workers"}, trainArgs("--parts", "2", "--workers", "3")...)
+	refuses(t, dir, []string{"--workers", "3, the parts of parts"}, "train", "parts", "--parts", "2")
 	nothingLeft(t)
 }
 
