@@ -17,6 +17,7 @@ import (
 //	 192  asleep u32: the reader wants the bell when there is something to read
 //	 256  starved u32: the writer wants the bell when there is room
 //	 320  withdrawn u32: what the writer has offered is no longer there
+//	 384  seat u32: the processor that the writer looks from, and 1; 0: not known
 //	4096  data: records, each a frame header, padded to 64 bytes, and a chunk, padded too
 //
 // What one process finds there is checked before it is believed, as from a socket.
@@ -25,7 +26,7 @@ type ring struct {
 	data            []byte
 	head, tail      *atomic.Uint64
 	asleep, starved *atomic.Uint32
-	withdrawn       *atomic.Uint32
+	withdrawn, seat *atomic.Uint32
 	mine            uint64 // head of the writer, tail of the reader: not taken from the other
 	seen            uint64 // the tail, when the writer last looked
 }
@@ -60,7 +61,7 @@ func openRing(mem []byte) (*ring, error) {
 func viewRing(mem []byte) *ring {
 	u64 := func(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&mem[at])) }
 	u32 := func(at int) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&mem[at])) }
-	return &ring{mem: mem, data: mem[ringHeader:], head: u64(64), tail: u64(128), asleep: u32(192), starved: u32(256), withdrawn: u32(320)}
+	return &ring{mem: mem, data: mem[ringHeader:], head: u64(64), tail: u64(128), asleep: u32(192), starved: u32(256), withdrawn: u32(320), seat: u32(384)}
 }
 
 // room is the longest chunk that can be pushed now, or less than 0.

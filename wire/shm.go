@@ -29,6 +29,9 @@ type hub struct {
 	spins atomic.Int64 // how long a waiter looks, in nanoseconds
 	// crowded: there are more workers here than processors.
 	crowded bool
+	// Of whoever looks:
+	seat  int   // the processor that it looked from
+	moved int64 // when it last thought of moving
 
 	looking  atomic.Bool
 	listener atomic.Bool // it is the listener who looks
@@ -73,7 +76,7 @@ func newHub(n *node) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hub{node: n, bell: b, born: time.Now()}
+	h := &hub{node: n, bell: b, born: time.Now(), seat: -1}
 	h.timer = time.AfterFunc(time.Hour, h.takeEarly)
 	h.timer.Stop()
 	return h, nil
@@ -240,15 +243,29 @@ func (h *hub) lookFor(s sought, most int64) bool {
 				h.spins.Store(h.spins.Load() * 3 / 4)
 				return h.over(s)
 			}
-			if i > 64 || h.crowded {
-				yield() // the peer may be waiting for this very processor
-			}
-			if i%256 == 0 { // seldom: this wakes idle threads, which take the peer's processor
+			switch {
+			case h.crowded:
+				begin += h.stepAside(s)
+			case i%256 == 0: // seldom: this wakes idle threads, which take the peer's processor
 				runtime.Gosched()
+			case i > 64:
+				yield() // the peer may be waiting for this very processor
 			}
 		}
 	}
 	return true
+}
+
+// stepAside lets others have the processor, and says how long they had it: that time
+// was not spent looking. Who slept instead would be woken wherever his waker is, which
+// costs more, and crowds processors.
+func (h *hub) stepAside(s sought) int64 {
+	if !s.nothing() {
+		h.takeSeat()
+	}
+	before := h.clock()
+	yield()
+	return h.clock() - before
 }
 
 // foundAfter learns from something that was found, and looked for since begin.

@@ -33,6 +33,9 @@ func (r *ringer) ring()                    {}
 func (r *ringer) close()                   {}
 func (m *memory) close()                   {}
 func yield()                               {}
+func processor() int                       { return -1 }
+func processors() []int                    { return nil }
+func moveTo(int) bool                      { return false }
 func unmap(mem []byte)                     {}
 
 func readFrom(pid int, at uint64, into []byte) error { return errNoMemory }
