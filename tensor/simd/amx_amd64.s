@@ -94,20 +94,28 @@ rows:
 	LONG $0x4b7b82c4
 	BYTE $0x04
 	BYTE $0x08
+	LONG $0x90909090
+	LONG $0x90909090
 	LEAQ 64(R8), R10
 	LONG $0x4b7b82c4
 	BYTE $0x0c
 	BYTE $0x0a
+	LONG $0x90909090
+	LONG $0x90909090
 	MOVQ R9, R10
 	SHLQ $0x04, R10
 	ADDQ R8, R10
 	LONG $0x4b7b82c4
 	BYTE $0x14
 	BYTE $0x0a
+	LONG $0x90909090
+	LONG $0x90909090
 	ADDQ $0x40, R10
 	LONG $0x4b7b82c4
 	BYTE $0x1c
 	BYTE $0x0a
+	LONG $0x90909090
+	LONG $0x90909090
 	JMP  sum
 
 zero:
@@ -128,23 +136,39 @@ depth:
 	LONG       $0x4b7be2c4
 	BYTE       $0x24
 	BYTE       $0x16
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	BYTE       $0x34
 	BYTE       $0x0b
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7bc2c4
 	BYTE       $0x3c
 	BYTE       $0x0a
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	BYTE       $0x2c
 	BYTE       $0x17
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	PREFETCHT1 128(R15)
@@ -886,20 +910,28 @@ rows:
 	LONG $0x4b7b82c4
 	BYTE $0x04
 	BYTE $0x08
+	LONG $0x90909090
+	LONG $0x90909090
 	LEAQ 64(R8), BX
 	LONG $0x4b7ba2c4
 	BYTE $0x0c
 	BYTE $0x0b
+	LONG $0x90909090
+	LONG $0x90909090
 	MOVQ R9, BX
 	SHLQ $0x04, BX
 	ADDQ R8, BX
 	LONG $0x4b7ba2c4
 	BYTE $0x14
 	BYTE $0x0b
+	LONG $0x90909090
+	LONG $0x90909090
 	ADDQ $0x40, BX
 	LONG $0x4b7ba2c4
 	BYTE $0x1c
 	BYTE $0x0b
+	LONG $0x90909090
+	LONG $0x90909090
 	JMP  sum
 
 zero:
@@ -920,26 +952,42 @@ depth:
 	LONG       $0x00000ea4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x04000eac
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x10000fb4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x14000fbc
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	PREFETCHT1 128(R15)
@@ -948,18 +996,30 @@ depth:
 	LONG       $0x08000fb4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x0c000fbc
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	PREFETCHT1 256(R15)
 	PREFETCHT1 320(R15)
 	PREFETCHT1 384(R15)
@@ -968,18 +1028,30 @@ depth:
 	LONG       $0x08000ea4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x0c000eac
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	PREFETCHT1 512(R15)
 	PREFETCHT1 576(R15)
 	PREFETCHT1 640(R15)
@@ -988,18 +1060,30 @@ depth:
 	LONG       $0x00000fb4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x04000fbc
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	PREFETCHT1 768(R15)
 	PREFETCHT1 832(R15)
 	PREFETCHT1 896(R15)
@@ -1008,34 +1092,58 @@ depth:
 	LONG       $0x10000ea4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x14000eac
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x00000ea4
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x4b7be2c4
 	LONG       $0x04000eac
 	BYTE       $0x00
 	BYTE       $0x00
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xc4
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xcc
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c4ae2c4
 	BYTE       $0xd5
+	LONG       $0x90909090
+	LONG       $0x90909090
 	LONG       $0x5c42e2c4
 	BYTE       $0xdd
+	LONG       $0x90909090
+	LONG       $0x90909090
 	ADDQ       88(AX), R15
 	ADDQ       $0x00001840, SI
 	ADDQ       $0x00001840, DI
