@@ -59,28 +59,32 @@ func number(r GPPhysical) int {
 	panic("not a 64-bit register")
 }
 
-func loadTile(tile int, base, stride GPPhysical)  { emitApart(memory(pF2, tile, base, stride)) }
+func loadTile(tile int, base, stride GPPhysical)  { emit(memory(pF2, tile, base, stride)...) }
 func storeTile(tile int, base, stride GPPhysical) { emit(memory(pF3, tile, base, stride)...) }
 
 // loadTileAt is loadTile from base plus a displacement.
 func loadTileAt(tile int, base, stride GPPhysical, disp int) {
 	n, m := number(base), number(stride)
 	out := append(vex(m>>3, n>>3, 0, pF2, 0x4b), byte(0x84|tile<<3), byte((m&7)<<3|n&7))
-	emitApart(append(out, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24)))
+	emit(append(out, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))...)
 }
 
 func zeroTile(tile int) { emit(append(vex(0, 0, 0, pF2, 0x49), byte(0xc0|tile<<3))...) }
 
 // multiply: tile c += a · b.
-func multiply(c, a, b int) { emitApart(append(vex(0, 0, b, pF3, 0x5c), byte(0xc0|c<<3|a))) }
+func multiply(c, a, b int) { emit(append(vex(0, 0, b, pF3, 0x5c), byte(0xc0|c<<3|a))...) }
 
-// emitApart writes an instruction that loads or multiplies tiles, and after it eight that do nothing. There are
-// times, of tens of milliseconds, in which tile instructions take two to three times as long, as if another
-// had a share in the unit; then four products and two loads take 90 ns one right after another, and 57 with eight instructions
-// of any kind between them. At other times it is 28 ns with and without.
-func emitApart(bytes []byte) {
-	emit(bytes...)
-	emit(0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90)
+// apart is how many instructions of any kind should lie between two that load or multiply tiles. There are
+// times, of tens of milliseconds, in which these are slow, as if another had a share in the unit; then
+// four products and two loads take 90 ns one right after another, and 57 with eight instructions between
+// them. At other times it is 28 ns with and without.
+const apart = 8
+
+// nothing is n instructions that do nothing.
+func nothing(n int) {
+	for range n {
+		emit(0x90)
+	}
 }
 
 // loadConfig reads the configuration at BX.

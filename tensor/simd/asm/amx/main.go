@@ -110,14 +110,22 @@ func product() {
 	LEAQ(Mem{Base: b0, Disp: 1024}, b1)
 	field(fieldDepth, k)
 	Label("depth")
-	loadTile(4, a0, arow)
-	loadTile(6, b0, line)
-	loadTile(7, b1, line)
-	multiply(0, 4, 6)
-	multiply(1, 4, 7)
-	loadTile(5, a1, arow)
-	multiply(2, 5, 6)
-	multiply(3, 5, 7)
+	load := func(tile int, base, stride GPPhysical) {
+		loadTile(tile, base, stride)
+		nothing(apart)
+	}
+	times := func(c, a, b int) {
+		multiply(c, a, b)
+		nothing(apart)
+	}
+	load(4, a0, arow)
+	load(6, b0, line)
+	load(7, b1, line)
+	times(0, 4, 6)
+	times(1, 4, 7)
+	load(5, a1, arow)
+	times(2, 5, 6)
+	times(3, 5, 7)
 	for i := range 8 {
 		PREFETCHT1(Mem{Base: ahead, Disp: 64 * i})
 	}

@@ -13,6 +13,7 @@ const (
 	tileBytes  = 1024
 	thirdBytes = 2 * tileBytes
 	blockBytes = 3*thirdBytes + 64
+	blockLines = 3 * thirdBytes / 64
 )
 
 // Registers of splitting: what rounds a number's upper half, and what keeps it.
@@ -230,15 +231,34 @@ func product32() {
 	Label("sum")
 	field(field32Depth, k)
 	Label("depth")
+	// The gaps between tile instructions ask for the next block of A and of B, which makes the slow
+	// times another tenth faster.
+	fetched := 0
+	gap := func() {
+		lines := min(5, 2*blockLines-fetched)
+		for range lines {
+			PREFETCHT0(Mem{Base: []GPPhysical{a, b}[fetched%2], Disp: blockBytes + fetched/2*64})
+			fetched++
+		}
+		nothing(apart - lines)
+	}
+	load := func(tile int, base GPPhysical, disp int) {
+		loadTileAt(tile, base, line, disp)
+		gap()
+	}
 	third := func(tile int, base GPPhysical, n int) {
-		loadTileAt(tile, base, line, n*thirdBytes)
-		loadTileAt(tile+1, base, line, n*thirdBytes+tileBytes)
+		load(tile, base, n*thirdBytes)
+		load(tile+1, base, n*thirdBytes+tileBytes)
+	}
+	times := func(c, a, b int) {
+		multiply(c, a, b)
+		gap()
 	}
 	four := func() {
-		multiply(0, 4, 6)
-		multiply(1, 4, 7)
-		multiply(2, 5, 6)
-		multiply(3, 5, 7)
+		times(0, 4, 6)
+		times(1, 4, 7)
+		times(2, 5, 6)
+		times(3, 5, 7)
 	}
 	asked := 0
 	ask := func(lines int) {
