@@ -140,7 +140,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 	sizes := []struct{ m, k, n int }{
 		{1, 1, 1}, {7, 5, 3}, {14, 32, 32}, {33, 33, 33}, {113, 40, 47}, {129, 64, 96},
 		{15, 0, 4}, {0, 3, 4}, {3, 4, 0}, {16, 7, 256}, {29, 600, 16}, {300, 31, 17},
-		{161, 70, 99}, {40, 1300, 50}, // wide enough to be split
+		{161, 70, 99}, {40, 1300, 50}, {70, 0, 99}, // wide enough to be split
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
