@@ -29,7 +29,7 @@ func attentionResults(d *CPU, ref *Ref, r *rand.Rand, g *edges, heads, width int
 func TestAttention(t *testing.T) {
 	everyLevel(t, func(t *testing.T, d *CPU) {
 		r := rand.New(rand.NewPCG(1, 2))
-		for _, shape := range [][2]int{{1, 1}, {1, 7}, {1, 40}, {2, 5}, {3, 16}, {4, 32}, {8, 8}, {8, 64}, {6, 33}, {16, 3}, {20, 12}, {1, 300}, {2, 150}, {5, 1}, {1, 700}, {33, 20}} {
+		for _, shape := range [][2]int{{1, 1}, {1, 7}, {1, 40}, {2, 5}, {3, 16}, {4, 32}, {8, 8}, {8, 64}, {6, 33}, {16, 3}, {20, 12}, {1, 300}, {2, 150}, {5, 1}, {1, 700}, {33, 20}, {1, 90}, {2, 48}, {2, 64}, {3, 32}, {6, 64}, {11, 16}, {16, 16}} {
 			for range 4 {
 				g := graphSizes[r.IntN(len(graphSizes))]
 				testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), shape[0], shape[1])
@@ -108,7 +108,7 @@ func testHeadDot(t *testing.T, d *CPU, r *rand.Rand, name string, kind DType, ro
 	ref.HeadDotGrad(dz64, z64, dots64...)
 	tol := 1e-4
 	if kind == BF16 {
-		tol = 1. / 256 // dz is rounded once more
+		tol = 1. / 64 // dz is rounded once more, where it may be larger than at the end
 	}
 	same(t, name+"HeadDotGrad dz", dz, dz64, tol)
 	for i := range dots {

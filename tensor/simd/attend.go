@@ -33,8 +33,11 @@ const MaxHeads = 16
 // AttentionWork is how much scratch rows of up to maxDegree entries need: four
 // numbers a head for each of some entries, and what the assembly needs for itself.
 func AttentionWork(maxDegree, heads, cols int) int {
-	return 4*(max(maxDegree, 1024)+32)*Lanes(heads) + 2*cols + (MaxHeads+2)*256
+	return 4*(max(maxDegree, 1024)+32)*Lanes(heads) + 2*cols + (MaxHeads+2)*256 + 16*(foldParts+1)
 }
+
+// foldParts is how many rows' half-made dot products the assembly collects; they stay in the first-level cache.
+const foldParts = 64
 
 // AttentionDropout are the draws of attention coefficients: the coefficient of
 // head h from source j to destination i is kept, and multiplied by Scale, when

@@ -6143,9 +6143,9 @@ written8:
 	VZEROUPPER
 	RET
 
-// func attendGradTree512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·attendGradTree512(SB), NOSPLIT, $8-8
+// func attendGradHeads512(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
+TEXT ·attendGradHeads512(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
 	MOVQ         32(DI), BX
@@ -6164,55 +6164,74 @@ TEXT ·attendGradTree512(SB), NOSPLIT, $8-8
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	CMPQ         R9, $0x09
-	JE           row9
-	CMPQ         R9, $0x0a
-	JE           row10
-	CMPQ         R9, $0x0b
-	JE           row11
-	CMPQ         R9, $0x0c
-	JE           row12
-	CMPQ         R9, $0x0d
-	JE           row13
-	CMPQ         R9, $0x0e
-	JE           row14
-	CMPQ         R9, $0x0f
-	JE           row15
-	CMPQ         R9, $0x10
-	JE           row16
+	MOVQ         208(DI), R13
+	MOVQ         224(DI), R9
+	VMOVDQU32    (R9), Z23
+	CMPQ         232(DI), $0x00000021
+	JE           row1x1
+	CMPQ         232(DI), $0x00000022
+	JE           row1x2
+	CMPQ         232(DI), $0x00000023
+	JE           row1x3
+	CMPQ         232(DI), $0x00000024
+	JE           row1x4
+	CMPQ         232(DI), $0x00000025
+	JE           row1x5
+	CMPQ         232(DI), $0x00000026
+	JE           row1x6
+	CMPQ         232(DI), $0x00000027
+	JE           row1x7
+	CMPQ         232(DI), $0x00000028
+	JE           row1x8
+	CMPQ         232(DI), $0x00000029
+	JE           row1x9
+	CMPQ         232(DI), $0x0000002a
+	JE           row1x10
+	CMPQ         232(DI), $0x0000002b
+	JE           row1x11
+	CMPQ         232(DI), $0x0000002c
+	JE           row1x12
+	CMPQ         232(DI), $0x0000002d
+	JE           row1x13
+	CMPQ         232(DI), $0x0000002e
+	JE           row1x14
+	CMPQ         232(DI), $0x0000002f
+	JE           row1x15
+	CMPQ         232(DI), $0x00000030
+	JE           row1x16
+	CMPQ         232(DI), $0x00000041
+	JE           row2x1
+	CMPQ         232(DI), $0x00000042
+	JE           row2x2
+	CMPQ         232(DI), $0x00000043
+	JE           row2x3
+	CMPQ         232(DI), $0x00000044
+	JE           row2x4
+	CMPQ         232(DI), $0x00000045
+	JE           row2x5
+	CMPQ         232(DI), $0x00000046
+	JE           row2x6
+	CMPQ         232(DI), $0x00000047
+	JE           row2x7
+	CMPQ         232(DI), $0x00000048
+	JE           row2x8
+	CMPQ         232(DI), $0x00000081
+	JE           row4x1
+	CMPQ         232(DI), $0x00000082
+	JE           row4x2
+	CMPQ         232(DI), $0x00000083
+	JE           row4x3
+	CMPQ         232(DI), $0x00000084
+	JE           row4x4
+	CMPQ         232(DI), $0x00000101
+	JE           row8x1
+	CMPQ         232(DI), $0x00000102
+	JE           row8x2
+	CMPQ         232(DI), $0x00000201
+	JE           row16x1
 	RET
 
-row1:
+row1x1:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6224,11 +6243,11 @@ row1:
 	VMOVUPS   Z29, (R15)
 	VPXORD    Z0, Z0, Z0
 
-next1:
+next1x1:
 	CMPQ       R8, R10
-	JAE        done1
+	JAE        done1x1
 	TESTQ      R14, R14
-	JZ         ask1
+	JZ         ask1x1
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6237,57 +6256,133 @@ next1:
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
 
-ask1:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS.Z     (AX), K1, Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VSHUFF32X4    $0x44, Z16, Z16, Z30
-	VSHUFF32X4    $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next1
+ask1x1:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS.Z        (AX), K1, Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x1
 
-done1:
+flush1x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x1
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x1
+
+apart1x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x1
+
+flushed1x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x1
+	VZEROUPPER
+	RET
+
+done1x1:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
 	VMOVUPS Z0, K1, (CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row1
-	VZEROUPPER
-	RET
+	JB      row1x1
+	JMP     flush1x1
 
-row2:
+row1x2:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6302,11 +6397,11 @@ row2:
 	VPXORD    Z0, Z0, Z0
 	VPXORD    Z1, Z1, Z1
 
-next2:
+next1x2:
 	CMPQ       R8, R10
-	JAE        done2
+	JAE        done1x2
 	TESTQ      R14, R14
-	JZ         ask2
+	JZ         ask1x2
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6316,51 +6411,126 @@ next2:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-ask2:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS.Z     64(AX), K1, Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next2
+ask1x2:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS.Z        64(AX), K1, Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x2
 
-done2:
+flush1x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x2
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x2
+
+apart1x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x2
+
+flushed1x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x2
+	VZEROUPPER
+	RET
+
+done1x2:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -6368,11 +6538,10 @@ done2:
 	VMOVUPS Z1, K1, 64(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row2
-	VZEROUPPER
-	RET
+	JB      row1x2
+	JMP     flush1x2
 
-row3:
+row1x3:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6390,11 +6559,11 @@ row3:
 	VPXORD    Z1, Z1, Z1
 	VPXORD    Z2, Z2, Z2
 
-next3:
+next1x3:
 	CMPQ       R8, R10
-	JAE        done3
+	JAE        done1x3
 	TESTQ      R14, R14
-	JZ         ask3
+	JZ         ask1x3
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6405,60 +6574,129 @@ next3:
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 
-ask3:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS.Z     128(AX), K1, Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next3
+ask1x3:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS.Z        128(AX), K1, Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x3
 
-done3:
+flush1x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x3
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x3
+
+apart1x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x3
+
+flushed1x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x3
+	VZEROUPPER
+	RET
+
+done1x3:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -6467,11 +6705,10 @@ done3:
 	VMOVUPS Z2, K1, 128(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row3
-	VZEROUPPER
-	RET
+	JB      row1x3
+	JMP     flush1x3
 
-row4:
+row1x4:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6492,11 +6729,11 @@ row4:
 	VPXORD    Z2, Z2, Z2
 	VPXORD    Z3, Z3, Z3
 
-next4:
+next1x4:
 	CMPQ       R8, R10
-	JAE        done4
+	JAE        done1x4
 	TESTQ      R14, R14
-	JZ         ask4
+	JZ         ask1x4
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6508,64 +6745,132 @@ next4:
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 
-ask4:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS.Z     192(AX), K1, Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next4
+ask1x4:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS.Z        192(AX), K1, Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x4
 
-done4:
+flush1x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x4
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x4
+
+apart1x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x4
+
+flushed1x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x4
+	VZEROUPPER
+	RET
+
+done1x4:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -6575,11 +6880,10 @@ done4:
 	VMOVUPS Z3, K1, 192(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row4
-	VZEROUPPER
-	RET
+	JB      row1x4
+	JMP     flush1x4
 
-row5:
+row1x5:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6603,11 +6907,11 @@ row5:
 	VPXORD    Z3, Z3, Z3
 	VPXORD    Z4, Z4, Z4
 
-next5:
+next1x5:
 	CMPQ       R8, R10
-	JAE        done5
+	JAE        done1x5
 	TESTQ      R14, R14
-	JZ         ask5
+	JZ         ask1x5
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6620,77 +6924,135 @@ next5:
 	PREFETCHT0 192(R9)
 	PREFETCHT0 256(R9)
 
-ask5:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS.Z     256(AX), K1, Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next5
+ask1x5:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS.Z        256(AX), K1, Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x5
 
-done5:
+flush1x5:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x5:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x5
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x5
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x5
+
+apart1x5:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x5:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x5
+
+flushed1x5:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x5
+	VZEROUPPER
+	RET
+
+done1x5:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -6701,11 +7063,10 @@ done5:
 	VMOVUPS Z4, K1, 256(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row5
-	VZEROUPPER
-	RET
+	JB      row1x5
+	JMP     flush1x5
 
-row6:
+row1x6:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6732,11 +7093,11 @@ row6:
 	VPXORD    Z4, Z4, Z4
 	VPXORD    Z5, Z5, Z5
 
-next6:
+next1x6:
 	CMPQ       R8, R10
-	JAE        done6
+	JAE        done1x6
 	TESTQ      R14, R14
-	JZ         ask6
+	JZ         ask1x6
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6750,81 +7111,138 @@ next6:
 	PREFETCHT0 256(R9)
 	PREFETCHT0 320(R9)
 
-ask6:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS.Z     320(AX), K1, Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next6
+ask1x6:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS.Z        320(AX), K1, Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x6
 
-done6:
+flush1x6:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x6:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x6
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x6
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x6
+
+apart1x6:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x6:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x6
+
+flushed1x6:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x6
+	VZEROUPPER
+	RET
+
+done1x6:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -6836,11 +7254,10 @@ done6:
 	VMOVUPS Z5, K1, 320(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row6
-	VZEROUPPER
-	RET
+	JB      row1x6
+	JMP     flush1x6
 
-row7:
+row1x7:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -6870,11 +7287,11 @@ row7:
 	VPXORD    Z5, Z5, Z5
 	VPXORD    Z6, Z6, Z6
 
-next7:
+next1x7:
 	CMPQ       R8, R10
-	JAE        done7
+	JAE        done1x7
 	TESTQ      R14, R14
-	JZ         ask7
+	JZ         ask1x7
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -6889,89 +7306,141 @@ next7:
 	PREFETCHT0 320(R9)
 	PREFETCHT0 384(R9)
 
-ask7:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS.Z     384(AX), K1, Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next7
+ask1x7:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS.Z        384(AX), K1, Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x7
 
-done7:
+flush1x7:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x7:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x7
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x7
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x7
+
+apart1x7:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x7:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x7
+
+flushed1x7:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x7
+	VZEROUPPER
+	RET
+
+done1x7:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -6984,11 +7453,10 @@ done7:
 	VMOVUPS Z6, K1, 384(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row7
-	VZEROUPPER
-	RET
+	JB      row1x7
+	JMP     flush1x7
 
-row8:
+row1x8:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -7021,11 +7489,11 @@ row8:
 	VPXORD    Z6, Z6, Z6
 	VPXORD    Z7, Z7, Z7
 
-next8:
+next1x8:
 	CMPQ       R8, R10
-	JAE        done8
+	JAE        done1x8
 	TESTQ      R14, R14
-	JZ         ask8
+	JZ         ask1x8
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -7041,93 +7509,144 @@ next8:
 	PREFETCHT0 384(R9)
 	PREFETCHT0 448(R9)
 
-ask8:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS.Z     448(AX), K1, Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next8
+ask1x8:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS.Z        448(AX), K1, Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x8
 
-done8:
+flush1x8:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x8:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x8
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x8
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x8
+
+apart1x8:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x8:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x8
+
+flushed1x8:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x8
+	VZEROUPPER
+	RET
+
+done1x8:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -7141,11 +7660,10 @@ done8:
 	VMOVUPS Z7, K1, 448(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row8
-	VZEROUPPER
-	RET
+	JB      row1x8
+	JMP     flush1x8
 
-row9:
+row1x9:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -7181,11 +7699,11 @@ row9:
 	VPXORD    Z7, Z7, Z7
 	VPXORD    Z8, Z8, Z8
 
-next9:
+next1x9:
 	CMPQ       R8, R10
-	JAE        done9
+	JAE        done1x9
 	TESTQ      R14, R14
-	JZ         ask9
+	JZ         ask1x9
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -7202,110 +7720,147 @@ next9:
 	PREFETCHT0 448(R9)
 	PREFETCHT0 512(R9)
 
-ask9:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS.Z     512(AX), K1, Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next9
+ask1x9:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS.Z        512(AX), K1, Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x9
 
-done9:
+flush1x9:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x9:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x9
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x9
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x9
+
+apart1x9:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x9:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x9
+
+flushed1x9:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x9
+	VZEROUPPER
+	RET
+
+done1x9:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -7320,11 +7875,10 @@ done9:
 	VMOVUPS Z8, K1, 512(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row9
-	VZEROUPPER
-	RET
+	JB      row1x9
+	JMP     flush1x9
 
-row10:
+row1x10:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -7363,11 +7917,11 @@ row10:
 	VPXORD    Z8, Z8, Z8
 	VPXORD    Z9, Z9, Z9
 
-next10:
+next1x10:
 	CMPQ       R8, R10
-	JAE        done10
+	JAE        done1x10
 	TESTQ      R14, R14
-	JZ         ask10
+	JZ         ask1x10
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -7385,114 +7939,150 @@ next10:
 	PREFETCHT0 512(R9)
 	PREFETCHT0 576(R9)
 
-ask10:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS.Z     576(AX), K1, Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next10
+ask1x10:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS.Z        576(AX), K1, Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x10
 
-done10:
+flush1x10:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x10:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x10
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x10
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x10
+
+apart1x10:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x10:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x10
+
+flushed1x10:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x10
+	VZEROUPPER
+	RET
+
+done1x10:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -7508,11 +8098,10 @@ done10:
 	VMOVUPS Z9, K1, 576(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row10
-	VZEROUPPER
-	RET
+	JB      row1x10
+	JMP     flush1x10
 
-row11:
+row1x11:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -7554,11 +8143,11 @@ row11:
 	VPXORD    Z9, Z9, Z9
 	VPXORD    Z10, Z10, Z10
 
-next11:
+next1x11:
 	CMPQ       R8, R10
-	JAE        done11
+	JAE        done1x11
 	TESTQ      R14, R14
-	JZ         ask11
+	JZ         ask1x11
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -7577,122 +8166,153 @@ next11:
 	PREFETCHT0 576(R9)
 	PREFETCHT0 640(R9)
 
-ask11:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS.Z     640(AX), K1, Z29
-	VMULPS        640(R15), Z29, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next11
+ask1x11:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS.Z        640(AX), K1, Z29
+	VFMADD231PS      640(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z10
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x11
 
-done11:
+flush1x11:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x11:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x11
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x11
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x11
+
+apart1x11:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x11:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x11
+
+flushed1x11:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x11
+	VZEROUPPER
+	RET
+
+done1x11:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -7709,11 +8329,10 @@ done11:
 	VMOVUPS Z10, K1, 640(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row11
-	VZEROUPPER
-	RET
+	JB      row1x11
+	JMP     flush1x11
 
-row12:
+row1x12:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -7758,11 +8377,11 @@ row12:
 	VPXORD    Z10, Z10, Z10
 	VPXORD    Z11, Z11, Z11
 
-next12:
+next1x12:
 	CMPQ       R8, R10
-	JAE        done12
+	JAE        done1x12
 	TESTQ      R14, R14
-	JZ         ask12
+	JZ         ask1x12
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -7782,126 +8401,156 @@ next12:
 	PREFETCHT0 640(R9)
 	PREFETCHT0 704(R9)
 
-ask12:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVUPS.Z     704(AX), K1, Z29
-	VMULPS        704(R15), Z29, Z19
-	MOVL          704(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z11
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next12
+ask1x12:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z10
+	VMOVUPS.Z        704(AX), K1, Z29
+	VFMADD231PS      704(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z11
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x12
 
-done12:
+flush1x12:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x12:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x12
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x12
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x12
+
+apart1x12:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x12:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x12
+
+flushed1x12:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x12
+	VZEROUPPER
+	RET
+
+done1x12:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -7919,11 +8568,10 @@ done12:
 	VMOVUPS Z11, K1, 704(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row12
-	VZEROUPPER
-	RET
+	JB      row1x12
+	JMP     flush1x12
 
-row13:
+row1x13:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -7971,11 +8619,11 @@ row13:
 	VPXORD    Z11, Z11, Z11
 	VPXORD    Z12, Z12, Z12
 
-next13:
+next1x13:
 	CMPQ       R8, R10
-	JAE        done13
+	JAE        done1x13
 	TESTQ      R14, R14
-	JZ         ask13
+	JZ         ask1x13
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -7996,138 +8644,159 @@ next13:
 	PREFETCHT0 704(R9)
 	PREFETCHT0 768(R9)
 
-ask13:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	MOVL          704(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z11
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS.Z     768(AX), K1, Z29
-	VMULPS        768(R15), Z29, Z18
-	MOVL          768(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next13
+ask1x13:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z11
+	VMOVUPS.Z        768(AX), K1, Z29
+	VFMADD231PS      768(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z12
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x13
 
-done13:
+flush1x13:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x13:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x13
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x13
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x13
+
+apart1x13:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x13:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x13
+
+flushed1x13:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x13
+	VZEROUPPER
+	RET
+
+done1x13:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8146,11 +8815,10 @@ done13:
 	VMOVUPS Z12, K1, 768(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row13
-	VZEROUPPER
-	RET
+	JB      row1x13
+	JMP     flush1x13
 
-row14:
+row1x14:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -8201,11 +8869,11 @@ row14:
 	VPXORD    Z12, Z12, Z12
 	VPXORD    Z13, Z13, Z13
 
-next14:
+next1x14:
 	CMPQ       R8, R10
-	JAE        done14
+	JAE        done1x14
 	TESTQ      R14, R14
-	JZ         ask14
+	JZ         ask1x14
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -8227,142 +8895,162 @@ next14:
 	PREFETCHT0 768(R9)
 	PREFETCHT0 832(R9)
 
-ask14:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	MOVL          704(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z11
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       768(AX), Z29
-	VMULPS        768(R15), Z29, Z18
-	MOVL          768(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VMOVUPS.Z     832(AX), K1, Z29
-	VMULPS        832(R15), Z29, Z19
-	MOVL          832(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z13
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next14
+ask1x14:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z11
+	VMOVUPS          768(AX), Z29
+	VFMADD231PS      768(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z12
+	VMOVUPS.Z        832(AX), K1, Z29
+	VFMADD231PS      832(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z13
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x14
 
-done14:
+flush1x14:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x14:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x14
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x14
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x14
+
+apart1x14:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x14:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x14
+
+flushed1x14:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x14
+	VZEROUPPER
+	RET
+
+done1x14:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8382,11 +9070,10 @@ done14:
 	VMOVUPS Z13, K1, 832(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row14
-	VZEROUPPER
-	RET
+	JB      row1x14
+	JMP     flush1x14
 
-row15:
+row1x15:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -8440,11 +9127,11 @@ row15:
 	VPXORD    Z13, Z13, Z13
 	VPXORD    Z14, Z14, Z14
 
-next15:
+next1x15:
 	CMPQ       R8, R10
-	JAE        done15
+	JAE        done1x15
 	TESTQ      R14, R14
-	JZ         ask15
+	JZ         ask1x15
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -8467,150 +9154,165 @@ next15:
 	PREFETCHT0 832(R9)
 	PREFETCHT0 896(R9)
 
-ask15:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	MOVL          704(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z11
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       768(AX), Z29
-	VMULPS        768(R15), Z29, Z18
-	MOVL          768(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VMOVUPS       832(AX), Z29
-	VMULPS        832(R15), Z29, Z19
-	MOVL          832(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z13
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VMOVUPS.Z     896(AX), K1, Z29
-	VMULPS        896(R15), Z29, Z19
-	MOVL          896(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z14
-	VPXORD        Z20, Z20, Z20
-	VSHUFF32X4    $0x44, Z20, Z19, Z30
-	VSHUFF32X4    $0xee, Z20, Z19, Z31
-	VADDPS        Z31, Z30, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next15
+ask1x15:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z11
+	VMOVUPS          768(AX), Z29
+	VFMADD231PS      768(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z12
+	VMOVUPS          832(AX), Z29
+	VFMADD231PS      832(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z13
+	VMOVUPS.Z        896(AX), K1, Z29
+	VFMADD231PS      896(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z14
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x15
 
-done15:
+flush1x15:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x15:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x15
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x15
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x15
+
+apart1x15:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x15:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x15
+
+flushed1x15:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x15
+	VZEROUPPER
+	RET
+
+done1x15:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8631,11 +9333,10 @@ done15:
 	VMOVUPS Z14, K1, 896(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row15
-	VZEROUPPER
-	RET
+	JB      row1x15
+	JMP     flush1x15
 
-row16:
+row1x16:
 	MOVQ      (DI), R9
 	MOVQ      8(R9)(DX*8), R10
 	MOVQ      8(DI), R9
@@ -8692,11 +9393,11 @@ row16:
 	VPXORD    Z14, Z14, Z14
 	VPXORD    Z15, Z15, Z15
 
-next16:
+next1x16:
 	CMPQ       R8, R10
-	JAE        done16
+	JAE        done1x16
 	TESTQ      R14, R14
-	JZ         ask16
+	JZ         ask1x16
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -8720,154 +9421,168 @@ next16:
 	PREFETCHT0 896(R9)
 	PREFETCHT0 960(R9)
 
-ask16:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	MOVL          64(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z1
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	MOVL          192(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z3
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	MOVL          320(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z5
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	MOVL          448(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z7
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	MOVL          576(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z9
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	MOVL          704(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z11
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVUPS       768(AX), Z29
-	VMULPS        768(R15), Z29, Z18
-	MOVL          768(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VMOVUPS       832(AX), Z29
-	VMULPS        832(R15), Z29, Z19
-	MOVL          832(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z13
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VMOVUPS       896(AX), Z29
-	VMULPS        896(R15), Z29, Z19
-	MOVL          896(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z14
-	VMOVUPS.Z     960(AX), K1, Z29
-	VMULPS        960(R15), Z29, Z20
-	MOVL          960(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z15
-	VSHUFF32X4    $0x44, Z20, Z19, Z30
-	VSHUFF32X4    $0xee, Z20, Z19, Z31
-	VADDPS        Z31, Z30, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next16
+ask1x16:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z11
+	VMOVUPS          768(AX), Z29
+	VFMADD231PS      768(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z12
+	VMOVUPS          832(AX), Z29
+	VFMADD231PS      832(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z13
+	VMOVUPS          896(AX), Z29
+	VFMADD231PS      896(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z14
+	VMOVUPS.Z        960(AX), K1, Z29
+	VFMADD231PS      960(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z15
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next1x16
 
-done16:
+flush1x16:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x16:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x16
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x16
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x16
+
+apart1x16:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x16:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x16
+
+flushed1x16:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x16
+	VZEROUPPER
+	RET
+
+done1x16:
 	MOVQ    48(DI), CX
 	IMULQ   DX, CX
 	ADDQ    40(DI), CX
@@ -8889,148 +9604,14 @@ done16:
 	VMOVUPS Z15, K1, 960(CX)
 	INCQ    DX
 	CMPQ    DX, 16(DI)
-	JB      row16
-	VZEROUPPER
-	RET
+	JB      row1x16
+	JMP     flush1x16
 
-DATA transposed<>+0(SB)/4, $0x00000000
-DATA transposed<>+4(SB)/4, $0x00000004
-DATA transposed<>+8(SB)/4, $0x00000008
-DATA transposed<>+12(SB)/4, $0x0000000c
-DATA transposed<>+16(SB)/4, $0x00000001
-DATA transposed<>+20(SB)/4, $0x00000005
-DATA transposed<>+24(SB)/4, $0x00000009
-DATA transposed<>+28(SB)/4, $0x0000000d
-DATA transposed<>+32(SB)/4, $0x00000002
-DATA transposed<>+36(SB)/4, $0x00000006
-DATA transposed<>+40(SB)/4, $0x0000000a
-DATA transposed<>+44(SB)/4, $0x0000000e
-DATA transposed<>+48(SB)/4, $0x00000003
-DATA transposed<>+52(SB)/4, $0x00000007
-DATA transposed<>+56(SB)/4, $0x0000000b
-DATA transposed<>+60(SB)/4, $0x0000000f
-GLOBL transposed<>(SB), RODATA|NOPTR, $64
-
-// func dotTree512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·dotTree512(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         SI, AX
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	CMPQ         R9, $0x09
-	JE           row9
-	CMPQ         R9, $0x0a
-	JE           row10
-	CMPQ         R9, $0x0b
-	JE           row11
-	CMPQ         R9, $0x0c
-	JE           row12
-	CMPQ         R9, $0x0d
-	JE           row13
-	CMPQ         R9, $0x0e
-	JE           row14
-	CMPQ         R9, $0x0f
-	JE           row15
-	CMPQ         R9, $0x10
-	JE           row16
-	RET
-
-row1:
-	CMPQ      152(DI), $0x00
-	JE        same1
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS.Z (R9), K1, Z29
-	VMOVUPS   Z29, (R15)
-
-same1:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS.Z     (AX), K1, Z29
-	VMULPS        (R15), Z29, Z16
-	VSHUFF32X4    $0x44, Z16, Z16, Z30
-	VSHUFF32X4    $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row1
-	VZEROUPPER
-	RET
-
-row2:
-	CMPQ      152(DI), $0x00
-	JE        same2
+row2x1:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -9038,112 +9619,129 @@ row2:
 	VMOVUPS   Z29, (R15)
 	VMOVUPS.Z 64(R9), K1, Z29
 	VMOVUPS   Z29, 64(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
 
-same2:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS.Z     64(AX), K1, Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row2
+next2x1:
+	CMPQ       R8, R10
+	JAE        done2x1
+	TESTQ      R14, R14
+	JZ         ask2x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask2x1:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS.Z        64(AX), K1, Z29
+	VMULPS           64(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x1
+
+flush2x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x1
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x1
+
+apart2x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x1
+
+flushed2x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x1
 	VZEROUPPER
 	RET
 
-row3:
-	CMPQ      152(DI), $0x00
-	JE        same3
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS.Z 128(R9), K1, Z29
-	VMOVUPS   Z29, 128(R15)
+done2x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, K1, 64(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x1
+	JMP     flush2x1
 
-same3:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS.Z     128(AX), K1, Z29
-	VMULPS        128(R15), Z29, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row3
-	VZEROUPPER
-	RET
-
-row4:
-	CMPQ      152(DI), $0x00
-	JE        same4
+row2x2:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -9155,138 +9753,141 @@ row4:
 	VMOVUPS   Z29, 128(R15)
 	VMOVUPS.Z 192(R9), K1, Z29
 	VMOVUPS   Z29, 192(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
 
-same4:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS.Z     192(AX), K1, Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row4
+next2x2:
+	CMPQ       R8, R10
+	JAE        done2x2
+	TESTQ      R14, R14
+	JZ         ask2x2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask2x2:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VMULPS           128(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z2
+	VMOVUPS.Z        192(AX), K1, Z29
+	VFMADD231PS      192(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x2
+
+flush2x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x2
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x2
+
+apart2x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x2
+
+flushed2x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x2
 	VZEROUPPER
 	RET
 
-row5:
-	CMPQ      152(DI), $0x00
-	JE        same5
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS.Z 256(R9), K1, Z29
-	VMOVUPS   Z29, 256(R15)
+done2x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, K1, 192(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x2
+	JMP     flush2x2
 
-same5:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS.Z     256(AX), K1, Z29
-	VMULPS        256(R15), Z29, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row5
-	VZEROUPPER
-	RET
-
-row6:
-	CMPQ      152(DI), $0x00
-	JE        same6
+row2x3:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -9302,163 +9903,153 @@ row6:
 	VMOVUPS   Z29, 256(R15)
 	VMOVUPS.Z 320(R9), K1, Z29
 	VMOVUPS   Z29, 320(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
 
-same6:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS.Z     320(AX), K1, Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row6
+next2x3:
+	CMPQ       R8, R10
+	JAE        done2x3
+	TESTQ      R14, R14
+	JZ         ask2x3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+
+ask2x3:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VMULPS           192(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z4
+	VMOVUPS.Z        320(AX), K1, Z29
+	VFMADD231PS      320(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x3
+
+flush2x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x3
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x3
+
+apart2x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x3
+
+flushed2x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x3
 	VZEROUPPER
 	RET
 
-row7:
-	CMPQ      152(DI), $0x00
-	JE        same7
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS.Z 384(R9), K1, Z29
-	VMOVUPS   Z29, 384(R15)
+done2x3:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, K1, 320(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x3
+	JMP     flush2x3
 
-same7:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS.Z     384(AX), K1, Z29
-	VMULPS        384(R15), Z29, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row7
-	VZEROUPPER
-	RET
-
-row8:
-	CMPQ      152(DI), $0x00
-	JE        same8
+row2x4:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -9478,192 +10069,165 @@ row8:
 	VMOVUPS   Z29, 384(R15)
 	VMOVUPS.Z 448(R9), K1, Z29
 	VMOVUPS   Z29, 448(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
 
-same8:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS.Z     448(AX), K1, Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row8
+next2x4:
+	CMPQ       R8, R10
+	JAE        done2x4
+	TESTQ      R14, R14
+	JZ         ask2x4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+ask2x4:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VMULPS           256(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z6
+	VMOVUPS.Z        448(AX), K1, Z29
+	VFMADD231PS      448(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x4
+
+flush2x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x4
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x4
+
+apart2x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x4
+
+flushed2x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x4
 	VZEROUPPER
 	RET
 
-row9:
-	CMPQ      152(DI), $0x00
-	JE        same9
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS.Z 512(R9), K1, Z29
-	VMOVUPS   Z29, 512(R15)
+done2x4:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, K1, 448(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x4
+	JMP     flush2x4
 
-same9:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS.Z     512(AX), K1, Z29
-	VMULPS        512(R15), Z29, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row9
-	VZEROUPPER
-	RET
-
-row10:
-	CMPQ      152(DI), $0x00
-	JE        same10
+row2x5:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -9687,221 +10251,177 @@ row10:
 	VMOVUPS   Z29, 512(R15)
 	VMOVUPS.Z 576(R9), K1, Z29
 	VMOVUPS   Z29, 576(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
 
-same10:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS.Z     576(AX), K1, Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row10
+next2x5:
+	CMPQ       R8, R10
+	JAE        done2x5
+	TESTQ      R14, R14
+	JZ         ask2x5
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+
+ask2x5:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VMULPS           320(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z8
+	VMOVUPS.Z        576(AX), K1, Z29
+	VFMADD231PS      576(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x5
+
+flush2x5:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x5:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x5
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x5
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x5
+
+apart2x5:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x5:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x5
+
+flushed2x5:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x5
 	VZEROUPPER
 	RET
 
-row11:
-	CMPQ      152(DI), $0x00
-	JE        same11
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS.Z 640(R9), K1, Z29
-	VMOVUPS   Z29, 640(R15)
+done2x5:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, K1, 576(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x5
+	JMP     flush2x5
 
-same11:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    640(AX)(BX*8)
-	VMOVUPS.Z     640(AX), K1, Z29
-	VMULPS        640(R15), Z29, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row11
-	VZEROUPPER
-	RET
-
-row12:
-	CMPQ      152(DI), $0x00
-	JE        same12
+row2x6:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -9929,245 +10449,189 @@ row12:
 	VMOVUPS   Z29, 640(R15)
 	VMOVUPS.Z 704(R9), K1, Z29
 	VMOVUPS   Z29, 704(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
 
-same12:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    640(AX)(BX*8)
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	PREFETCHT0    704(AX)(BX*8)
-	VMOVUPS.Z     704(AX), K1, Z29
-	VMULPS        704(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row12
+next2x6:
+	CMPQ       R8, R10
+	JAE        done2x6
+	TESTQ      R14, R14
+	JZ         ask2x6
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+
+ask2x6:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VMULPS           384(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z10
+	VMOVUPS.Z        704(AX), K1, Z29
+	VFMADD231PS      704(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x6
+
+flush2x6:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x6:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x6
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x6
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x6
+
+apart2x6:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x6:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x6
+
+flushed2x6:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x6
 	VZEROUPPER
 	RET
 
-row13:
-	CMPQ      152(DI), $0x00
-	JE        same13
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS.Z 768(R9), K1, Z29
-	VMOVUPS   Z29, 768(R15)
+done2x6:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, K1, 704(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x6
+	JMP     flush2x6
 
-same13:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    640(AX)(BX*8)
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	PREFETCHT0    704(AX)(BX*8)
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    768(AX)(BX*8)
-	VMOVUPS.Z     768(AX), K1, Z29
-	VMULPS        768(R15), Z29, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row13
-	VZEROUPPER
-	RET
-
-row14:
-	CMPQ      152(DI), $0x00
-	JE        same14
+row2x7:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -10199,269 +10663,201 @@ row14:
 	VMOVUPS   Z29, 768(R15)
 	VMOVUPS.Z 832(R9), K1, Z29
 	VMOVUPS   Z29, 832(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
 
-same14:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    640(AX)(BX*8)
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	PREFETCHT0    704(AX)(BX*8)
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    768(AX)(BX*8)
-	VMOVUPS       768(AX), Z29
-	VMULPS        768(R15), Z29, Z18
-	PREFETCHT0    832(AX)(BX*8)
-	VMOVUPS.Z     832(AX), K1, Z29
-	VMULPS        832(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row14
+next2x7:
+	CMPQ       R8, R10
+	JAE        done2x7
+	TESTQ      R14, R14
+	JZ         ask2x7
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+
+ask2x7:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VMULPS           448(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z11
+	VMOVUPS          768(AX), Z29
+	VFMADD231PS      768(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z12
+	VMOVUPS.Z        832(AX), K1, Z29
+	VFMADD231PS      832(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x7
+
+flush2x7:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x7:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x7
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x7
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x7
+
+apart2x7:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x7:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x7
+
+flushed2x7:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x7
 	VZEROUPPER
 	RET
 
-row15:
-	CMPQ      152(DI), $0x00
-	JE        same15
-	MOVQ      160(DI), R9
-	IMULQ     DX, R9
-	ADDQ      152(DI), R9
-	VMOVUPS   (R9), Z29
-	VMOVUPS   Z29, (R15)
-	VMOVUPS   64(R9), Z29
-	VMOVUPS   Z29, 64(R15)
-	VMOVUPS   128(R9), Z29
-	VMOVUPS   Z29, 128(R15)
-	VMOVUPS   192(R9), Z29
-	VMOVUPS   Z29, 192(R15)
-	VMOVUPS   256(R9), Z29
-	VMOVUPS   Z29, 256(R15)
-	VMOVUPS   320(R9), Z29
-	VMOVUPS   Z29, 320(R15)
-	VMOVUPS   384(R9), Z29
-	VMOVUPS   Z29, 384(R15)
-	VMOVUPS   448(R9), Z29
-	VMOVUPS   Z29, 448(R15)
-	VMOVUPS   512(R9), Z29
-	VMOVUPS   Z29, 512(R15)
-	VMOVUPS   576(R9), Z29
-	VMOVUPS   Z29, 576(R15)
-	VMOVUPS   640(R9), Z29
-	VMOVUPS   Z29, 640(R15)
-	VMOVUPS   704(R9), Z29
-	VMOVUPS   Z29, 704(R15)
-	VMOVUPS   768(R9), Z29
-	VMOVUPS   Z29, 768(R15)
-	VMOVUPS   832(R9), Z29
-	VMOVUPS   Z29, 832(R15)
-	VMOVUPS.Z 896(R9), K1, Z29
-	VMOVUPS   Z29, 896(R15)
+done2x7:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, 704(CX)
+	VMOVUPS Z12, 768(CX)
+	VMOVUPS Z13, K1, 832(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x7
+	JMP     flush2x7
 
-same15:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    640(AX)(BX*8)
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	PREFETCHT0    704(AX)(BX*8)
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    768(AX)(BX*8)
-	VMOVUPS       768(AX), Z29
-	VMULPS        768(R15), Z29, Z18
-	PREFETCHT0    832(AX)(BX*8)
-	VMOVUPS       832(AX), Z29
-	VMULPS        832(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	PREFETCHT0    896(AX)(BX*8)
-	VMOVUPS.Z     896(AX), K1, Z29
-	VMULPS        896(R15), Z29, Z19
-	VPXORD        Z20, Z20, Z20
-	VSHUFF32X4    $0x44, Z20, Z19, Z30
-	VSHUFF32X4    $0xee, Z20, Z19, Z31
-	VADDPS        Z31, Z30, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row15
-	VZEROUPPER
-	RET
-
-row16:
-	CMPQ      152(DI), $0x00
-	JE        same16
+row2x8:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
 	MOVQ      160(DI), R9
 	IMULQ     DX, R9
 	ADDQ      152(DI), R9
@@ -10497,122 +10893,1625 @@ row16:
 	VMOVUPS   Z29, 896(R15)
 	VMOVUPS.Z 960(R9), K1, Z29
 	VMOVUPS   Z29, 960(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
 
-same16:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVUPS       (AX), Z29
-	VMULPS        (R15), Z29, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVUPS       64(AX), Z29
-	VMULPS        64(R15), Z29, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVUPS       128(AX), Z29
-	VMULPS        128(R15), Z29, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVUPS       192(AX), Z29
-	VMULPS        192(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVUPS       256(AX), Z29
-	VMULPS        256(R15), Z29, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVUPS       320(AX), Z29
-	VMULPS        320(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVUPS       384(AX), Z29
-	VMULPS        384(R15), Z29, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVUPS       448(AX), Z29
-	VMULPS        448(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    512(AX)(BX*8)
-	VMOVUPS       512(AX), Z29
-	VMULPS        512(R15), Z29, Z17
-	PREFETCHT0    576(AX)(BX*8)
-	VMOVUPS       576(AX), Z29
-	VMULPS        576(R15), Z29, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    640(AX)(BX*8)
-	VMOVUPS       640(AX), Z29
-	VMULPS        640(R15), Z29, Z18
-	PREFETCHT0    704(AX)(BX*8)
-	VMOVUPS       704(AX), Z29
-	VMULPS        704(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    768(AX)(BX*8)
-	VMOVUPS       768(AX), Z29
-	VMULPS        768(R15), Z29, Z18
-	PREFETCHT0    832(AX)(BX*8)
-	VMOVUPS       832(AX), Z29
-	VMULPS        832(R15), Z29, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	PREFETCHT0    896(AX)(BX*8)
-	VMOVUPS       896(AX), Z29
-	VMULPS        896(R15), Z29, Z19
-	PREFETCHT0    960(AX)(BX*8)
-	VMOVUPS.Z     960(AX), K1, Z29
-	VMULPS        960(R15), Z29, Z20
-	VSHUFF32X4    $0x44, Z20, Z19, Z30
-	VSHUFF32X4    $0xee, Z20, Z19, Z31
-	VADDPS        Z31, Z30, Z19
-	VSHUFF32X4    $0x88, Z19, Z18, Z30
-	VSHUFF32X4    $0xdd, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFPS       $0x44, Z18, Z17, Z30
-	VSHUFPS       $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x88, Z17, Z16, Z30
-	VSHUFPS       $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row16
+next2x8:
+	CMPQ       R8, R10
+	JAE        done2x8
+	TESTQ      R14, R14
+	JZ         ask2x8
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+
+ask2x8:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VMULPS           512(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z11
+	VMOVUPS          768(AX), Z29
+	VFMADD231PS      768(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z12
+	VMOVUPS          832(AX), Z29
+	VFMADD231PS      832(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z13
+	VMOVUPS          896(AX), Z29
+	VFMADD231PS      896(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z14
+	VMOVUPS.Z        960(AX), K1, Z29
+	VFMADD231PS      960(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next2x8
+
+flush2x8:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x8:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x8
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x8
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x8
+
+apart2x8:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x8:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x8
+
+flushed2x8:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x8
 	VZEROUPPER
 	RET
+
+done2x8:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, 704(CX)
+	VMOVUPS Z12, 768(CX)
+	VMOVUPS Z13, 832(CX)
+	VMOVUPS Z14, 896(CX)
+	VMOVUPS Z15, K1, 960(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row2x8
+	JMP     flush2x8
+
+row4x1:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS.Z 192(R9), K1, Z29
+	VMOVUPS   Z29, 192(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+
+next4x1:
+	CMPQ       R8, R10
+	JAE        done4x1
+	TESTQ      R14, R14
+	JZ         ask4x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask4x1:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VMULPS           64(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          128(AX), Z29
+	VMULPS           128(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z2
+	VMOVUPS.Z        192(AX), K1, Z29
+	VMULPS           192(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next4x1
+
+flush4x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x1
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x1
+
+apart4x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x1
+
+flushed4x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next4x1
+	VZEROUPPER
+	RET
+
+done4x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, K1, 192(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row4x1
+	JMP     flush4x1
+
+row4x2:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS.Z 448(R9), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+
+next4x2:
+	CMPQ       R8, R10
+	JAE        done4x2
+	TESTQ      R14, R14
+	JZ         ask4x2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+ask4x2:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VMULPS           128(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          256(AX), Z29
+	VMULPS           256(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VMULPS           384(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z6
+	VMOVUPS.Z        448(AX), K1, Z29
+	VFMADD231PS      448(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next4x2
+
+flush4x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x2:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x2
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x2
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x2
+
+apart4x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x2
+
+flushed4x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next4x2
+	VZEROUPPER
+	RET
+
+done4x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, K1, 448(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row4x2
+	JMP     flush4x2
+
+row4x3:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS.Z 704(R9), K1, Z29
+	VMOVUPS   Z29, 704(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+
+next4x3:
+	CMPQ       R8, R10
+	JAE        done4x3
+	TESTQ      R14, R14
+	JZ         ask4x3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+
+ask4x3:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VMULPS           192(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VFMADD231PS      256(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          384(AX), Z29
+	VMULPS           384(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z7
+	VMOVUPS          512(AX), Z29
+	VFMADD231PS      512(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VMULPS           576(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z10
+	VMOVUPS.Z        704(AX), K1, Z29
+	VFMADD231PS      704(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next4x3
+
+flush4x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x3:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x3
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x3
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x3
+
+apart4x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x3
+
+flushed4x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next4x3
+	VZEROUPPER
+	RET
+
+done4x3:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, K1, 704(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row4x3
+	JMP     flush4x3
+
+row4x4:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+
+next4x4:
+	CMPQ       R8, R10
+	JAE        done4x4
+	TESTQ      R14, R14
+	JZ         ask4x4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+
+ask4x4:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VFMADD231PS      128(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z3
+	VMOVUPS          256(AX), Z29
+	VMULPS           256(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VFMADD231PS      384(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          512(AX), Z29
+	VMULPS           512(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VFMADD231PS      640(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z11
+	VMOVUPS          768(AX), Z29
+	VMULPS           768(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z12
+	VMOVUPS          832(AX), Z29
+	VFMADD231PS      832(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z13
+	VMOVUPS          896(AX), Z29
+	VFMADD231PS      896(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z14
+	VMOVUPS.Z        960(AX), K1, Z29
+	VFMADD231PS      960(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next4x4
+
+flush4x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x4:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x4
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x4
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x4
+
+apart4x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x4
+
+flushed4x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next4x4
+	VZEROUPPER
+	RET
+
+done4x4:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, 704(CX)
+	VMOVUPS Z12, 768(CX)
+	VMOVUPS Z13, 832(CX)
+	VMOVUPS Z14, 896(CX)
+	VMOVUPS Z15, K1, 960(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row4x4
+	JMP     flush4x4
+
+row8x1:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS.Z 448(R9), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+
+next8x1:
+	CMPQ       R8, R10
+	JAE        done8x1
+	TESTQ      R14, R14
+	JZ         ask8x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+ask8x1:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VMULPS           64(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          128(AX), Z29
+	VMULPS           128(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VMULPS           192(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          256(AX), Z29
+	VMULPS           256(R15), Z29, Z17
+	VFMADD231PS.BCST 16(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VMULPS           320(R15), Z29, Z18
+	VFMADD231PS.BCST 20(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VMOVUPS          384(AX), Z29
+	VMULPS           384(R15), Z29, Z18
+	VFMADD231PS.BCST 24(R11), Z29, Z6
+	VMOVUPS.Z        448(AX), K1, Z29
+	VMULPS           448(R15), Z29, Z19
+	VFMADD231PS.BCST 28(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next8x1
+
+flush8x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x01, CX
+
+fold8x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed8x1
+	SHRQ    $0x03, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x20
+	JNE     apart8x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put8x1
+
+apart8x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put8x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000080, AX
+	JMP  fold8x1
+
+flushed8x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next8x1
+	VZEROUPPER
+	RET
+
+done8x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, K1, 448(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row8x1
+	JMP     flush8x1
+
+row8x2:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+
+next8x2:
+	CMPQ       R8, R10
+	JAE        done8x2
+	TESTQ      R14, R14
+	JZ         ask8x2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+
+ask8x2:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VFMADD231PS      64(R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z1
+	VMOVUPS          128(AX), Z29
+	VMULPS           128(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VFMADD231PS      192(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          256(AX), Z29
+	VMULPS           256(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VFMADD231PS      320(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z5
+	VMOVUPS          384(AX), Z29
+	VMULPS           384(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VFMADD231PS      448(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          512(AX), Z29
+	VMULPS           512(R15), Z29, Z17
+	VFMADD231PS.BCST 16(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VFMADD231PS      576(R15), Z29, Z17
+	VFMADD231PS.BCST 16(R11), Z29, Z9
+	VMOVUPS          640(AX), Z29
+	VMULPS           640(R15), Z29, Z18
+	VFMADD231PS.BCST 20(R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VFMADD231PS      704(R15), Z29, Z18
+	VFMADD231PS.BCST 20(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VMOVUPS          768(AX), Z29
+	VMULPS           768(R15), Z29, Z18
+	VFMADD231PS.BCST 24(R11), Z29, Z12
+	VMOVUPS          832(AX), Z29
+	VFMADD231PS      832(R15), Z29, Z18
+	VFMADD231PS.BCST 24(R11), Z29, Z13
+	VMOVUPS          896(AX), Z29
+	VMULPS           896(R15), Z29, Z19
+	VFMADD231PS.BCST 28(R11), Z29, Z14
+	VMOVUPS.Z        960(AX), K1, Z29
+	VFMADD231PS      960(R15), Z29, Z19
+	VFMADD231PS.BCST 28(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next8x2
+
+flush8x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x01, CX
+
+fold8x2:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed8x2
+	SHRQ    $0x03, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x20
+	JNE     apart8x2
+	VMOVUPS Z16, K2, (R15)
+	JMP     put8x2
+
+apart8x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put8x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000080, AX
+	JMP  fold8x2
+
+flushed8x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next8x2
+	VZEROUPPER
+	RET
+
+done8x2:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, 704(CX)
+	VMOVUPS Z12, 768(CX)
+	VMOVUPS Z13, 832(CX)
+	VMOVUPS Z14, 896(CX)
+	VMOVUPS Z15, K1, 960(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row8x2
+	JMP     flush8x2
+
+row16x1:
+	MOVQ      (DI), R9
+	MOVQ      8(R9)(DX*8), R10
+	MOVQ      8(DI), R9
+	LEAQ      (R9)(R10*4), R10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+	VPXORD    Z0, Z0, Z0
+	VPXORD    Z1, Z1, Z1
+	VPXORD    Z2, Z2, Z2
+	VPXORD    Z3, Z3, Z3
+	VPXORD    Z4, Z4, Z4
+	VPXORD    Z5, Z5, Z5
+	VPXORD    Z6, Z6, Z6
+	VPXORD    Z7, Z7, Z7
+	VPXORD    Z8, Z8, Z8
+	VPXORD    Z9, Z9, Z9
+	VPXORD    Z10, Z10, Z10
+	VPXORD    Z11, Z11, Z11
+	VPXORD    Z12, Z12, Z12
+	VPXORD    Z13, Z13, Z13
+	VPXORD    Z14, Z14, Z14
+	VPXORD    Z15, Z15, Z15
+
+next16x1:
+	CMPQ       R8, R10
+	JAE        done16x1
+	TESTQ      R14, R14
+	JZ         ask16x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+	PREFETCHT0 512(R9)
+	PREFETCHT0 576(R9)
+	PREFETCHT0 640(R9)
+	PREFETCHT0 704(R9)
+	PREFETCHT0 768(R9)
+	PREFETCHT0 832(R9)
+	PREFETCHT0 896(R9)
+	PREFETCHT0 960(R9)
+
+ask16x1:
+	MOVL             (R8), AX
+	ADDQ             $0x04, R8
+	IMULQ            BX, AX
+	ADDQ             SI, AX
+	VMOVUPS          (AX), Z29
+	VMULPS           (R15), Z29, Z16
+	VFMADD231PS.BCST (R11), Z29, Z0
+	VMOVUPS          64(AX), Z29
+	VMULPS           64(R15), Z29, Z17
+	VFMADD231PS.BCST 4(R11), Z29, Z1
+	VSHUFF32X4       $0x44, Z17, Z16, Z25
+	VSHUFF32X4       $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          128(AX), Z29
+	VMULPS           128(R15), Z29, Z17
+	VFMADD231PS.BCST 8(R11), Z29, Z2
+	VMOVUPS          192(AX), Z29
+	VMULPS           192(R15), Z29, Z18
+	VFMADD231PS.BCST 12(R11), Z29, Z3
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFF32X4       $0x88, Z17, Z16, Z25
+	VSHUFF32X4       $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          256(AX), Z29
+	VMULPS           256(R15), Z29, Z17
+	VFMADD231PS.BCST 16(R11), Z29, Z4
+	VMOVUPS          320(AX), Z29
+	VMULPS           320(R15), Z29, Z18
+	VFMADD231PS.BCST 20(R11), Z29, Z5
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VMOVUPS          384(AX), Z29
+	VMULPS           384(R15), Z29, Z18
+	VFMADD231PS.BCST 24(R11), Z29, Z6
+	VMOVUPS          448(AX), Z29
+	VMULPS           448(R15), Z29, Z19
+	VFMADD231PS.BCST 28(R11), Z29, Z7
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x44, Z17, Z16, Z25
+	VSHUFPS          $0xee, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          512(AX), Z29
+	VMULPS           512(R15), Z29, Z17
+	VFMADD231PS.BCST 32(R11), Z29, Z8
+	VMOVUPS          576(AX), Z29
+	VMULPS           576(R15), Z29, Z18
+	VFMADD231PS.BCST 36(R11), Z29, Z9
+	VSHUFF32X4       $0x44, Z18, Z17, Z25
+	VSHUFF32X4       $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VMOVUPS          640(AX), Z29
+	VMULPS           640(R15), Z29, Z18
+	VFMADD231PS.BCST 40(R11), Z29, Z10
+	VMOVUPS          704(AX), Z29
+	VMULPS           704(R15), Z29, Z19
+	VFMADD231PS.BCST 44(R11), Z29, Z11
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFF32X4       $0x88, Z18, Z17, Z25
+	VSHUFF32X4       $0xdd, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VMOVUPS          768(AX), Z29
+	VMULPS           768(R15), Z29, Z18
+	VFMADD231PS.BCST 48(R11), Z29, Z12
+	VMOVUPS          832(AX), Z29
+	VMULPS           832(R15), Z29, Z19
+	VFMADD231PS.BCST 52(R11), Z29, Z13
+	VSHUFF32X4       $0x44, Z19, Z18, Z25
+	VSHUFF32X4       $0xee, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VMOVUPS          896(AX), Z29
+	VMULPS           896(R15), Z29, Z19
+	VFMADD231PS.BCST 56(R11), Z29, Z14
+	VMOVUPS.Z        960(AX), K1, Z29
+	VMULPS           960(R15), Z29, Z20
+	VFMADD231PS.BCST 60(R11), Z29, Z15
+	VSHUFF32X4       $0x44, Z20, Z19, Z25
+	VSHUFF32X4       $0xee, Z20, Z19, Z26
+	VADDPS           Z26, Z25, Z19
+	VSHUFF32X4       $0x88, Z19, Z18, Z25
+	VSHUFF32X4       $0xdd, Z19, Z18, Z26
+	VADDPS           Z26, Z25, Z18
+	VSHUFPS          $0x44, Z18, Z17, Z25
+	VSHUFPS          $0xee, Z18, Z17, Z26
+	VADDPS           Z26, Z25, Z17
+	VSHUFPS          $0x88, Z17, Z16, Z25
+	VSHUFPS          $0xdd, Z17, Z16, Z26
+	VADDPS           Z26, Z25, Z16
+	VMOVUPS          Z16, (R13)
+	ADDQ             $0x40, R13
+	ADDQ             R12, R11
+	CMPQ             R13, 216(DI)
+	JB               next16x1
+
+flush16x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x00, CX
+
+fold16x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed16x1
+	SHRQ    $0x02, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x40
+	JNE     apart16x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put16x1
+
+apart16x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put16x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000040, AX
+	JMP  fold16x1
+
+flushed16x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next16x1
+	VZEROUPPER
+	RET
+
+done16x1:
+	MOVQ    48(DI), CX
+	IMULQ   DX, CX
+	ADDQ    40(DI), CX
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	VMOVUPS Z10, 640(CX)
+	VMOVUPS Z11, 704(CX)
+	VMOVUPS Z12, 768(CX)
+	VMOVUPS Z13, 832(CX)
+	VMOVUPS Z14, 896(CX)
+	VMOVUPS Z15, K1, 960(CX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row16x1
+	JMP     flush16x1
+
+DATA transposed<>+0(SB)/4, $0x00000000
+DATA transposed<>+4(SB)/4, $0x00000004
+DATA transposed<>+8(SB)/4, $0x00000008
+DATA transposed<>+12(SB)/4, $0x0000000c
+DATA transposed<>+16(SB)/4, $0x00000001
+DATA transposed<>+20(SB)/4, $0x00000005
+DATA transposed<>+24(SB)/4, $0x00000009
+DATA transposed<>+28(SB)/4, $0x0000000d
+DATA transposed<>+32(SB)/4, $0x00000002
+DATA transposed<>+36(SB)/4, $0x00000006
+DATA transposed<>+40(SB)/4, $0x0000000a
+DATA transposed<>+44(SB)/4, $0x0000000e
+DATA transposed<>+48(SB)/4, $0x00000003
+DATA transposed<>+52(SB)/4, $0x00000007
+DATA transposed<>+56(SB)/4, $0x0000000b
+DATA transposed<>+60(SB)/4, $0x0000000f
+GLOBL transposed<>(SB), RODATA|NOPTR, $64
 
 // func attendGradLanes512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
@@ -14111,6 +16010,4812 @@ done16:
 	INCQ    DX
 	CMPQ    DX, 16(DI)
 	JB      row16
+	VZEROUPPER
+	RET
+
+// func dotHeads512(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
+TEXT ·dotHeads512(SB), NOSPLIT, $8-8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         208(DI), R13
+	MOVQ         224(DI), R9
+	VMOVDQU32    (R9), Z23
+	CMPQ         232(DI), $0x00000021
+	JE           row1x1
+	CMPQ         232(DI), $0x00000022
+	JE           row1x2
+	CMPQ         232(DI), $0x00000023
+	JE           row1x3
+	CMPQ         232(DI), $0x00000024
+	JE           row1x4
+	CMPQ         232(DI), $0x00000025
+	JE           row1x5
+	CMPQ         232(DI), $0x00000026
+	JE           row1x6
+	CMPQ         232(DI), $0x00000027
+	JE           row1x7
+	CMPQ         232(DI), $0x00000028
+	JE           row1x8
+	CMPQ         232(DI), $0x00000029
+	JE           row1x9
+	CMPQ         232(DI), $0x0000002a
+	JE           row1x10
+	CMPQ         232(DI), $0x0000002b
+	JE           row1x11
+	CMPQ         232(DI), $0x0000002c
+	JE           row1x12
+	CMPQ         232(DI), $0x0000002d
+	JE           row1x13
+	CMPQ         232(DI), $0x0000002e
+	JE           row1x14
+	CMPQ         232(DI), $0x0000002f
+	JE           row1x15
+	CMPQ         232(DI), $0x00000030
+	JE           row1x16
+	CMPQ         232(DI), $0x00000041
+	JE           row2x1
+	CMPQ         232(DI), $0x00000042
+	JE           row2x2
+	CMPQ         232(DI), $0x00000043
+	JE           row2x3
+	CMPQ         232(DI), $0x00000044
+	JE           row2x4
+	CMPQ         232(DI), $0x00000045
+	JE           row2x5
+	CMPQ         232(DI), $0x00000046
+	JE           row2x6
+	CMPQ         232(DI), $0x00000047
+	JE           row2x7
+	CMPQ         232(DI), $0x00000048
+	JE           row2x8
+	CMPQ         232(DI), $0x00000081
+	JE           row4x1
+	CMPQ         232(DI), $0x00000082
+	JE           row4x2
+	CMPQ         232(DI), $0x00000083
+	JE           row4x3
+	CMPQ         232(DI), $0x00000084
+	JE           row4x4
+	CMPQ         232(DI), $0x00000101
+	JE           row8x1
+	CMPQ         232(DI), $0x00000102
+	JE           row8x2
+	CMPQ         232(DI), $0x00000201
+	JE           row16x1
+	RET
+
+row1x1:
+	CMPQ      152(DI), $0x00
+	JE        same1x1
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS.Z (R9), K1, Z29
+	VMOVUPS   Z29, (R15)
+
+same1x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)(BX*8)
+	VMOVUPS.Z  (AX), K1, Z29
+	VMULPS     (R15), Z29, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        flush1x1
+	CMPQ       R13, 216(DI)
+	JB         row1x1
+
+flush1x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x1
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x1
+
+apart1x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x1
+
+flushed1x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x1
+	VZEROUPPER
+	RET
+
+row1x2:
+	CMPQ      152(DI), $0x00
+	JE        same1x2
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS.Z 64(R9), K1, Z29
+	VMOVUPS   Z29, 64(R15)
+
+same1x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS.Z   64(AX), K1, Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x2
+	CMPQ        R13, 216(DI)
+	JB          row1x2
+
+flush1x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x2
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x2
+
+apart1x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x2
+
+flushed1x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x2
+	VZEROUPPER
+	RET
+
+row1x3:
+	CMPQ      152(DI), $0x00
+	JE        same1x3
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS.Z 128(R9), K1, Z29
+	VMOVUPS   Z29, 128(R15)
+
+same1x3:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS.Z   128(AX), K1, Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x3
+	CMPQ        R13, 216(DI)
+	JB          row1x3
+
+flush1x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x3
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x3
+
+apart1x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x3
+
+flushed1x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x3
+	VZEROUPPER
+	RET
+
+row1x4:
+	CMPQ      152(DI), $0x00
+	JE        same1x4
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS.Z 192(R9), K1, Z29
+	VMOVUPS   Z29, 192(R15)
+
+same1x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS.Z   192(AX), K1, Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x4
+	CMPQ        R13, 216(DI)
+	JB          row1x4
+
+flush1x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x4
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x4
+
+apart1x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x4
+
+flushed1x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x4
+	VZEROUPPER
+	RET
+
+row1x5:
+	CMPQ      152(DI), $0x00
+	JE        same1x5
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS.Z 256(R9), K1, Z29
+	VMOVUPS   Z29, 256(R15)
+
+same1x5:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS.Z   256(AX), K1, Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x5
+	CMPQ        R13, 216(DI)
+	JB          row1x5
+
+flush1x5:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x5:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x5
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x5
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x5
+
+apart1x5:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x5:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x5
+
+flushed1x5:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x5
+	VZEROUPPER
+	RET
+
+row1x6:
+	CMPQ      152(DI), $0x00
+	JE        same1x6
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS.Z 320(R9), K1, Z29
+	VMOVUPS   Z29, 320(R15)
+
+same1x6:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS.Z   320(AX), K1, Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x6
+	CMPQ        R13, 216(DI)
+	JB          row1x6
+
+flush1x6:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x6:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x6
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x6
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x6
+
+apart1x6:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x6:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x6
+
+flushed1x6:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x6
+	VZEROUPPER
+	RET
+
+row1x7:
+	CMPQ      152(DI), $0x00
+	JE        same1x7
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS.Z 384(R9), K1, Z29
+	VMOVUPS   Z29, 384(R15)
+
+same1x7:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS.Z   384(AX), K1, Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x7
+	CMPQ        R13, 216(DI)
+	JB          row1x7
+
+flush1x7:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x7:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x7
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x7
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x7
+
+apart1x7:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x7:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x7
+
+flushed1x7:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x7
+	VZEROUPPER
+	RET
+
+row1x8:
+	CMPQ      152(DI), $0x00
+	JE        same1x8
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS.Z 448(R9), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+
+same1x8:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS.Z   448(AX), K1, Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x8
+	CMPQ        R13, 216(DI)
+	JB          row1x8
+
+flush1x8:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x8:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x8
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x8
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x8
+
+apart1x8:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x8:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x8
+
+flushed1x8:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x8
+	VZEROUPPER
+	RET
+
+row1x9:
+	CMPQ      152(DI), $0x00
+	JE        same1x9
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS.Z 512(R9), K1, Z29
+	VMOVUPS   Z29, 512(R15)
+
+same1x9:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS.Z   512(AX), K1, Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x9
+	CMPQ        R13, 216(DI)
+	JB          row1x9
+
+flush1x9:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x9:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x9
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x9
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x9
+
+apart1x9:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x9:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x9
+
+flushed1x9:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x9
+	VZEROUPPER
+	RET
+
+row1x10:
+	CMPQ      152(DI), $0x00
+	JE        same1x10
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS.Z 576(R9), K1, Z29
+	VMOVUPS   Z29, 576(R15)
+
+same1x10:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS.Z   576(AX), K1, Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x10
+	CMPQ        R13, 216(DI)
+	JB          row1x10
+
+flush1x10:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x10:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x10
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x10
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x10
+
+apart1x10:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x10:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x10
+
+flushed1x10:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x10
+	VZEROUPPER
+	RET
+
+row1x11:
+	CMPQ      152(DI), $0x00
+	JE        same1x11
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS.Z 640(R9), K1, Z29
+	VMOVUPS   Z29, 640(R15)
+
+same1x11:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS.Z   640(AX), K1, Z29
+	VFMADD231PS 640(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x11
+	CMPQ        R13, 216(DI)
+	JB          row1x11
+
+flush1x11:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x11:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x11
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x11
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x11
+
+apart1x11:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x11:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x11
+
+flushed1x11:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x11
+	VZEROUPPER
+	RET
+
+row1x12:
+	CMPQ      152(DI), $0x00
+	JE        same1x12
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS.Z 704(R9), K1, Z29
+	VMOVUPS   Z29, 704(R15)
+
+same1x12:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z16
+	VMOVUPS.Z   704(AX), K1, Z29
+	VFMADD231PS 704(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x12
+	CMPQ        R13, 216(DI)
+	JB          row1x12
+
+flush1x12:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x12:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x12
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x12
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x12
+
+apart1x12:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x12:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x12
+
+flushed1x12:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x12
+	VZEROUPPER
+	RET
+
+row1x13:
+	CMPQ      152(DI), $0x00
+	JE        same1x13
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS.Z 768(R9), K1, Z29
+	VMOVUPS   Z29, 768(R15)
+
+same1x13:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z16
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z16
+	VMOVUPS.Z   768(AX), K1, Z29
+	VFMADD231PS 768(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x13
+	CMPQ        R13, 216(DI)
+	JB          row1x13
+
+flush1x13:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x13:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x13
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x13
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x13
+
+apart1x13:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x13:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x13
+
+flushed1x13:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x13
+	VZEROUPPER
+	RET
+
+row1x14:
+	CMPQ      152(DI), $0x00
+	JE        same1x14
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS.Z 832(R9), K1, Z29
+	VMOVUPS   Z29, 832(R15)
+
+same1x14:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z16
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z16
+	VMOVUPS     768(AX), Z29
+	VFMADD231PS 768(R15), Z29, Z16
+	VMOVUPS.Z   832(AX), K1, Z29
+	VFMADD231PS 832(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x14
+	CMPQ        R13, 216(DI)
+	JB          row1x14
+
+flush1x14:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x14:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x14
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x14
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x14
+
+apart1x14:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x14:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x14
+
+flushed1x14:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x14
+	VZEROUPPER
+	RET
+
+row1x15:
+	CMPQ      152(DI), $0x00
+	JE        same1x15
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS.Z 896(R9), K1, Z29
+	VMOVUPS   Z29, 896(R15)
+
+same1x15:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	PREFETCHT0  896(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z16
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z16
+	VMOVUPS     768(AX), Z29
+	VFMADD231PS 768(R15), Z29, Z16
+	VMOVUPS     832(AX), Z29
+	VFMADD231PS 832(R15), Z29, Z16
+	VMOVUPS.Z   896(AX), K1, Z29
+	VFMADD231PS 896(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x15
+	CMPQ        R13, 216(DI)
+	JB          row1x15
+
+flush1x15:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x15:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x15
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x15
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x15
+
+apart1x15:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x15:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x15
+
+flushed1x15:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x15
+	VZEROUPPER
+	RET
+
+row1x16:
+	CMPQ      152(DI), $0x00
+	JE        same1x16
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+
+same1x16:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	PREFETCHT0  896(AX)(BX*8)
+	PREFETCHT0  960(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z16
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z16
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z16
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z16
+	VMOVUPS     768(AX), Z29
+	VFMADD231PS 768(R15), Z29, Z16
+	VMOVUPS     832(AX), Z29
+	VFMADD231PS 832(R15), Z29, Z16
+	VMOVUPS     896(AX), Z29
+	VFMADD231PS 896(R15), Z29, Z16
+	VMOVUPS.Z   960(AX), K1, Z29
+	VFMADD231PS 960(R15), Z29, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x16
+	CMPQ        R13, 216(DI)
+	JB          row1x16
+
+flush1x16:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x16:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x16
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x16
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x16
+
+apart1x16:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x16:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x16
+
+flushed1x16:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x16
+	VZEROUPPER
+	RET
+
+row2x1:
+	CMPQ      152(DI), $0x00
+	JE        same2x1
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS.Z 64(R9), K1, Z29
+	VMOVUPS   Z29, 64(R15)
+
+same2x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)(BX*8)
+	PREFETCHT0 64(AX)(BX*8)
+	VMOVUPS    (AX), Z29
+	VMULPS     (R15), Z29, Z16
+	VMOVUPS.Z  64(AX), K1, Z29
+	VMULPS     64(R15), Z29, Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        flush2x1
+	CMPQ       R13, 216(DI)
+	JB         row2x1
+
+flush2x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x1
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x1
+
+apart2x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x1
+
+flushed2x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x1
+	VZEROUPPER
+	RET
+
+row2x2:
+	CMPQ      152(DI), $0x00
+	JE        same2x2
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS.Z 192(R9), K1, Z29
+	VMOVUPS   Z29, 192(R15)
+
+same2x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VMULPS      128(R15), Z29, Z17
+	VMOVUPS.Z   192(AX), K1, Z29
+	VFMADD231PS 192(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x2
+	CMPQ        R13, 216(DI)
+	JB          row2x2
+
+flush2x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x2
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x2
+
+apart2x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x2
+
+flushed2x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x2
+	VZEROUPPER
+	RET
+
+row2x3:
+	CMPQ      152(DI), $0x00
+	JE        same2x3
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS.Z 320(R9), K1, Z29
+	VMOVUPS   Z29, 320(R15)
+
+same2x3:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VMULPS      192(R15), Z29, Z17
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z17
+	VMOVUPS.Z   320(AX), K1, Z29
+	VFMADD231PS 320(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x3
+	CMPQ        R13, 216(DI)
+	JB          row2x3
+
+flush2x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x3
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x3
+
+apart2x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x3
+
+flushed2x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x3
+	VZEROUPPER
+	RET
+
+row2x4:
+	CMPQ      152(DI), $0x00
+	JE        same2x4
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS.Z 448(R9), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+
+same2x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VMULPS      256(R15), Z29, Z17
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z17
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z17
+	VMOVUPS.Z   448(AX), K1, Z29
+	VFMADD231PS 448(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x4
+	CMPQ        R13, 216(DI)
+	JB          row2x4
+
+flush2x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x4
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x4
+
+apart2x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x4
+
+flushed2x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x4
+	VZEROUPPER
+	RET
+
+row2x5:
+	CMPQ      152(DI), $0x00
+	JE        same2x5
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS.Z 576(R9), K1, Z29
+	VMOVUPS   Z29, 576(R15)
+
+same2x5:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VMULPS      320(R15), Z29, Z17
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z17
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z17
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z17
+	VMOVUPS.Z   576(AX), K1, Z29
+	VFMADD231PS 576(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x5
+	CMPQ        R13, 216(DI)
+	JB          row2x5
+
+flush2x5:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x5:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x5
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x5
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x5
+
+apart2x5:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x5:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x5
+
+flushed2x5:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x5
+	VZEROUPPER
+	RET
+
+row2x6:
+	CMPQ      152(DI), $0x00
+	JE        same2x6
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS.Z 704(R9), K1, Z29
+	VMOVUPS   Z29, 704(R15)
+
+same2x6:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VMULPS      384(R15), Z29, Z17
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z17
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z17
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z17
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z17
+	VMOVUPS.Z   704(AX), K1, Z29
+	VFMADD231PS 704(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x6
+	CMPQ        R13, 216(DI)
+	JB          row2x6
+
+flush2x6:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x6:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x6
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x6
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x6
+
+apart2x6:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x6:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x6
+
+flushed2x6:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x6
+	VZEROUPPER
+	RET
+
+row2x7:
+	CMPQ      152(DI), $0x00
+	JE        same2x7
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS.Z 832(R9), K1, Z29
+	VMOVUPS   Z29, 832(R15)
+
+same2x7:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VMULPS      448(R15), Z29, Z17
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z17
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z17
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z17
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z17
+	VMOVUPS     768(AX), Z29
+	VFMADD231PS 768(R15), Z29, Z17
+	VMOVUPS.Z   832(AX), K1, Z29
+	VFMADD231PS 832(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x7
+	CMPQ        R13, 216(DI)
+	JB          row2x7
+
+flush2x7:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x7:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x7
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x7
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x7
+
+apart2x7:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x7:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x7
+
+flushed2x7:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x7
+	VZEROUPPER
+	RET
+
+row2x8:
+	CMPQ      152(DI), $0x00
+	JE        same2x8
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+
+same2x8:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	PREFETCHT0  896(AX)(BX*8)
+	PREFETCHT0  960(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z16
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z16
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z16
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z16
+	VMOVUPS     512(AX), Z29
+	VMULPS      512(R15), Z29, Z17
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z17
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z17
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z17
+	VMOVUPS     768(AX), Z29
+	VFMADD231PS 768(R15), Z29, Z17
+	VMOVUPS     832(AX), Z29
+	VFMADD231PS 832(R15), Z29, Z17
+	VMOVUPS     896(AX), Z29
+	VFMADD231PS 896(R15), Z29, Z17
+	VMOVUPS.Z   960(AX), K1, Z29
+	VFMADD231PS 960(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x8
+	CMPQ        R13, 216(DI)
+	JB          row2x8
+
+flush2x8:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x8:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x8
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x8
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x8
+
+apart2x8:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x8:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x8
+
+flushed2x8:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x8
+	VZEROUPPER
+	RET
+
+row4x1:
+	CMPQ      152(DI), $0x00
+	JE        same4x1
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS.Z 192(R9), K1, Z29
+	VMOVUPS   Z29, 192(R15)
+
+same4x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)(BX*8)
+	PREFETCHT0 64(AX)(BX*8)
+	PREFETCHT0 128(AX)(BX*8)
+	PREFETCHT0 192(AX)(BX*8)
+	VMOVUPS    (AX), Z29
+	VMULPS     (R15), Z29, Z16
+	VMOVUPS    64(AX), Z29
+	VMULPS     64(R15), Z29, Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z29
+	VMULPS     128(R15), Z29, Z17
+	VMOVUPS.Z  192(AX), K1, Z29
+	VMULPS     192(R15), Z29, Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        flush4x1
+	CMPQ       R13, 216(DI)
+	JB         row4x1
+
+flush4x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x1
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x1
+
+apart4x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x1
+
+flushed4x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row4x1
+	VZEROUPPER
+	RET
+
+row4x2:
+	CMPQ      152(DI), $0x00
+	JE        same4x2
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS.Z 448(R9), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+
+same4x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VMULPS      128(R15), Z29, Z17
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     256(AX), Z29
+	VMULPS      256(R15), Z29, Z17
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z17
+	VMOVUPS     384(AX), Z29
+	VMULPS      384(R15), Z29, Z18
+	VMOVUPS.Z   448(AX), K1, Z29
+	VFMADD231PS 448(R15), Z29, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush4x2
+	CMPQ        R13, 216(DI)
+	JB          row4x2
+
+flush4x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x2:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x2
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x2
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x2
+
+apart4x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x2
+
+flushed4x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row4x2
+	VZEROUPPER
+	RET
+
+row4x3:
+	CMPQ      152(DI), $0x00
+	JE        same4x3
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS.Z 704(R9), K1, Z29
+	VMOVUPS   Z29, 704(R15)
+
+same4x3:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VMULPS      192(R15), Z29, Z17
+	VMOVUPS     256(AX), Z29
+	VFMADD231PS 256(R15), Z29, Z17
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     384(AX), Z29
+	VMULPS      384(R15), Z29, Z17
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z17
+	VMOVUPS     512(AX), Z29
+	VFMADD231PS 512(R15), Z29, Z17
+	VMOVUPS     576(AX), Z29
+	VMULPS      576(R15), Z29, Z18
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z18
+	VMOVUPS.Z   704(AX), K1, Z29
+	VFMADD231PS 704(R15), Z29, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush4x3
+	CMPQ        R13, 216(DI)
+	JB          row4x3
+
+flush4x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x3:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x3
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x3
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x3
+
+apart4x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x3
+
+flushed4x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row4x3
+	VZEROUPPER
+	RET
+
+row4x4:
+	CMPQ      152(DI), $0x00
+	JE        same4x4
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+
+same4x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	PREFETCHT0  896(AX)(BX*8)
+	PREFETCHT0  960(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VFMADD231PS 128(R15), Z29, Z16
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z16
+	VMOVUPS     256(AX), Z29
+	VMULPS      256(R15), Z29, Z17
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z17
+	VMOVUPS     384(AX), Z29
+	VFMADD231PS 384(R15), Z29, Z17
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     512(AX), Z29
+	VMULPS      512(R15), Z29, Z17
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z17
+	VMOVUPS     640(AX), Z29
+	VFMADD231PS 640(R15), Z29, Z17
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z17
+	VMOVUPS     768(AX), Z29
+	VMULPS      768(R15), Z29, Z18
+	VMOVUPS     832(AX), Z29
+	VFMADD231PS 832(R15), Z29, Z18
+	VMOVUPS     896(AX), Z29
+	VFMADD231PS 896(R15), Z29, Z18
+	VMOVUPS.Z   960(AX), K1, Z29
+	VFMADD231PS 960(R15), Z29, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush4x4
+	CMPQ        R13, 216(DI)
+	JB          row4x4
+
+flush4x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x4:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x4
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x4
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x4
+
+apart4x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x4
+
+flushed4x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row4x4
+	VZEROUPPER
+	RET
+
+row8x1:
+	CMPQ      152(DI), $0x00
+	JE        same8x1
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS.Z 448(R9), K1, Z29
+	VMOVUPS   Z29, 448(R15)
+
+same8x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)(BX*8)
+	PREFETCHT0 64(AX)(BX*8)
+	PREFETCHT0 128(AX)(BX*8)
+	PREFETCHT0 192(AX)(BX*8)
+	PREFETCHT0 256(AX)(BX*8)
+	PREFETCHT0 320(AX)(BX*8)
+	PREFETCHT0 384(AX)(BX*8)
+	PREFETCHT0 448(AX)(BX*8)
+	VMOVUPS    (AX), Z29
+	VMULPS     (R15), Z29, Z16
+	VMOVUPS    64(AX), Z29
+	VMULPS     64(R15), Z29, Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z29
+	VMULPS     128(R15), Z29, Z17
+	VMOVUPS    192(AX), Z29
+	VMULPS     192(R15), Z29, Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z29
+	VMULPS     256(R15), Z29, Z17
+	VMOVUPS    320(AX), Z29
+	VMULPS     320(R15), Z29, Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z29
+	VMULPS     384(R15), Z29, Z18
+	VMOVUPS.Z  448(AX), K1, Z29
+	VMULPS     448(R15), Z29, Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        flush8x1
+	CMPQ       R13, 216(DI)
+	JB         row8x1
+
+flush8x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x01, CX
+
+fold8x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed8x1
+	SHRQ    $0x03, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x20
+	JNE     apart8x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put8x1
+
+apart8x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put8x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000080, AX
+	JMP  fold8x1
+
+flushed8x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row8x1
+	VZEROUPPER
+	RET
+
+row8x2:
+	CMPQ      152(DI), $0x00
+	JE        same8x2
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+
+same8x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	PREFETCHT0  512(AX)(BX*8)
+	PREFETCHT0  576(AX)(BX*8)
+	PREFETCHT0  640(AX)(BX*8)
+	PREFETCHT0  704(AX)(BX*8)
+	PREFETCHT0  768(AX)(BX*8)
+	PREFETCHT0  832(AX)(BX*8)
+	PREFETCHT0  896(AX)(BX*8)
+	PREFETCHT0  960(AX)(BX*8)
+	VMOVUPS     (AX), Z29
+	VMULPS      (R15), Z29, Z16
+	VMOVUPS     64(AX), Z29
+	VFMADD231PS 64(R15), Z29, Z16
+	VMOVUPS     128(AX), Z29
+	VMULPS      128(R15), Z29, Z17
+	VMOVUPS     192(AX), Z29
+	VFMADD231PS 192(R15), Z29, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     256(AX), Z29
+	VMULPS      256(R15), Z29, Z17
+	VMOVUPS     320(AX), Z29
+	VFMADD231PS 320(R15), Z29, Z17
+	VMOVUPS     384(AX), Z29
+	VMULPS      384(R15), Z29, Z18
+	VMOVUPS     448(AX), Z29
+	VFMADD231PS 448(R15), Z29, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     512(AX), Z29
+	VMULPS      512(R15), Z29, Z17
+	VMOVUPS     576(AX), Z29
+	VFMADD231PS 576(R15), Z29, Z17
+	VMOVUPS     640(AX), Z29
+	VMULPS      640(R15), Z29, Z18
+	VMOVUPS     704(AX), Z29
+	VFMADD231PS 704(R15), Z29, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VMOVUPS     768(AX), Z29
+	VMULPS      768(R15), Z29, Z18
+	VMOVUPS     832(AX), Z29
+	VFMADD231PS 832(R15), Z29, Z18
+	VMOVUPS     896(AX), Z29
+	VMULPS      896(R15), Z29, Z19
+	VMOVUPS.Z   960(AX), K1, Z29
+	VFMADD231PS 960(R15), Z29, Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush8x2
+	CMPQ        R13, 216(DI)
+	JB          row8x2
+
+flush8x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x01, CX
+
+fold8x2:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed8x2
+	SHRQ    $0x03, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x20
+	JNE     apart8x2
+	VMOVUPS Z16, K2, (R15)
+	JMP     put8x2
+
+apart8x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put8x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000080, AX
+	JMP  fold8x2
+
+flushed8x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row8x2
+	VZEROUPPER
+	RET
+
+row16x1:
+	CMPQ      152(DI), $0x00
+	JE        same16x1
+	MOVQ      160(DI), R9
+	IMULQ     DX, R9
+	ADDQ      152(DI), R9
+	VMOVUPS   (R9), Z29
+	VMOVUPS   Z29, (R15)
+	VMOVUPS   64(R9), Z29
+	VMOVUPS   Z29, 64(R15)
+	VMOVUPS   128(R9), Z29
+	VMOVUPS   Z29, 128(R15)
+	VMOVUPS   192(R9), Z29
+	VMOVUPS   Z29, 192(R15)
+	VMOVUPS   256(R9), Z29
+	VMOVUPS   Z29, 256(R15)
+	VMOVUPS   320(R9), Z29
+	VMOVUPS   Z29, 320(R15)
+	VMOVUPS   384(R9), Z29
+	VMOVUPS   Z29, 384(R15)
+	VMOVUPS   448(R9), Z29
+	VMOVUPS   Z29, 448(R15)
+	VMOVUPS   512(R9), Z29
+	VMOVUPS   Z29, 512(R15)
+	VMOVUPS   576(R9), Z29
+	VMOVUPS   Z29, 576(R15)
+	VMOVUPS   640(R9), Z29
+	VMOVUPS   Z29, 640(R15)
+	VMOVUPS   704(R9), Z29
+	VMOVUPS   Z29, 704(R15)
+	VMOVUPS   768(R9), Z29
+	VMOVUPS   Z29, 768(R15)
+	VMOVUPS   832(R9), Z29
+	VMOVUPS   Z29, 832(R15)
+	VMOVUPS   896(R9), Z29
+	VMOVUPS   Z29, 896(R15)
+	VMOVUPS.Z 960(R9), K1, Z29
+	VMOVUPS   Z29, 960(R15)
+
+same16x1:
+	MOVQ       BX, AX
+	IMULQ      DX, AX
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)(BX*8)
+	PREFETCHT0 64(AX)(BX*8)
+	PREFETCHT0 128(AX)(BX*8)
+	PREFETCHT0 192(AX)(BX*8)
+	PREFETCHT0 256(AX)(BX*8)
+	PREFETCHT0 320(AX)(BX*8)
+	PREFETCHT0 384(AX)(BX*8)
+	PREFETCHT0 448(AX)(BX*8)
+	PREFETCHT0 512(AX)(BX*8)
+	PREFETCHT0 576(AX)(BX*8)
+	PREFETCHT0 640(AX)(BX*8)
+	PREFETCHT0 704(AX)(BX*8)
+	PREFETCHT0 768(AX)(BX*8)
+	PREFETCHT0 832(AX)(BX*8)
+	PREFETCHT0 896(AX)(BX*8)
+	PREFETCHT0 960(AX)(BX*8)
+	VMOVUPS    (AX), Z29
+	VMULPS     (R15), Z29, Z16
+	VMOVUPS    64(AX), Z29
+	VMULPS     64(R15), Z29, Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z29
+	VMULPS     128(R15), Z29, Z17
+	VMOVUPS    192(AX), Z29
+	VMULPS     192(R15), Z29, Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z29
+	VMULPS     256(R15), Z29, Z17
+	VMOVUPS    320(AX), Z29
+	VMULPS     320(R15), Z29, Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z29
+	VMULPS     384(R15), Z29, Z18
+	VMOVUPS    448(AX), Z29
+	VMULPS     448(R15), Z29, Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z29
+	VMULPS     512(R15), Z29, Z17
+	VMOVUPS    576(AX), Z29
+	VMULPS     576(R15), Z29, Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z29
+	VMULPS     640(R15), Z29, Z18
+	VMOVUPS    704(AX), Z29
+	VMULPS     704(R15), Z29, Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z29
+	VMULPS     768(R15), Z29, Z18
+	VMOVUPS    832(AX), Z29
+	VMULPS     832(R15), Z29, Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z29
+	VMULPS     896(R15), Z29, Z19
+	VMOVUPS.Z  960(AX), K1, Z29
+	VMULPS     960(R15), Z29, Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    Z16, (R13)
+	ADDQ       $0x40, R13
+	INCQ       DX
+	CMPQ       DX, 16(DI)
+	JAE        flush16x1
+	CMPQ       R13, 216(DI)
+	JB         row16x1
+
+flush16x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x00, CX
+
+fold16x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed16x1
+	SHRQ    $0x02, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x40
+	JNE     apart16x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put16x1
+
+apart16x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put16x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000040, AX
+	JMP  fold16x1
+
+flushed16x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row16x1
 	VZEROUPPER
 	RET
 
@@ -18120,9 +24825,9 @@ dz16:
 	VZEROUPPER
 	RET
 
-// func attendGradTree512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
-TEXT ·attendGradTree512b16(SB), NOSPLIT, $8-8
+// func attendGradHeads512b16(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
+TEXT ·attendGradHeads512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
 	MOVQ         32(DI), BX
@@ -18141,39 +24846,42 @@ TEXT ·attendGradTree512b16(SB), NOSPLIT, $8-8
 	KMOVD        R9, K1
 	VPBROADCASTD bitsffff0000<>+0(SB), Z28
 	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
+	MOVQ         208(DI), R13
+	MOVQ         224(DI), R9
+	VMOVDQU32    (R9), Z23
+	CMPQ         232(DI), $0x00000021
+	JE           row1x1
+	CMPQ         232(DI), $0x00000022
+	JE           row1x2
+	CMPQ         232(DI), $0x00000023
+	JE           row1x3
+	CMPQ         232(DI), $0x00000024
+	JE           row1x4
+	CMPQ         232(DI), $0x00000025
+	JE           row1x5
+	CMPQ         232(DI), $0x00000026
+	JE           row1x6
+	CMPQ         232(DI), $0x00000027
+	JE           row1x7
+	CMPQ         232(DI), $0x00000028
+	JE           row1x8
+	CMPQ         232(DI), $0x00000041
+	JE           row2x1
+	CMPQ         232(DI), $0x00000042
+	JE           row2x2
+	CMPQ         232(DI), $0x00000043
+	JE           row2x3
+	CMPQ         232(DI), $0x00000044
+	JE           row2x4
+	CMPQ         232(DI), $0x00000081
+	JE           row4x1
+	CMPQ         232(DI), $0x00000082
+	JE           row4x2
+	CMPQ         232(DI), $0x00000101
+	JE           row8x1
 	RET
 
-row1:
+row1x1:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -18189,11 +24897,11 @@ row1:
 	VPXORD      Z0, Z0, Z0
 	VPXORD      Z1, Z1, Z1
 
-next1:
+next1x1:
 	CMPQ       R8, R10
-	JAE        done1
+	JAE        done1x1
 	TESTQ      R14, R14
-	JZ         ask1
+	JZ         ask1x1
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -18202,55 +24910,133 @@ next1:
 	ADDQ       SI, R9
 	PREFETCHT0 (R9)
 
-ask1:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VMOVDQU16.Z   (AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VSHUFF32X4    $0x44, Z16, Z16, Z30
-	VSHUFF32X4    $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next1
+ask1x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VMOVDQU16.Z  (AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x1
 
-done1:
+flush1x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x1
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x1
+
+apart1x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x1
+
+flushed1x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x1
+	VZEROUPPER
+	RET
+
+done1x1:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1
+	JNE         widened1x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18270,9 +25056,9 @@ done1:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
-	JMP         written1
+	JMP         written1x1
 
-widened1:
+widened1x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18283,18 +25069,13 @@ widened1:
 	VMOVUPS   Z0, K1, (CX)
 	VMOVUPS   Z1, K2, 64(CX)
 
-written1:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row1
-	VZEROUPPER
-	RET
+written1x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x1
+	JMP  flush1x1
 
-row2:
+row1x2:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -18317,11 +25098,11 @@ row2:
 	VPXORD      Z2, Z2, Z2
 	VPXORD      Z3, Z3, Z3
 
-next2:
+next1x2:
 	CMPQ       R8, R10
-	JAE        done2
+	JAE        done1x2
 	TESTQ      R14, R14
-	JZ         ask2
+	JZ         ask1x2
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -18331,63 +25112,139 @@ next2:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 
-ask2:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VMOVDQU16.Z   64(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next2
+ask1x2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x2
 
-done2:
+flush1x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x2
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x2
+
+apart1x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x2
+
+flushed1x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x2
+	VZEROUPPER
+	RET
+
+done1x2:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened2
+	JNE         widened1x2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18426,9 +25283,9 @@ done2:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
-	JMP         written2
+	JMP         written1x2
 
-widened2:
+widened1x2:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18447,18 +25304,13 @@ widened2:
 	VMOVUPS   Z2, K1, 128(CX)
 	VMOVUPS   Z3, K2, 192(CX)
 
-written2:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row2
-	VZEROUPPER
-	RET
+written1x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x2
+	JMP  flush1x2
 
-row3:
+row1x3:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -18488,11 +25340,11 @@ row3:
 	VPXORD      Z4, Z4, Z4
 	VPXORD      Z5, Z5, Z5
 
-next3:
+next1x3:
 	CMPQ       R8, R10
-	JAE        done3
+	JAE        done1x3
 	TESTQ      R14, R14
-	JZ         ask3
+	JZ         ask1x3
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -18503,75 +25355,145 @@ next3:
 	PREFETCHT0 64(R9)
 	PREFETCHT0 128(R9)
 
-ask3:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVDQU16.Z   128(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VFMADD231PS   Z30, Z31, Z5
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next3
+ask1x3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VMOVDQU16.Z  128(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x3
 
-done3:
+flush1x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x3
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x3
+
+apart1x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x3
+
+flushed1x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x3
+	VZEROUPPER
+	RET
+
+done1x3:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened3
+	JNE         widened1x3
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18629,9 +25551,9 @@ done3:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z4
 	VMOVDQU16   Z4, K1, 128(CX)
-	JMP         written3
+	JMP         written1x3
 
-widened3:
+widened1x3:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18658,18 +25580,13 @@ widened3:
 	VMOVUPS   Z4, K1, 256(CX)
 	VMOVUPS   Z5, K2, 320(CX)
 
-written3:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row3
-	VZEROUPPER
-	RET
+written1x3:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x3
+	JMP  flush1x3
 
-row4:
+row1x4:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -18706,11 +25623,11 @@ row4:
 	VPXORD      Z6, Z6, Z6
 	VPXORD      Z7, Z7, Z7
 
-next4:
+next1x4:
 	CMPQ       R8, R10
-	JAE        done4
+	JAE        done1x4
 	TESTQ      R14, R14
-	JZ         ask4
+	JZ         ask1x4
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -18722,82 +25639,151 @@ next4:
 	PREFETCHT0 128(R9)
 	PREFETCHT0 192(R9)
 
-ask4:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VFMADD231PS   Z30, Z31, Z5
-	VMOVDQU16.Z   192(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VFMADD231PS   Z30, Z31, Z7
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next4
+ask1x4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z16
+	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x4
 
-done4:
+flush1x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x4
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x4
+
+apart1x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x4
+
+flushed1x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x4
+	VZEROUPPER
+	RET
+
+done1x4:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened4
+	JNE         widened1x4
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -18874,9 +25860,9 @@ done4:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
-	JMP         written4
+	JMP         written1x4
 
-widened4:
+widened1x4:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -18911,18 +25897,13 @@ widened4:
 	VMOVUPS   Z6, K1, 384(CX)
 	VMOVUPS   Z7, K2, 448(CX)
 
-written4:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row4
-	VZEROUPPER
-	RET
+written1x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x4
+	JMP  flush1x4
 
-row5:
+row1x5:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -18966,11 +25947,11 @@ row5:
 	VPXORD      Z8, Z8, Z8
 	VPXORD      Z9, Z9, Z9
 
-next5:
+next1x5:
 	CMPQ       R8, R10
-	JAE        done5
+	JAE        done1x5
 	TESTQ      R14, R14
-	JZ         ask5
+	JZ         ask1x5
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -18983,98 +25964,157 @@ next5:
 	PREFETCHT0 192(R9)
 	PREFETCHT0 256(R9)
 
-ask5:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VFMADD231PS   Z30, Z31, Z5
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VFMADD231PS   Z30, Z31, Z7
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVDQU16.Z   256(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VFMADD231PS   Z30, Z31, Z9
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next5
+ask1x5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z16
+	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VMOVDQU16.Z  256(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  512(R15), Z29, Z16
+	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x5
 
-done5:
+flush1x5:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x5:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x5
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x5
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x5
+
+apart1x5:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x5:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x5
+
+flushed1x5:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x5
+	VZEROUPPER
+	RET
+
+done1x5:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened5
+	JNE         widened1x5
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19170,9 +26210,9 @@ done5:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z8
 	VMOVDQU16   Z8, K1, 256(CX)
-	JMP         written5
+	JMP         written1x5
 
-widened5:
+widened1x5:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -19215,18 +26255,13 @@ widened5:
 	VMOVUPS   Z8, K1, 512(CX)
 	VMOVUPS   Z9, K2, 576(CX)
 
-written5:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row5
-	VZEROUPPER
-	RET
+written1x5:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x5
+	JMP  flush1x5
 
-row6:
+row1x6:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -19277,11 +26312,11 @@ row6:
 	VPXORD      Z10, Z10, Z10
 	VPXORD      Z11, Z11, Z11
 
-next6:
+next1x6:
 	CMPQ       R8, R10
-	JAE        done6
+	JAE        done1x6
 	TESTQ      R14, R14
-	JZ         ask6
+	JZ         ask1x6
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -19295,105 +26330,163 @@ next6:
 	PREFETCHT0 256(R9)
 	PREFETCHT0 320(R9)
 
-ask6:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VFMADD231PS   Z30, Z31, Z5
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VFMADD231PS   Z30, Z31, Z7
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 256(AX), Z29
-	VPANDD        256(AX), Z28, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VFMADD231PS   Z30, Z31, Z9
-	VMOVDQU16.Z   320(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        640(R15), Z29, Z18
-	VFMADD231PS   704(R15), Z30, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VFMADD231PS   Z30, Z31, Z11
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next6
+ask1x6:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z16
+	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  512(R15), Z29, Z16
+	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VMOVDQU16.Z  320(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  640(R15), Z29, Z16
+	VFMADD231PS  704(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x6
 
-done6:
+flush1x6:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x6:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x6
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x6
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x6
+
+apart1x6:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x6:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x6
+
+flushed1x6:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x6
+	VZEROUPPER
+	RET
+
+done1x6:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened6
+	JNE         widened1x6
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19508,9 +26601,9 @@ done6:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
-	JMP         written6
+	JMP         written1x6
 
-widened6:
+widened1x6:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -19561,18 +26654,13 @@ widened6:
 	VMOVUPS   Z10, K1, 640(CX)
 	VMOVUPS   Z11, K2, 704(CX)
 
-written6:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row6
-	VZEROUPPER
-	RET
+written1x6:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x6
+	JMP  flush1x6
 
-row7:
+row1x7:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -19630,11 +26718,11 @@ row7:
 	VPXORD      Z12, Z12, Z12
 	VPXORD      Z13, Z13, Z13
 
-next7:
+next1x7:
 	CMPQ       R8, R10
-	JAE        done7
+	JAE        done1x7
 	TESTQ      R14, R14
-	JZ         ask7
+	JZ         ask1x7
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -19649,116 +26737,169 @@ next7:
 	PREFETCHT0 320(R9)
 	PREFETCHT0 384(R9)
 
-ask7:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VFMADD231PS   Z30, Z31, Z5
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VFMADD231PS   Z30, Z31, Z7
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 256(AX), Z29
-	VPANDD        256(AX), Z28, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VFMADD231PS   Z30, Z31, Z9
-	VPSLLD        $0x10, 320(AX), Z29
-	VPANDD        320(AX), Z28, Z30
-	VMULPS        640(R15), Z29, Z18
-	VFMADD231PS   704(R15), Z30, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VFMADD231PS   Z30, Z31, Z11
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VMOVDQU16.Z   384(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        768(R15), Z29, Z18
-	VFMADD231PS   832(R15), Z30, Z18
-	MOVL          768(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VFMADD231PS   Z30, Z31, Z13
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next7
+ask1x7:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z16
+	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  512(R15), Z29, Z16
+	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  640(R15), Z29, Z16
+	VFMADD231PS  704(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VMOVDQU16.Z  384(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  768(R15), Z29, Z16
+	VFMADD231PS  832(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x7
 
-done7:
+flush1x7:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x7:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x7
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x7
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x7
+
+apart1x7:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x7:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x7
+
+flushed1x7:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x7
+	VZEROUPPER
+	RET
+
+done1x7:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened7
+	JNE         widened1x7
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -19892,9 +27033,9 @@ done7:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z12
 	VMOVDQU16   Z12, K1, 384(CX)
-	JMP         written7
+	JMP         written1x7
 
-widened7:
+widened1x7:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -19953,18 +27094,13 @@ widened7:
 	VMOVUPS   Z12, K1, 768(CX)
 	VMOVUPS   Z13, K2, 832(CX)
 
-written7:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row7
-	VZEROUPPER
-	RET
+written1x7:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x7
+	JMP  flush1x7
 
-row8:
+row1x8:
 	MOVQ        (DI), R9
 	MOVQ        8(R9)(DX*8), R10
 	MOVQ        8(DI), R9
@@ -20029,11 +27165,11 @@ row8:
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
 
-next8:
+next1x8:
 	CMPQ       R8, R10
-	JAE        done8
+	JAE        done1x8
 	TESTQ      R14, R14
-	JZ         ask8
+	JZ         ask1x8
 	LEAQ       (R8)(R14*1), R9
 	CMPQ       R9, BP
 	CMOVQHI    BP, R9
@@ -20049,123 +27185,175 @@ next8:
 	PREFETCHT0 384(R9)
 	PREFETCHT0 448(R9)
 
-ask8:
-	MOVL          (R8), AX
-	ADDQ          $0x04, R8
-	IMULQ         BX, AX
-	ADDQ          SI, AX
-	MOVQ          176(DI), R9
-	VPSLLD        $0x10, (AX), Z29
-	VPANDD        (AX), Z28, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	MOVL          (R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z0
-	VFMADD231PS   Z30, Z31, Z1
-	VPSLLD        $0x10, 64(AX), Z29
-	VPANDD        64(AX), Z28, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	MOVL          128(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z2
-	VFMADD231PS   Z30, Z31, Z3
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 128(AX), Z29
-	VPANDD        128(AX), Z28, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	MOVL          256(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z4
-	VFMADD231PS   Z30, Z31, Z5
-	VPSLLD        $0x10, 192(AX), Z29
-	VPANDD        192(AX), Z28, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	MOVL          384(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z6
-	VFMADD231PS   Z30, Z31, Z7
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VPSLLD        $0x10, 256(AX), Z29
-	VPANDD        256(AX), Z28, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	MOVL          512(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z8
-	VFMADD231PS   Z30, Z31, Z9
-	VPSLLD        $0x10, 320(AX), Z29
-	VPANDD        320(AX), Z28, Z30
-	VMULPS        640(R15), Z29, Z18
-	VFMADD231PS   704(R15), Z30, Z18
-	MOVL          640(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z10
-	VFMADD231PS   Z30, Z31, Z11
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPSLLD        $0x10, 384(AX), Z29
-	VPANDD        384(AX), Z28, Z30
-	VMULPS        768(R15), Z29, Z18
-	VFMADD231PS   832(R15), Z30, Z18
-	MOVL          768(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z12
-	VFMADD231PS   Z30, Z31, Z13
-	VMOVDQU16.Z   448(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD        Z30, Z28, Z30
-	VMULPS        896(R15), Z29, Z19
-	VFMADD231PS   960(R15), Z30, Z19
-	MOVL          896(R13), CX
-	VBROADCASTSS  (R11)(CX*4), Z31
-	VFMADD231PS   Z29, Z31, Z14
-	VFMADD231PS   Z30, Z31, Z15
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          R12, R11
-	ADDQ          R12, 176(DI)
-	JMP           next8
+ask1x8:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z16
+	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  512(R15), Z29, Z16
+	VFMADD231PS  576(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  640(R15), Z29, Z16
+	VFMADD231PS  704(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  768(R15), Z29, Z16
+	VFMADD231PS  832(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  896(R15), Z29, Z16
+	VFMADD231PS  960(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next1x8
 
-done8:
+flush1x8:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x8:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x8
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x8
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x8
+
+apart1x8:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x8:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x8
+
+flushed1x8:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next1x8
+	VZEROUPPER
+	RET
+
+done1x8:
 	MOVQ        48(DI), CX
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened8
+	JNE         widened1x8
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -20318,9 +27506,9 @@ done8:
 	VPSLLD      $0x10, Z30, Z30
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
-	JMP         written8
+	JMP         written1x8
 
-widened8:
+widened1x8:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
 	VMOVUPS   interleaved<>+64(SB), Z30
@@ -20387,127 +27575,17 @@ widened8:
 	VMOVUPS   Z14, K1, 896(CX)
 	VMOVUPS   Z15, K2, 960(CX)
 
-written8:
-	MOVQ  184(DI), R9
-	KMOVW R9, K2
-	MOVQ  192(DI), R9
-	KMOVW R9, K3
-	INCQ  DX
-	CMPQ  DX, 16(DI)
-	JB    row8
-	VZEROUPPER
-	RET
+written1x8:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row1x8
+	JMP  flush1x8
 
-// func dotTree512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, MMX+
-TEXT ·dotTree512b16(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         24(DI), SI
-	MOVQ         32(DI), BX
-	MOVQ         40(DI), CX
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R12
-	MOVQ         96(DI), R13
-	MOVQ         104(DI), R14
-	MOVQ         112(DI), BP
-	MOVQ         (DI), R9
-	MOVQ         (R9), R9
-	MOVQ         8(DI), R8
-	LEAQ         (R8)(R9*4), R8
-	XORQ         DX, DX
-	MOVQ         64(DI), R9
-	KMOVD        R9, K1
-	VPBROADCASTD bitsffff0000<>+0(SB), Z28
-	MOVQ         168(DI), R15
-	MOVQ         184(DI), R9
-	KMOVW        R9, K2
-	MOVQ         192(DI), R9
-	KMOVW        R9, K3
-	MOVQ         200(DI), R9
-	KMOVW        R9, K4
-	SHRQ         $0x10, R9
-	KMOVW        R9, K5
-	SHRQ         $0x10, R9
-	KMOVW        R9, K6
-	SHRQ         $0x10, R9
-	KMOVW        R9, K7
-	SHRQ         $0x10, R9
-	MOVQ         SI, AX
-	MOVQ         56(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	RET
-
-row1:
-	CMPQ        152(DI), $0x00
-	JE          same1
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VMOVDQU16.Z (R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-
-same1:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VMOVDQU16.Z   (AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	VSHUFF32X4    $0x44, Z16, Z16, Z30
-	VSHUFF32X4    $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row1
-	VZEROUPPER
-	RET
-
-row2:
-	CMPQ        152(DI), $0x00
-	JE          same2
+row2x1:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
 	MOVQ        160(DI), R9
 	IMULQ       DX, R9
 	ADDQ        152(DI), R9
@@ -20521,136 +27599,200 @@ row2:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 128(R15)
 	VMOVUPS     Z30, 192(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
 
-same2:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VMOVDQU16.Z   64(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFF32X4    $0x88, Z16, Z16, Z30
-	VSHUFF32X4    $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row2
+next2x1:
+	CMPQ       R8, R10
+	JAE        done2x1
+	TESTQ      R14, R14
+	JZ         ask2x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+
+ask2x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VMOVDQU16.Z  64(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       128(R15), Z29, Z17
+	VFMADD231PS  192(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next2x1
+
+flush2x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x1
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x1
+
+apart2x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x1
+
+flushed2x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x1
 	VZEROUPPER
 	RET
 
-row3:
-	CMPQ        152(DI), $0x00
-	JE          same3
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VMOVDQU16.Z 128(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
+done2x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened2x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVDQU16   Z2, K1, 64(CX)
+	JMP         written2x1
 
-same3:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VMOVDQU16.Z   128(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row3
-	VZEROUPPER
-	RET
+widened2x1:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, K1, 128(CX)
+	VMOVUPS   Z3, K2, 192(CX)
 
-row4:
-	CMPQ        152(DI), $0x00
-	JE          same4
+written2x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row2x1
+	JMP  flush2x1
+
+row2x2:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
 	MOVQ        160(DI), R9
 	IMULQ       DX, R9
 	ADDQ        152(DI), R9
@@ -20674,180 +27816,272 @@ row4:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 384(R15)
 	VMOVUPS     Z30, 448(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
 
-same4:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VMOVDQU16.Z   192(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x44, Z16, Z16, Z30
-	VSHUFPS       $0xee, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row4
+next2x2:
+	CMPQ       R8, R10
+	JAE        done2x2
+	TESTQ      R14, R14
+	JZ         ask2x2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask2x2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       256(R15), Z29, Z17
+	VFMADD231PS  320(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z17
+	VFMADD231PS  448(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next2x2
+
+flush2x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x2
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x2
+
+apart2x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x2
+
+flushed2x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x2
 	VZEROUPPER
 	RET
 
-row5:
-	CMPQ        152(DI), $0x00
-	JE          same5
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VMOVDQU16.Z 256(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
+done2x2:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened2x2
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, 64(CX)
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, 128(CX)
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVDQU16   Z6, K1, 192(CX)
+	JMP         written2x2
 
-same5:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VMOVDQU16.Z   256(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row5
-	VZEROUPPER
-	RET
+widened2x2:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, 128(CX)
+	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, 256(CX)
+	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, K1, 384(CX)
+	VMOVUPS   Z7, K2, 448(CX)
 
-row6:
-	CMPQ        152(DI), $0x00
-	JE          same6
+written2x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row2x2
+	JMP  flush2x2
+
+row2x3:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
 	MOVQ        160(DI), R9
 	IMULQ       DX, R9
 	ADDQ        152(DI), R9
@@ -20881,223 +28115,344 @@ row6:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 640(R15)
 	VMOVUPS     Z30, 704(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
 
-same6:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VMOVDQU16.Z   320(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        640(R15), Z29, Z18
-	VFMADD231PS   704(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VPXORD        Z18, Z18, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row6
+next2x3:
+	CMPQ       R8, R10
+	JAE        done2x3
+	TESTQ      R14, R14
+	JZ         ask2x3
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+
+ask2x3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       384(R15), Z29, Z17
+	VFMADD231PS  448(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VFMADD231PS  512(R15), Z29, Z17
+	VFMADD231PS  576(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VMOVDQU16.Z  320(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  640(R15), Z29, Z17
+	VFMADD231PS  704(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next2x3
+
+flush2x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x3
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x3
+
+apart2x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x3
+
+flushed2x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x3
 	VZEROUPPER
 	RET
 
-row7:
-	CMPQ        152(DI), $0x00
-	JE          same7
-	MOVQ        160(DI), R9
-	IMULQ       DX, R9
-	ADDQ        152(DI), R9
-	VPSLLD      $0x10, (R9), Z29
-	VMOVUPS     (R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, (R15)
-	VMOVUPS     Z30, 64(R15)
-	VPSLLD      $0x10, 64(R9), Z29
-	VMOVUPS     64(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 128(R15)
-	VMOVUPS     Z30, 192(R15)
-	VPSLLD      $0x10, 128(R9), Z29
-	VMOVUPS     128(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 256(R15)
-	VMOVUPS     Z30, 320(R15)
-	VPSLLD      $0x10, 192(R9), Z29
-	VMOVUPS     192(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 384(R15)
-	VMOVUPS     Z30, 448(R15)
-	VPSLLD      $0x10, 256(R9), Z29
-	VMOVUPS     256(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 512(R15)
-	VMOVUPS     Z30, 576(R15)
-	VPSLLD      $0x10, 320(R9), Z29
-	VMOVUPS     320(R9), Z30
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 640(R15)
-	VMOVUPS     Z30, 704(R15)
-	VMOVDQU16.Z 384(R9), K1, Z30
-	VPSLLD      $0x10, Z30, Z29
-	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
-	VMOVUPS     Z29, 768(R15)
-	VMOVUPS     Z30, 832(R15)
+done2x3:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened2x3
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, 64(CX)
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, 128(CX)
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVUPS     Z6, 192(CX)
+	VPSRLD      $0x10, Z8, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z8, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z8, Z8, K3
+	VPSRLD      $0x10, Z8, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z9, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z9, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z9, Z9, K3
+	VPSRLD      $0x10, Z9, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z8
+	VMOVUPS     Z8, 256(CX)
+	VPSRLD      $0x10, Z10, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z10, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z10, Z10, K3
+	VPSRLD      $0x10, Z10, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z11, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z11, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z11, Z11, K3
+	VPSRLD      $0x10, Z11, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z10
+	VMOVDQU16   Z10, K1, 320(CX)
+	JMP         written2x3
 
-same7:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        640(R15), Z29, Z18
-	VFMADD231PS   704(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VMOVDQU16.Z   384(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        768(R15), Z29, Z18
-	VFMADD231PS   832(R15), Z30, Z18
-	VPXORD        Z19, Z19, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row7
-	VZEROUPPER
-	RET
+widened2x3:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, 128(CX)
+	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, 256(CX)
+	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, 384(CX)
+	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z9, Z8, Z29
+	VPERMI2PS Z9, Z8, Z30
+	VMOVAPS   Z29, Z8
+	VMOVAPS   Z30, Z9
+	VMOVUPS   Z8, 512(CX)
+	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z11, Z10, Z29
+	VPERMI2PS Z11, Z10, Z30
+	VMOVAPS   Z29, Z10
+	VMOVAPS   Z30, Z11
+	VMOVUPS   Z10, K1, 640(CX)
+	VMOVUPS   Z11, K2, 704(CX)
 
-row8:
-	CMPQ        152(DI), $0x00
-	JE          same8
+written2x3:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row2x3
+	JMP  flush2x3
+
+row2x4:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
 	MOVQ        160(DI), R9
 	IMULQ       DX, R9
 	ADDQ        152(DI), R9
@@ -21141,101 +28496,1589 @@ row8:
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
 	VMOVUPS     Z29, 896(R15)
 	VMOVUPS     Z30, 960(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
 
-same8:
-	MOVQ          R12, R9
-	IMULQ         DX, R9
-	ADDQ          176(DI), R9
-	PREFETCHT0    (AX)(BX*8)
-	VPSLLD        $0x10, (AX), Z29
-	VMOVUPS       (AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        (R15), Z29, Z16
-	VFMADD231PS   64(R15), Z30, Z16
-	PREFETCHT0    64(AX)(BX*8)
-	VPSLLD        $0x10, 64(AX), Z29
-	VMOVUPS       64(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        128(R15), Z29, Z17
-	VFMADD231PS   192(R15), Z30, Z17
-	VSHUFF32X4    $0x44, Z17, Z16, Z30
-	VSHUFF32X4    $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    128(AX)(BX*8)
-	VPSLLD        $0x10, 128(AX), Z29
-	VMOVUPS       128(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        256(R15), Z29, Z17
-	VFMADD231PS   320(R15), Z30, Z17
-	PREFETCHT0    192(AX)(BX*8)
-	VPSLLD        $0x10, 192(AX), Z29
-	VMOVUPS       192(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        384(R15), Z29, Z18
-	VFMADD231PS   448(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFF32X4    $0x88, Z17, Z16, Z30
-	VSHUFF32X4    $0xdd, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	PREFETCHT0    256(AX)(BX*8)
-	VPSLLD        $0x10, 256(AX), Z29
-	VMOVUPS       256(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        512(R15), Z29, Z17
-	VFMADD231PS   576(R15), Z30, Z17
-	PREFETCHT0    320(AX)(BX*8)
-	VPSLLD        $0x10, 320(AX), Z29
-	VMOVUPS       320(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        640(R15), Z29, Z18
-	VFMADD231PS   704(R15), Z30, Z18
-	VSHUFF32X4    $0x44, Z18, Z17, Z30
-	VSHUFF32X4    $0xee, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	PREFETCHT0    384(AX)(BX*8)
-	VPSLLD        $0x10, 384(AX), Z29
-	VMOVUPS       384(AX), Z30
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        768(R15), Z29, Z18
-	VFMADD231PS   832(R15), Z30, Z18
-	PREFETCHT0    448(AX)(BX*8)
-	VMOVDQU16.Z   448(AX), K1, Z30
-	VPSLLD        $0x10, Z30, Z29
-	VPANDD.BCST   bitsffff0000<>+0(SB), Z30, Z30
-	VMULPS        896(R15), Z29, Z19
-	VFMADD231PS   960(R15), Z30, Z19
-	VSHUFF32X4    $0x44, Z19, Z18, Z30
-	VSHUFF32X4    $0xee, Z19, Z18, Z31
-	VADDPS        Z31, Z30, Z18
-	VSHUFF32X4    $0x88, Z18, Z17, Z30
-	VSHUFF32X4    $0xdd, Z18, Z17, Z31
-	VADDPS        Z31, Z30, Z17
-	VSHUFPS       $0x44, Z17, Z16, Z30
-	VSHUFPS       $0xee, Z17, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VSHUFPS       $0x88, Z16, Z16, Z30
-	VSHUFPS       $0xdd, Z16, Z16, Z31
-	VADDPS        Z31, Z30, Z16
-	VMOVUPS       transposed<>+0(SB), Z30
-	VPERMPS       Z16, Z30, Z16
-	VPERMILPS     $0xb1, Z16, Z30
-	VADDPS        Z30, Z16, K4, Z16
-	VPERMILPS     $0x4e, Z16, Z30
-	VADDPS        Z30, Z16, K5, Z16
-	VSHUFF32X4    $0xb1, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K6, Z16
-	VSHUFF32X4    $0x4e, Z16, Z16, Z30
-	VADDPS        Z30, Z16, K7, Z16
-	VCOMPRESSPS.Z Z16, K2, Z16
-	VMOVUPS       Z16, K3, (R9)
-	ADDQ          BX, AX
-	INCQ          DX
-	CMPQ          DX, 16(DI)
-	JB            row8
+next2x4:
+	CMPQ       R8, R10
+	JAE        done2x4
+	TESTQ      R14, R14
+	JZ         ask2x4
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+ask2x4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VFMADD231PS  256(R15), Z29, Z16
+	VFMADD231PS  320(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z16
+	VFMADD231PS  448(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VMULPS       512(R15), Z29, Z17
+	VFMADD231PS  576(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  640(R15), Z29, Z17
+	VFMADD231PS  704(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VFMADD231PS  768(R15), Z29, Z17
+	VFMADD231PS  832(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  896(R15), Z29, Z17
+	VFMADD231PS  960(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next2x4
+
+flush2x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x4
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x4
+
+apart2x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x4
+
+flushed2x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next2x4
 	VZEROUPPER
 	RET
+
+done2x4:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened2x4
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, 64(CX)
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, 128(CX)
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVUPS     Z6, 192(CX)
+	VPSRLD      $0x10, Z8, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z8, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z8, Z8, K3
+	VPSRLD      $0x10, Z8, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z9, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z9, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z9, Z9, K3
+	VPSRLD      $0x10, Z9, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z8
+	VMOVUPS     Z8, 256(CX)
+	VPSRLD      $0x10, Z10, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z10, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z10, Z10, K3
+	VPSRLD      $0x10, Z10, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z11, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z11, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z11, Z11, K3
+	VPSRLD      $0x10, Z11, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z10
+	VMOVUPS     Z10, 320(CX)
+	VPSRLD      $0x10, Z12, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z12, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z12, Z12, K3
+	VPSRLD      $0x10, Z12, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z13, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z13, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z13, Z13, K3
+	VPSRLD      $0x10, Z13, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z12
+	VMOVUPS     Z12, 384(CX)
+	VPSRLD      $0x10, Z14, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z14, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z14, Z14, K3
+	VPSRLD      $0x10, Z14, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z15, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z15, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z15, Z15, K3
+	VPSRLD      $0x10, Z15, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z14
+	VMOVDQU16   Z14, K1, 448(CX)
+	JMP         written2x4
+
+widened2x4:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, 128(CX)
+	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, 256(CX)
+	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, 384(CX)
+	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z9, Z8, Z29
+	VPERMI2PS Z9, Z8, Z30
+	VMOVAPS   Z29, Z8
+	VMOVAPS   Z30, Z9
+	VMOVUPS   Z8, 512(CX)
+	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z11, Z10, Z29
+	VPERMI2PS Z11, Z10, Z30
+	VMOVAPS   Z29, Z10
+	VMOVAPS   Z30, Z11
+	VMOVUPS   Z10, 640(CX)
+	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z13, Z12, Z29
+	VPERMI2PS Z13, Z12, Z30
+	VMOVAPS   Z29, Z12
+	VMOVAPS   Z30, Z13
+	VMOVUPS   Z12, 768(CX)
+	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z15, Z14, Z29
+	VPERMI2PS Z15, Z14, Z30
+	VMOVAPS   Z29, Z14
+	VMOVAPS   Z30, Z15
+	VMOVUPS   Z14, K1, 896(CX)
+	VMOVUPS   Z15, K2, 960(CX)
+
+written2x4:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row2x4
+	JMP  flush2x4
+
+row4x1:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VMOVDQU16.Z 192(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+
+next4x1:
+	CMPQ       R8, R10
+	JAE        done4x1
+	TESTQ      R14, R14
+	JZ         ask4x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+
+ask4x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       128(R15), Z29, Z17
+	VFMADD231PS  192(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       256(R15), Z29, Z17
+	VFMADD231PS  320(R15), Z30, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VMOVDQU16.Z  192(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       384(R15), Z29, Z18
+	VFMADD231PS  448(R15), Z30, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next4x1
+
+flush4x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x1
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x1
+
+apart4x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x1
+
+flushed4x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next4x1
+	VZEROUPPER
+	RET
+
+done4x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened4x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, 64(CX)
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, 128(CX)
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVDQU16   Z6, K1, 192(CX)
+	JMP         written4x1
+
+widened4x1:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, 128(CX)
+	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, 256(CX)
+	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, K1, 384(CX)
+	VMOVUPS   Z7, K2, 448(CX)
+
+written4x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row4x1
+	JMP  flush4x1
+
+row4x2:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VPSLLD      $0x10, 384(R9), Z29
+	VMOVUPS     384(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	VMOVDQU16.Z 448(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+
+next4x2:
+	CMPQ       R8, R10
+	JAE        done4x2
+	TESTQ      R14, R14
+	JZ         ask4x2
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+ask4x2:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VFMADD231PS  128(R15), Z29, Z16
+	VFMADD231PS  192(R15), Z30, Z16
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       256(R15), Z29, Z17
+	VFMADD231PS  320(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VFMADD231PS  384(R15), Z29, Z17
+	VFMADD231PS  448(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VMULPS       512(R15), Z29, Z17
+	VFMADD231PS  576(R15), Z30, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VFMADD231PS  640(R15), Z29, Z17
+	VFMADD231PS  704(R15), Z30, Z17
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VMULPS       768(R15), Z29, Z18
+	VFMADD231PS  832(R15), Z30, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VFMADD231PS  896(R15), Z29, Z18
+	VFMADD231PS  960(R15), Z30, Z18
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next4x2
+
+flush4x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x2:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x2
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x2
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x2
+
+apart4x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x2
+
+flushed4x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next4x2
+	VZEROUPPER
+	RET
+
+done4x2:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened4x2
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, 64(CX)
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, 128(CX)
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVUPS     Z6, 192(CX)
+	VPSRLD      $0x10, Z8, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z8, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z8, Z8, K3
+	VPSRLD      $0x10, Z8, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z9, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z9, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z9, Z9, K3
+	VPSRLD      $0x10, Z9, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z8
+	VMOVUPS     Z8, 256(CX)
+	VPSRLD      $0x10, Z10, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z10, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z10, Z10, K3
+	VPSRLD      $0x10, Z10, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z11, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z11, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z11, Z11, K3
+	VPSRLD      $0x10, Z11, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z10
+	VMOVUPS     Z10, 320(CX)
+	VPSRLD      $0x10, Z12, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z12, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z12, Z12, K3
+	VPSRLD      $0x10, Z12, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z13, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z13, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z13, Z13, K3
+	VPSRLD      $0x10, Z13, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z12
+	VMOVUPS     Z12, 384(CX)
+	VPSRLD      $0x10, Z14, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z14, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z14, Z14, K3
+	VPSRLD      $0x10, Z14, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z15, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z15, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z15, Z15, K3
+	VPSRLD      $0x10, Z15, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z14
+	VMOVDQU16   Z14, K1, 448(CX)
+	JMP         written4x2
+
+widened4x2:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, 128(CX)
+	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, 256(CX)
+	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, 384(CX)
+	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z9, Z8, Z29
+	VPERMI2PS Z9, Z8, Z30
+	VMOVAPS   Z29, Z8
+	VMOVAPS   Z30, Z9
+	VMOVUPS   Z8, 512(CX)
+	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z11, Z10, Z29
+	VPERMI2PS Z11, Z10, Z30
+	VMOVAPS   Z29, Z10
+	VMOVAPS   Z30, Z11
+	VMOVUPS   Z10, 640(CX)
+	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z13, Z12, Z29
+	VPERMI2PS Z13, Z12, Z30
+	VMOVAPS   Z29, Z12
+	VMOVAPS   Z30, Z13
+	VMOVUPS   Z12, 768(CX)
+	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z15, Z14, Z29
+	VPERMI2PS Z15, Z14, Z30
+	VMOVAPS   Z29, Z14
+	VMOVAPS   Z30, Z15
+	VMOVUPS   Z14, K1, 896(CX)
+	VMOVUPS   Z15, K2, 960(CX)
+
+written4x2:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row4x2
+	JMP  flush4x2
+
+row8x1:
+	MOVQ        (DI), R9
+	MOVQ        8(R9)(DX*8), R10
+	MOVQ        8(DI), R9
+	LEAQ        (R9)(R10*4), R10
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VPSLLD      $0x10, 384(R9), Z29
+	VMOVUPS     384(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	VMOVDQU16.Z 448(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+	VPXORD      Z0, Z0, Z0
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+
+next8x1:
+	CMPQ       R8, R10
+	JAE        done8x1
+	TESTQ      R14, R14
+	JZ         ask8x1
+	LEAQ       (R8)(R14*1), R9
+	CMPQ       R9, BP
+	CMOVQHI    BP, R9
+	MOVL       (R9), R9
+	IMULQ      BX, R9
+	ADDQ       SI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 64(R9)
+	PREFETCHT0 128(R9)
+	PREFETCHT0 192(R9)
+	PREFETCHT0 256(R9)
+	PREFETCHT0 320(R9)
+	PREFETCHT0 384(R9)
+	PREFETCHT0 448(R9)
+
+ask8x1:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z29
+	VPANDD       (AX), Z28, Z30
+	VMULPS       (R15), Z29, Z16
+	VFMADD231PS  64(R15), Z30, Z16
+	VBROADCASTSS (R11), Z31
+	VFMADD231PS  Z29, Z31, Z0
+	VFMADD231PS  Z30, Z31, Z1
+	VPSLLD       $0x10, 64(AX), Z29
+	VPANDD       64(AX), Z28, Z30
+	VMULPS       128(R15), Z29, Z17
+	VFMADD231PS  192(R15), Z30, Z17
+	VBROADCASTSS 4(R11), Z31
+	VFMADD231PS  Z29, Z31, Z2
+	VFMADD231PS  Z30, Z31, Z3
+	VSHUFF32X4   $0x44, Z17, Z16, Z25
+	VSHUFF32X4   $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VPSLLD       $0x10, 128(AX), Z29
+	VPANDD       128(AX), Z28, Z30
+	VMULPS       256(R15), Z29, Z17
+	VFMADD231PS  320(R15), Z30, Z17
+	VBROADCASTSS 8(R11), Z31
+	VFMADD231PS  Z29, Z31, Z4
+	VFMADD231PS  Z30, Z31, Z5
+	VPSLLD       $0x10, 192(AX), Z29
+	VPANDD       192(AX), Z28, Z30
+	VMULPS       384(R15), Z29, Z18
+	VFMADD231PS  448(R15), Z30, Z18
+	VBROADCASTSS 12(R11), Z31
+	VFMADD231PS  Z29, Z31, Z6
+	VFMADD231PS  Z30, Z31, Z7
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFF32X4   $0x88, Z17, Z16, Z25
+	VSHUFF32X4   $0xdd, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VPSLLD       $0x10, 256(AX), Z29
+	VPANDD       256(AX), Z28, Z30
+	VMULPS       512(R15), Z29, Z17
+	VFMADD231PS  576(R15), Z30, Z17
+	VBROADCASTSS 16(R11), Z31
+	VFMADD231PS  Z29, Z31, Z8
+	VFMADD231PS  Z30, Z31, Z9
+	VPSLLD       $0x10, 320(AX), Z29
+	VPANDD       320(AX), Z28, Z30
+	VMULPS       640(R15), Z29, Z18
+	VFMADD231PS  704(R15), Z30, Z18
+	VBROADCASTSS 20(R11), Z31
+	VFMADD231PS  Z29, Z31, Z10
+	VFMADD231PS  Z30, Z31, Z11
+	VSHUFF32X4   $0x44, Z18, Z17, Z25
+	VSHUFF32X4   $0xee, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VPSLLD       $0x10, 384(AX), Z29
+	VPANDD       384(AX), Z28, Z30
+	VMULPS       768(R15), Z29, Z18
+	VFMADD231PS  832(R15), Z30, Z18
+	VBROADCASTSS 24(R11), Z31
+	VFMADD231PS  Z29, Z31, Z12
+	VFMADD231PS  Z30, Z31, Z13
+	VMOVDQU16.Z  448(AX), K1, Z30
+	VPSLLD       $0x10, Z30, Z29
+	VPANDD       Z30, Z28, Z30
+	VMULPS       896(R15), Z29, Z19
+	VFMADD231PS  960(R15), Z30, Z19
+	VBROADCASTSS 28(R11), Z31
+	VFMADD231PS  Z29, Z31, Z14
+	VFMADD231PS  Z30, Z31, Z15
+	VSHUFF32X4   $0x44, Z19, Z18, Z25
+	VSHUFF32X4   $0xee, Z19, Z18, Z26
+	VADDPS       Z26, Z25, Z18
+	VSHUFF32X4   $0x88, Z18, Z17, Z25
+	VSHUFF32X4   $0xdd, Z18, Z17, Z26
+	VADDPS       Z26, Z25, Z17
+	VSHUFPS      $0x44, Z17, Z16, Z25
+	VSHUFPS      $0xee, Z17, Z16, Z26
+	VADDPS       Z26, Z25, Z16
+	VMOVUPS      Z16, (R13)
+	ADDQ         $0x40, R13
+	ADDQ         R12, R11
+	CMPQ         R13, 216(DI)
+	JB           next8x1
+
+flush8x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x01, CX
+
+fold8x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed8x1
+	SHRQ    $0x03, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x20
+	JNE     apart8x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put8x1
+
+apart8x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put8x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000080, AX
+	JMP  fold8x1
+
+flushed8x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   next8x1
+	VZEROUPPER
+	RET
+
+done8x1:
+	MOVQ        48(DI), CX
+	IMULQ       DX, CX
+	ADDQ        40(DI), CX
+	CMPQ        72(DI), $0x02
+	JNE         widened8x1
+	VPSRLD      $0x10, Z0, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z0, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z0, Z0, K3
+	VPSRLD      $0x10, Z0, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z1, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z1, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z1, Z1, K3
+	VPSRLD      $0x10, Z1, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z0
+	VMOVUPS     Z0, (CX)
+	VPSRLD      $0x10, Z2, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z2, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z2, Z2, K3
+	VPSRLD      $0x10, Z2, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z3, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z3, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z3, Z3, K3
+	VPSRLD      $0x10, Z3, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z2
+	VMOVUPS     Z2, 64(CX)
+	VPSRLD      $0x10, Z4, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z4, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z4, Z4, K3
+	VPSRLD      $0x10, Z4, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z5, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z5, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z5, Z5, K3
+	VPSRLD      $0x10, Z5, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z4
+	VMOVUPS     Z4, 128(CX)
+	VPSRLD      $0x10, Z6, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z6, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z6, Z6, K3
+	VPSRLD      $0x10, Z6, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z7, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z7, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z7, Z7, K3
+	VPSRLD      $0x10, Z7, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z6
+	VMOVUPS     Z6, 192(CX)
+	VPSRLD      $0x10, Z8, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z8, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z8, Z8, K3
+	VPSRLD      $0x10, Z8, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z9, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z9, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z9, Z9, K3
+	VPSRLD      $0x10, Z9, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z8
+	VMOVUPS     Z8, 256(CX)
+	VPSRLD      $0x10, Z10, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z10, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z10, Z10, K3
+	VPSRLD      $0x10, Z10, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z11, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z11, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z11, Z11, K3
+	VPSRLD      $0x10, Z11, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z10
+	VMOVUPS     Z10, 320(CX)
+	VPSRLD      $0x10, Z12, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z12, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z12, Z12, K3
+	VPSRLD      $0x10, Z12, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z13, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z13, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z13, Z13, K3
+	VPSRLD      $0x10, Z13, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z12
+	VMOVUPS     Z12, 384(CX)
+	VPSRLD      $0x10, Z14, Z29
+	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
+	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
+	VPADDD      Z14, Z29, Z29
+	VPSRLD      $0x10, Z29, Z29
+	VCMPPS      $0x03, Z14, Z14, K3
+	VPSRLD      $0x10, Z14, K3, Z29
+	VPORD.BCST  bits00000040<>+0(SB), Z29, K3, Z29
+	VPSRLD      $0x10, Z15, Z30
+	VPANDD.BCST bits00000001<>+0(SB), Z30, Z30
+	VPADDD.BCST bits00007fff<>+0(SB), Z30, Z30
+	VPADDD      Z15, Z30, Z30
+	VPSRLD      $0x10, Z30, Z30
+	VCMPPS      $0x03, Z15, Z15, K3
+	VPSRLD      $0x10, Z15, K3, Z30
+	VPORD.BCST  bits00000040<>+0(SB), Z30, K3, Z30
+	VPSLLD      $0x10, Z30, Z30
+	VPORD       Z29, Z30, Z14
+	VMOVDQU16   Z14, K1, 448(CX)
+	JMP         written8x1
+
+widened8x1:
+	KSHIFTRD  $0x10, K1, K2
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z1, Z0, Z29
+	VPERMI2PS Z1, Z0, Z30
+	VMOVAPS   Z29, Z0
+	VMOVAPS   Z30, Z1
+	VMOVUPS   Z0, (CX)
+	VMOVUPS   Z1, 64(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z3, Z2, Z29
+	VPERMI2PS Z3, Z2, Z30
+	VMOVAPS   Z29, Z2
+	VMOVAPS   Z30, Z3
+	VMOVUPS   Z2, 128(CX)
+	VMOVUPS   Z3, 192(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z5, Z4, Z29
+	VPERMI2PS Z5, Z4, Z30
+	VMOVAPS   Z29, Z4
+	VMOVAPS   Z30, Z5
+	VMOVUPS   Z4, 256(CX)
+	VMOVUPS   Z5, 320(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z7, Z6, Z29
+	VPERMI2PS Z7, Z6, Z30
+	VMOVAPS   Z29, Z6
+	VMOVAPS   Z30, Z7
+	VMOVUPS   Z6, 384(CX)
+	VMOVUPS   Z7, 448(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z9, Z8, Z29
+	VPERMI2PS Z9, Z8, Z30
+	VMOVAPS   Z29, Z8
+	VMOVAPS   Z30, Z9
+	VMOVUPS   Z8, 512(CX)
+	VMOVUPS   Z9, 576(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z11, Z10, Z29
+	VPERMI2PS Z11, Z10, Z30
+	VMOVAPS   Z29, Z10
+	VMOVAPS   Z30, Z11
+	VMOVUPS   Z10, 640(CX)
+	VMOVUPS   Z11, 704(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z13, Z12, Z29
+	VPERMI2PS Z13, Z12, Z30
+	VMOVAPS   Z29, Z12
+	VMOVAPS   Z30, Z13
+	VMOVUPS   Z12, 768(CX)
+	VMOVUPS   Z13, 832(CX)
+	VMOVUPS   interleaved<>+0(SB), Z29
+	VMOVUPS   interleaved<>+64(SB), Z30
+	VPERMI2PS Z15, Z14, Z29
+	VPERMI2PS Z15, Z14, Z30
+	VMOVAPS   Z29, Z14
+	VMOVAPS   Z30, Z15
+	VMOVUPS   Z14, K1, 896(CX)
+	VMOVUPS   Z15, K2, 960(CX)
+
+written8x1:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row8x1
+	JMP  flush8x1
 
 // func attendGradLanes512b16(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
@@ -23696,6 +32539,2423 @@ written8:
 	INCQ  DX
 	CMPQ  DX, 16(DI)
 	JB    row8
+	VZEROUPPER
+	RET
+
+// func dotHeads512b16(a *byte)
+// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
+TEXT ·dotHeads512b16(SB), NOSPLIT, $8-8
+	MOVQ         a+0(FP), DI
+	MOVQ         24(DI), SI
+	MOVQ         32(DI), BX
+	MOVQ         40(DI), CX
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R12
+	MOVQ         96(DI), R13
+	MOVQ         104(DI), R14
+	MOVQ         112(DI), BP
+	MOVQ         (DI), R9
+	MOVQ         (R9), R9
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(R9*4), R8
+	XORQ         DX, DX
+	MOVQ         64(DI), R9
+	KMOVD        R9, K1
+	VPBROADCASTD bitsffff0000<>+0(SB), Z28
+	MOVQ         168(DI), R15
+	MOVQ         208(DI), R13
+	MOVQ         224(DI), R9
+	VMOVDQU32    (R9), Z23
+	CMPQ         232(DI), $0x00000021
+	JE           row1x1
+	CMPQ         232(DI), $0x00000022
+	JE           row1x2
+	CMPQ         232(DI), $0x00000023
+	JE           row1x3
+	CMPQ         232(DI), $0x00000024
+	JE           row1x4
+	CMPQ         232(DI), $0x00000025
+	JE           row1x5
+	CMPQ         232(DI), $0x00000026
+	JE           row1x6
+	CMPQ         232(DI), $0x00000027
+	JE           row1x7
+	CMPQ         232(DI), $0x00000028
+	JE           row1x8
+	CMPQ         232(DI), $0x00000041
+	JE           row2x1
+	CMPQ         232(DI), $0x00000042
+	JE           row2x2
+	CMPQ         232(DI), $0x00000043
+	JE           row2x3
+	CMPQ         232(DI), $0x00000044
+	JE           row2x4
+	CMPQ         232(DI), $0x00000081
+	JE           row4x1
+	CMPQ         232(DI), $0x00000082
+	JE           row4x2
+	CMPQ         232(DI), $0x00000101
+	JE           row8x1
+	RET
+
+row1x1:
+	CMPQ        152(DI), $0x00
+	JE          same1x1
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VMOVDQU16.Z (R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+
+same1x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	VMOVDQU16.Z (AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x1
+	CMPQ        R13, 216(DI)
+	JB          row1x1
+
+flush1x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x1
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x1
+
+apart1x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x1
+
+flushed1x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x1
+	VZEROUPPER
+	RET
+
+row1x2:
+	CMPQ        152(DI), $0x00
+	JE          same1x2
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VMOVDQU16.Z 64(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+
+same1x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VMOVDQU16.Z 64(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x2
+	CMPQ        R13, 216(DI)
+	JB          row1x2
+
+flush1x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x2
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x2
+
+apart1x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x2
+
+flushed1x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x2
+	VZEROUPPER
+	RET
+
+row1x3:
+	CMPQ        152(DI), $0x00
+	JE          same1x3
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VMOVDQU16.Z 128(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+
+same1x3:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VMOVDQU16.Z 128(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x3
+	CMPQ        R13, 216(DI)
+	JB          row1x3
+
+flush1x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x3
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x3
+
+apart1x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x3
+
+flushed1x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x3
+	VZEROUPPER
+	RET
+
+row1x4:
+	CMPQ        152(DI), $0x00
+	JE          same1x4
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VMOVDQU16.Z 192(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+
+same1x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VMOVDQU16.Z 192(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z16
+	VFMADD231PS 448(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x4
+	CMPQ        R13, 216(DI)
+	JB          row1x4
+
+flush1x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x4
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x4
+
+apart1x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x4
+
+flushed1x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x4
+	VZEROUPPER
+	RET
+
+row1x5:
+	CMPQ        152(DI), $0x00
+	JE          same1x5
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VMOVDQU16.Z 256(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+
+same1x5:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z16
+	VFMADD231PS 448(R15), Z30, Z16
+	VMOVDQU16.Z 256(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 512(R15), Z29, Z16
+	VFMADD231PS 576(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x5
+	CMPQ        R13, 216(DI)
+	JB          row1x5
+
+flush1x5:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x5:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x5
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x5
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x5
+
+apart1x5:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x5:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x5
+
+flushed1x5:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x5
+	VZEROUPPER
+	RET
+
+row1x6:
+	CMPQ        152(DI), $0x00
+	JE          same1x6
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VMOVDQU16.Z 320(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+
+same1x6:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z16
+	VFMADD231PS 448(R15), Z30, Z16
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VFMADD231PS 512(R15), Z29, Z16
+	VFMADD231PS 576(R15), Z30, Z16
+	VMOVDQU16.Z 320(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 640(R15), Z29, Z16
+	VFMADD231PS 704(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x6
+	CMPQ        R13, 216(DI)
+	JB          row1x6
+
+flush1x6:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x6:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x6
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x6
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x6
+
+apart1x6:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x6:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x6
+
+flushed1x6:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x6
+	VZEROUPPER
+	RET
+
+row1x7:
+	CMPQ        152(DI), $0x00
+	JE          same1x7
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VMOVDQU16.Z 384(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+
+same1x7:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z16
+	VFMADD231PS 448(R15), Z30, Z16
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VFMADD231PS 512(R15), Z29, Z16
+	VFMADD231PS 576(R15), Z30, Z16
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VFMADD231PS 640(R15), Z29, Z16
+	VFMADD231PS 704(R15), Z30, Z16
+	VMOVDQU16.Z 384(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 768(R15), Z29, Z16
+	VFMADD231PS 832(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x7
+	CMPQ        R13, 216(DI)
+	JB          row1x7
+
+flush1x7:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x7:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x7
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x7
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x7
+
+apart1x7:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x7:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x7
+
+flushed1x7:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x7
+	VZEROUPPER
+	RET
+
+row1x8:
+	CMPQ        152(DI), $0x00
+	JE          same1x8
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VPSLLD      $0x10, 384(R9), Z29
+	VMOVUPS     384(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	VMOVDQU16.Z 448(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+
+same1x8:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z16
+	VFMADD231PS 448(R15), Z30, Z16
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VFMADD231PS 512(R15), Z29, Z16
+	VFMADD231PS 576(R15), Z30, Z16
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VFMADD231PS 640(R15), Z29, Z16
+	VFMADD231PS 704(R15), Z30, Z16
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
+	VFMADD231PS 768(R15), Z29, Z16
+	VFMADD231PS 832(R15), Z30, Z16
+	VMOVDQU16.Z 448(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 896(R15), Z29, Z16
+	VFMADD231PS 960(R15), Z30, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush1x8
+	CMPQ        R13, 216(DI)
+	JB          row1x8
+
+flush1x8:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x04, CX
+
+fold1x8:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed1x8
+	SHRQ       $0x06, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x44, Z17, Z16, Z25
+	VSHUFF32X4 $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    512(AX), Z17
+	VMOVUPS    576(AX), Z18
+	VSHUFF32X4 $0x44, Z18, Z17, Z25
+	VSHUFF32X4 $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    640(AX), Z18
+	VMOVUPS    704(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    768(AX), Z18
+	VMOVUPS    832(AX), Z19
+	VSHUFF32X4 $0x44, Z19, Z18, Z25
+	VSHUFF32X4 $0xee, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VMOVUPS    896(AX), Z19
+	VMOVUPS    960(AX), Z20
+	VSHUFF32X4 $0x44, Z20, Z19, Z25
+	VSHUFF32X4 $0xee, Z20, Z19, Z26
+	VADDPS     Z26, Z25, Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x04
+	JNE        apart1x8
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put1x8
+
+apart1x8:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put1x8:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000400, AX
+	JMP  fold1x8
+
+flushed1x8:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row1x8
+	VZEROUPPER
+	RET
+
+row2x1:
+	CMPQ        152(DI), $0x00
+	JE          same2x1
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VMOVDQU16.Z 64(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+
+same2x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VMOVDQU16.Z 64(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      128(R15), Z29, Z17
+	VFMADD231PS 192(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x1
+	CMPQ        R13, 216(DI)
+	JB          row2x1
+
+flush2x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x1:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x1
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x1
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x1
+
+apart2x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x1
+
+flushed2x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x1
+	VZEROUPPER
+	RET
+
+row2x2:
+	CMPQ        152(DI), $0x00
+	JE          same2x2
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VMOVDQU16.Z 192(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+
+same2x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMULPS      256(R15), Z29, Z17
+	VFMADD231PS 320(R15), Z30, Z17
+	VMOVDQU16.Z 192(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z17
+	VFMADD231PS 448(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x2
+	CMPQ        R13, 216(DI)
+	JB          row2x2
+
+flush2x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x2:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x2
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x2
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x2
+
+apart2x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x2
+
+flushed2x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x2
+	VZEROUPPER
+	RET
+
+row2x3:
+	CMPQ        152(DI), $0x00
+	JE          same2x3
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VMOVDQU16.Z 320(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+
+same2x3:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMULPS      384(R15), Z29, Z17
+	VFMADD231PS 448(R15), Z30, Z17
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VFMADD231PS 512(R15), Z29, Z17
+	VFMADD231PS 576(R15), Z30, Z17
+	VMOVDQU16.Z 320(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 640(R15), Z29, Z17
+	VFMADD231PS 704(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x3
+	CMPQ        R13, 216(DI)
+	JB          row2x3
+
+flush2x3:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x3:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x3
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x3
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x3
+
+apart2x3:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x3:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x3
+
+flushed2x3:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x3
+	VZEROUPPER
+	RET
+
+row2x4:
+	CMPQ        152(DI), $0x00
+	JE          same2x4
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VPSLLD      $0x10, 384(R9), Z29
+	VMOVUPS     384(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	VMOVDQU16.Z 448(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+
+same2x4:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VFMADD231PS 256(R15), Z29, Z16
+	VFMADD231PS 320(R15), Z30, Z16
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z16
+	VFMADD231PS 448(R15), Z30, Z16
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VMULPS      512(R15), Z29, Z17
+	VFMADD231PS 576(R15), Z30, Z17
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VFMADD231PS 640(R15), Z29, Z17
+	VFMADD231PS 704(R15), Z30, Z17
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
+	VFMADD231PS 768(R15), Z29, Z17
+	VFMADD231PS 832(R15), Z30, Z17
+	VMOVDQU16.Z 448(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 896(R15), Z29, Z17
+	VFMADD231PS 960(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush2x4
+	CMPQ        R13, 216(DI)
+	JB          row2x4
+
+flush2x4:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x03, CX
+
+fold2x4:
+	MOVQ       R13, R9
+	SUBQ       AX, R9
+	JBE        flushed2x4
+	SHRQ       $0x05, R9
+	MOVL       $0x00000010, R15
+	CMPQ       R9, R15
+	CMOVQHI    R15, R9
+	MOVL       $0x0000ffff, R15
+	BZHIL      R9, R15, R9
+	KMOVW      R9, K2
+	VMOVUPS    (AX), Z16
+	VMOVUPS    64(AX), Z17
+	VSHUFF32X4 $0x88, Z17, Z16, Z25
+	VSHUFF32X4 $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    128(AX), Z17
+	VMOVUPS    192(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x44, Z17, Z16, Z25
+	VSHUFPS    $0xee, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    256(AX), Z17
+	VMOVUPS    320(AX), Z18
+	VSHUFF32X4 $0x88, Z18, Z17, Z25
+	VSHUFF32X4 $0xdd, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VMOVUPS    384(AX), Z18
+	VMOVUPS    448(AX), Z19
+	VSHUFF32X4 $0x88, Z19, Z18, Z25
+	VSHUFF32X4 $0xdd, Z19, Z18, Z26
+	VADDPS     Z26, Z25, Z18
+	VSHUFPS    $0x44, Z18, Z17, Z25
+	VSHUFPS    $0xee, Z18, Z17, Z26
+	VADDPS     Z26, Z25, Z17
+	VSHUFPS    $0x88, Z17, Z16, Z25
+	VSHUFPS    $0xdd, Z17, Z16, Z26
+	VADDPS     Z26, Z25, Z16
+	VMOVUPS    transposed<>+0(SB), Z30
+	VPERMPS    Z16, Z30, Z16
+	MOVQ       176(DI), R15
+	CMPQ       R12, $0x08
+	JNE        apart2x4
+	VMOVUPS    Z16, K2, (R15)
+	JMP        put2x4
+
+apart2x4:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put2x4:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000200, AX
+	JMP  fold2x4
+
+flushed2x4:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row2x4
+	VZEROUPPER
+	RET
+
+row4x1:
+	CMPQ        152(DI), $0x00
+	JE          same4x1
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VMOVDQU16.Z 192(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+
+same4x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMULPS      128(R15), Z29, Z17
+	VFMADD231PS 192(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMULPS      256(R15), Z29, Z17
+	VFMADD231PS 320(R15), Z30, Z17
+	VMOVDQU16.Z 192(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      384(R15), Z29, Z18
+	VFMADD231PS 448(R15), Z30, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush4x1
+	CMPQ        R13, 216(DI)
+	JB          row4x1
+
+flush4x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x1
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x1
+
+apart4x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x1
+
+flushed4x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row4x1
+	VZEROUPPER
+	RET
+
+row4x2:
+	CMPQ        152(DI), $0x00
+	JE          same4x2
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VPSLLD      $0x10, 384(R9), Z29
+	VMOVUPS     384(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	VMOVDQU16.Z 448(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+
+same4x2:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VFMADD231PS 128(R15), Z29, Z16
+	VFMADD231PS 192(R15), Z30, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMULPS      256(R15), Z29, Z17
+	VFMADD231PS 320(R15), Z30, Z17
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VFMADD231PS 384(R15), Z29, Z17
+	VFMADD231PS 448(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VMULPS      512(R15), Z29, Z17
+	VFMADD231PS 576(R15), Z30, Z17
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VFMADD231PS 640(R15), Z29, Z17
+	VFMADD231PS 704(R15), Z30, Z17
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
+	VMULPS      768(R15), Z29, Z18
+	VFMADD231PS 832(R15), Z30, Z18
+	VMOVDQU16.Z 448(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VFMADD231PS 896(R15), Z29, Z18
+	VFMADD231PS 960(R15), Z30, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush4x2
+	CMPQ        R13, 216(DI)
+	JB          row4x2
+
+flush4x2:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x02, CX
+
+fold4x2:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed4x2
+	SHRQ    $0x04, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x44, Z17, Z16, Z25
+	VSHUFPS $0xee, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS 128(AX), Z17
+	VMOVUPS 192(AX), Z18
+	VSHUFPS $0x44, Z18, Z17, Z25
+	VSHUFPS $0xee, Z18, Z17, Z26
+	VADDPS  Z26, Z25, Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x10
+	JNE     apart4x2
+	VMOVUPS Z16, K2, (R15)
+	JMP     put4x2
+
+apart4x2:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put4x2:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000100, AX
+	JMP  fold4x2
+
+flushed4x2:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row4x2
+	VZEROUPPER
+	RET
+
+row8x1:
+	CMPQ        152(DI), $0x00
+	JE          same8x1
+	MOVQ        160(DI), R9
+	IMULQ       DX, R9
+	ADDQ        152(DI), R9
+	VPSLLD      $0x10, (R9), Z29
+	VMOVUPS     (R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, (R15)
+	VMOVUPS     Z30, 64(R15)
+	VPSLLD      $0x10, 64(R9), Z29
+	VMOVUPS     64(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 128(R15)
+	VMOVUPS     Z30, 192(R15)
+	VPSLLD      $0x10, 128(R9), Z29
+	VMOVUPS     128(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 256(R15)
+	VMOVUPS     Z30, 320(R15)
+	VPSLLD      $0x10, 192(R9), Z29
+	VMOVUPS     192(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 384(R15)
+	VMOVUPS     Z30, 448(R15)
+	VPSLLD      $0x10, 256(R9), Z29
+	VMOVUPS     256(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 512(R15)
+	VMOVUPS     Z30, 576(R15)
+	VPSLLD      $0x10, 320(R9), Z29
+	VMOVUPS     320(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 640(R15)
+	VMOVUPS     Z30, 704(R15)
+	VPSLLD      $0x10, 384(R9), Z29
+	VMOVUPS     384(R9), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 768(R15)
+	VMOVUPS     Z30, 832(R15)
+	VMOVDQU16.Z 448(R9), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVUPS     Z29, 896(R15)
+	VMOVUPS     Z30, 960(R15)
+
+same8x1:
+	MOVQ        BX, AX
+	IMULQ       DX, AX
+	ADDQ        SI, AX
+	PREFETCHT0  (AX)(BX*8)
+	PREFETCHT0  64(AX)(BX*8)
+	PREFETCHT0  128(AX)(BX*8)
+	PREFETCHT0  192(AX)(BX*8)
+	PREFETCHT0  256(AX)(BX*8)
+	PREFETCHT0  320(AX)(BX*8)
+	PREFETCHT0  384(AX)(BX*8)
+	PREFETCHT0  448(AX)(BX*8)
+	VPSLLD      $0x10, (AX), Z29
+	VPANDD      (AX), Z28, Z30
+	VMULPS      (R15), Z29, Z16
+	VFMADD231PS 64(R15), Z30, Z16
+	VPSLLD      $0x10, 64(AX), Z29
+	VPANDD      64(AX), Z28, Z30
+	VMULPS      128(R15), Z29, Z17
+	VFMADD231PS 192(R15), Z30, Z17
+	VSHUFF32X4  $0x44, Z17, Z16, Z25
+	VSHUFF32X4  $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VPSLLD      $0x10, 128(AX), Z29
+	VPANDD      128(AX), Z28, Z30
+	VMULPS      256(R15), Z29, Z17
+	VFMADD231PS 320(R15), Z30, Z17
+	VPSLLD      $0x10, 192(AX), Z29
+	VPANDD      192(AX), Z28, Z30
+	VMULPS      384(R15), Z29, Z18
+	VFMADD231PS 448(R15), Z30, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFF32X4  $0x88, Z17, Z16, Z25
+	VSHUFF32X4  $0xdd, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VPSLLD      $0x10, 256(AX), Z29
+	VPANDD      256(AX), Z28, Z30
+	VMULPS      512(R15), Z29, Z17
+	VFMADD231PS 576(R15), Z30, Z17
+	VPSLLD      $0x10, 320(AX), Z29
+	VPANDD      320(AX), Z28, Z30
+	VMULPS      640(R15), Z29, Z18
+	VFMADD231PS 704(R15), Z30, Z18
+	VSHUFF32X4  $0x44, Z18, Z17, Z25
+	VSHUFF32X4  $0xee, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VPSLLD      $0x10, 384(AX), Z29
+	VPANDD      384(AX), Z28, Z30
+	VMULPS      768(R15), Z29, Z18
+	VFMADD231PS 832(R15), Z30, Z18
+	VMOVDQU16.Z 448(AX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD      Z30, Z28, Z30
+	VMULPS      896(R15), Z29, Z19
+	VFMADD231PS 960(R15), Z30, Z19
+	VSHUFF32X4  $0x44, Z19, Z18, Z25
+	VSHUFF32X4  $0xee, Z19, Z18, Z26
+	VADDPS      Z26, Z25, Z18
+	VSHUFF32X4  $0x88, Z18, Z17, Z25
+	VSHUFF32X4  $0xdd, Z18, Z17, Z26
+	VADDPS      Z26, Z25, Z17
+	VSHUFPS     $0x44, Z17, Z16, Z25
+	VSHUFPS     $0xee, Z17, Z16, Z26
+	VADDPS      Z26, Z25, Z16
+	VMOVUPS     Z16, (R13)
+	ADDQ        $0x40, R13
+	INCQ        DX
+	CMPQ        DX, 16(DI)
+	JAE         flush8x1
+	CMPQ        R13, 216(DI)
+	JB          row8x1
+
+flush8x1:
+	MOVQ 208(DI), AX
+	MOVQ R12, CX
+	SHLQ $0x01, CX
+
+fold8x1:
+	MOVQ    R13, R9
+	SUBQ    AX, R9
+	JBE     flushed8x1
+	SHRQ    $0x03, R9
+	MOVL    $0x00000010, R15
+	CMPQ    R9, R15
+	CMOVQHI R15, R9
+	MOVL    $0x0000ffff, R15
+	BZHIL   R9, R15, R9
+	KMOVW   R9, K2
+	VMOVUPS (AX), Z16
+	VMOVUPS 64(AX), Z17
+	VSHUFPS $0x88, Z17, Z16, Z25
+	VSHUFPS $0xdd, Z17, Z16, Z26
+	VADDPS  Z26, Z25, Z16
+	VMOVUPS transposed<>+0(SB), Z30
+	VPERMPS Z16, Z30, Z16
+	MOVQ    176(DI), R15
+	CMPQ    R12, $0x20
+	JNE     apart8x1
+	VMOVUPS Z16, K2, (R15)
+	JMP     put8x1
+
+apart8x1:
+	VSCATTERDPS Z16, K2, (R15)(Z23*4)
+
+put8x1:
+	ADDQ CX, R15
+	MOVQ R15, 176(DI)
+	ADDQ $0x00000080, AX
+	JMP  fold8x1
+
+flushed8x1:
+	MOVQ 208(DI), R13
+	MOVQ 168(DI), R15
+	CMPQ DX, 16(DI)
+	JB   row8x1
 	VZEROUPPER
 	RET
 

@@ -34,20 +34,20 @@ func attendSum512b16(a *byte)
 //go:noescape
 func attendSumWhole512b16(a *byte)
 
-// attendGradTree512 computes the wide rows of an attendRowArgs.
+// attendGradHeads512 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
-func attendGradTree512(a *byte)
-
-// dotTree512 computes the dot products of an attendRowArgs.
-//
-//go:noescape
-func dotTree512(a *byte)
+func attendGradHeads512(a *byte)
 
 // attendGradLanes512 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
 func attendGradLanes512(a *byte)
+
+// dotHeads512 computes the dot products of an attendRowArgs.
+//
+//go:noescape
+func dotHeads512(a *byte)
 
 // dotLanes512 computes the dot products of an attendRowArgs.
 //
@@ -59,20 +59,20 @@ func dotLanes512(a *byte)
 //go:noescape
 func headGrad512(a *byte)
 
-// attendGradTree512b16 computes the wide rows of an attendRowArgs.
+// attendGradHeads512b16 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
-func attendGradTree512b16(a *byte)
-
-// dotTree512b16 computes the dot products of an attendRowArgs.
-//
-//go:noescape
-func dotTree512b16(a *byte)
+func attendGradHeads512b16(a *byte)
 
 // attendGradLanes512b16 computes the wide rows of an attendRowArgs.
 //
 //go:noescape
 func attendGradLanes512b16(a *byte)
+
+// dotHeads512b16 computes the dot products of an attendRowArgs.
+//
+//go:noescape
+func dotHeads512b16(a *byte)
 
 // dotLanes512b16 computes the dot products of an attendRowArgs.
 //

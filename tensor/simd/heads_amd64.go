@@ -9,29 +9,27 @@ var noEntries int64
 // rows of the same type, or, when row is not nil, that one row.
 func dots512(x, y Strided, row []float32, out *float32, outStride, rows, heads, width int) {
 	bf16 := x.B16 != nil
-	var buf [panelCols]float32
+	var buf [panelCols + 16*(foldParts+1)]float32
+	var places [16]uint32
 	passes, count := headPasses(heads, width, bf16)
 	for _, p := range passes[:count] {
 		col := p.first * width
-		s := attendRowArgs{
-			ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0], segments: p.segments, swaps: p.swaps,
-			dots: (*float32)(unsafe.Add(unsafe.Pointer(out), 4*p.first)),
-		}
-		p.setHeads(&s)
+		s := attendRowArgs{ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0]}
+		p.set(&s, out, lineOf(buf[panelCols:]), &places)
 		s.vectors, s.mask = vectorsOf(p.heads*width, bf16)
 		s.src, s.srcStride = x.at(0, col)
 		if row == nil {
 			s.z, s.zStride = y.at(0, col)
 		} else {
-			arrange(&buf, row[col:col+p.heads*width], bf16)
+			arrange(buf[:panelCols], row[col:col+p.heads*width], bf16)
 		}
 		switch raw := (*byte)(unsafe.Pointer(&s)); {
-		case bf16 && p.tree:
-			dotTree512b16(raw)
+		case bf16 && p.each > 0:
+			dotHeads512b16(raw)
 		case bf16:
 			dotLanes512b16(raw)
-		case p.tree:
-			dotTree512(raw)
+		case p.each > 0:
+			dotHeads512(raw)
 		default:
 			dotLanes512(raw)
 		}
@@ -48,8 +46,8 @@ func laneOf(c int, bf16 bool) int {
 }
 
 // arrange puts a row into the order of lanes, zeros after it.
-func arrange(buf *[panelCols]float32, row []float32, bf16 bool) {
-	clear(buf[:])
+func arrange(buf, row []float32, bf16 bool) {
+	clear(buf)
 	for c, x := range row {
 		buf[laneOf(c, bf16)] = x
 	}
@@ -73,7 +71,7 @@ func headDotGradFast(level Level, a *HeadDots) bool {
 	for c := 0; c < a.Heads*a.Width; c += panelCols {
 		cols := min(panelCols, a.Heads*a.Width-c)
 		clear(sum[:])
-		arrange(&row, a.A[c:c+cols], bf16)
+		arrange(row[:], a.A[c:c+cols], bf16)
 		s := attendRowArgs{
 			ptr: &noEntries, rows: a.Rows, weights: &a.Score.F32[0], gap: 4 * a.Score.Stride, heads: 1<<a.Heads - 1,
 			patterns: pattern(heads[:], c, cols, a.Width, bf16), zbuf: &sum[0], z: unsafe.Pointer(&row[0]),

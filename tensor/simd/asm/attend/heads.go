@@ -10,13 +10,10 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
-// dotRows is the dot products of the rows of src with those of z, or with the one row
-// in zbuf when z is nil, one number a head. Sums are made as in gradRows.
-func dotRows(bf16, tree bool) {
-	name, most := "dotTree512", 16
-	if !tree {
-		name = "dotLanes512"
-	}
+// dotLanes is the dot products of the rows of src with those of z, or with the one row
+// in zbuf when z is nil, one number a head, where vectors hold several heads.
+func dotLanes(bf16 bool) {
+	name, most := "dotLanes512", 16
 	if bf16 {
 		name, most = name+"b16", 8
 	}
@@ -29,6 +26,7 @@ func dotRows(bf16, tree bool) {
 	choose(most)
 	for n := 1; n <= most; n++ {
 		label := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
+		q := Z16
 		Label(label("row"))
 		CMPQ(rowFields.mem("z"), U8(0))
 		JE(LabelRef(label("same")))
@@ -37,9 +35,7 @@ func dotRows(bf16, tree bool) {
 		MOVQ(gap, tmp)
 		IMULQ(row, tmp)
 		ADDQ(rowFields.mem("dots"), tmp)
-		s := stack{}
 		for v := range n {
-			q := s.push()
 			line := Mem{Base: at, Disp: 64 * v}
 			PREFETCHT0(Mem{Base: at, Index: stride, Scale: 8, Disp: 64 * v})
 			switch {
@@ -54,10 +50,7 @@ func dotRows(bf16, tree bool) {
 				VMOVUPS(line, x)
 				VMULPS(Mem{Base: zrow, Disp: 64 * v}, x, q)
 			}
-			s.product(q, tree, v == n-1)
-		}
-		if tree {
-			storeDots(s.finish(n))
+			storeDots(q, v == n-1)
 		}
 		ADDQ(stride, at)
 		INCQ(row)

@@ -6,7 +6,8 @@
 // several entries at once (weights.go): with P the number of heads rounded up to
 // a power of two, lane l of a vector is head l%P of the vector's entry l/P. The
 // sums of wide rows (sum.go, grad.go) then take a coefficient for each column
-// by permuting the lanes of an entry, so any width of a head will do.
+// by permuting the lanes of an entry, so any width of a head will do. Dot products of wide
+// rows are made in fold.go.
 package main
 
 import (
@@ -24,10 +25,10 @@ func main() {
 	sumRows(true, false)
 	sumRows(true, true)
 	for _, bf16 := range []bool{false, true} {
-		for _, tree := range []bool{true, false} {
-			gradRows(bf16, tree)
-			dotRows(bf16, tree)
-		}
+		gradHeads(bf16)
+		gradLanes(bf16)
+		dotHeads(bf16)
+		dotLanes(bf16)
 		headGrad(bf16)
 	}
 	sumEntries()

@@ -31,7 +31,7 @@ var (
 	rowFields = newFields(args, "ptr", "index", "rows", "src", "srcStride", "dst", "dstStride", "vectors", "mask", "mode",
 		"weights", "gap", "patterns", "prefetch", "last",
 		"inv", "invStride", "scale", "heads",
-		"z", "zStride", "zbuf", "dots", "segments", "heads16", "swaps")
+		"z", "zStride", "zbuf", "dots", "segments", "heads16", "swaps", "parts", "partsEnd", "places", "shape")
 )
 
 const modeBF16 = 2
