@@ -93,8 +93,8 @@ func (t *Topology) EdgeCount(lo, hi int) int64 { return t.in.Indptr[hi] - t.in.I
 // Nodes is the number of rows.
 func (t *Topology) Nodes() int { return t.in.Nodes() }
 
-// structure returns the edges for a reduction: as they are, or without loops for
-// Symmetric, which counts one at every vertex.
+// structure returns the edges for a reduction: as they are, or, for Symmetric, without
+// loops, since it counts one at every vertex, and with the scales of columns as values.
 func (t *Topology) structure(k Kind) *structure {
 	if t.plain == nil {
 		t.plain = t.orient(t.in)
@@ -103,14 +103,48 @@ func (t *Topology) structure(k Kind) *structure {
 		return t.plain
 	}
 	if t.loopFree == nil {
-		t.loopFree = t.plain
-		if t.aligned && hasLoops(t.in) {
-			plain := *t.in
+		g, s := t.in, t.plain
+		if t.aligned && hasLoops(g) {
+			plain := *g
 			plain.EdgeFeatures, plain.EdgeDim = nil, 0
-			t.loopFree = t.orient(plain.WithoutSelfLoops())
+			g = plain.WithoutSelfLoops()
+			s = t.orient(g)
 		}
+		t.loopFree = t.scaled(s)
 	}
 	return t.loopFree
+}
+
+// scaled gives edges without weights the scales of their columns: four bytes an edge, read
+// in order, where a scale for each column is a line from anywhere for each edge, a
+// tenth to a third as much again as the source rows. Edges with weights have the scales apart.
+func (t *Topology) scaled(s *structure) *structure {
+	if t.in.Weights != nil {
+		return s
+	}
+	made := &structure{in: t.withScales(s.in, t.columns(Symmetric))}
+	switch {
+	case s.out == s.in && t.rowDegrees == t.colDegrees:
+		made.out = made.in
+	case s.out != nil:
+		made.out = t.withScales(s.out, t.rows(Symmetric))
+	}
+	return made
+}
+
+func (t *Topology) withScales(s *tensor.Sparse, scale tensor.Matrix) *tensor.Sparse {
+	value := t.dev.New(t.dev.Type(), int(s.Entries()), 1)
+	t.dev.GatherRows(value, scale, s.Columns())
+	return s.WithValues(value)
+}
+
+// factors are those of an aggregation whose rows and columns have the given scales.
+func (t *Topology) factors(r Reduction, rows, columns tensor.Matrix) tensor.Aggregate {
+	op := tensor.Aggregate{RowScale: rows, ColScale: columns, Self: t.self(r)}
+	if r.Kind == Symmetric && t.in.Weights == nil { // see scaled
+		op.ColScale, op.SelfScale = tensor.Matrix{}, columns
+	}
+	return op
 }
 
 // orient puts a graph on the device in both directions.
@@ -161,8 +195,9 @@ func (t *Topology) Sum(r Reduction, dst, src tensor.Matrix, add bool) {
 
 // SumRows is rows lo to hi of Sum.
 func (t *Topology) SumRows(r Reduction, dst, src tensor.Matrix, lo, hi int, add bool) {
-	t.dev.Aggregate(dst.Slice(lo, hi), t.structure(r.Kind).in.Slice(lo, hi), src,
-		tensor.Aggregate{RowScale: part(t.rows(r.Kind), lo, hi), ColScale: t.columns(r.Kind), Self: t.self(r), First: lo, Add: add})
+	op := t.factors(r, part(t.rows(r.Kind), lo, hi), t.columns(r.Kind))
+	op.First, op.Add = lo, add
+	t.dev.Aggregate(dst.Slice(lo, hi), t.structure(r.Kind).in.Slice(lo, hi), src, op)
 }
 
 // part is rows lo to hi of a scale, if there is one.
@@ -179,7 +214,7 @@ func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix) {
 		t.SumGradRows(r, dsrc, ddst, 0, dsrc.Rows)
 		return
 	}
-	op := tensor.Aggregate{RowScale: t.columns(r.Kind), ColScale: t.rows(r.Kind), Self: t.self(r)}
+	op := t.factors(r, t.columns(r.Kind), t.rows(r.Kind))
 	// Only the first rows of dsrc have a row of their own in ddst.
 	self := op
 	op.Self, self.Add = 0, true
@@ -192,8 +227,9 @@ func (t *Topology) SumGrad(r Reduction, dsrc, ddst tensor.Matrix) {
 // SumGradRows is rows lo to hi of SumGrad, where columns are as many as rows or none
 // of them is a row.
 func (t *Topology) SumGradRows(r Reduction, dsrc, ddst tensor.Matrix, lo, hi int) {
-	t.dev.Aggregate(dsrc.Slice(lo, hi), t.structure(r.Kind).out.Slice(lo, hi), ddst,
-		tensor.Aggregate{RowScale: part(t.columns(r.Kind), lo, hi), ColScale: t.rows(r.Kind), Self: t.self(r), First: lo})
+	op := t.factors(r, part(t.columns(r.Kind), lo, hi), t.rows(r.Kind))
+	op.First = lo
+	t.dev.Aggregate(dsrc.Slice(lo, hi), t.structure(r.Kind).out.Slice(lo, hi), ddst, op)
 }
 
 // noEdges is a graph of n vertices without any.

@@ -41,6 +41,11 @@ func (c *CPU) aggregatePanel(dst Matrix, adj *Sparse, src Matrix, op Aggregate) 
 	defer w.done()
 	value := adj.value.column("Aggregate: values", int(adj.ptr[adj.Rows]))
 	colScale := op.ColScale.column("Aggregate: ColScale", adj.Cols)
+	selfScale := colScale
+	if !op.SelfScale.IsZero() {
+		need(colScale == nil, "Aggregate: there is a ColScale beside a SelfScale")
+		selfScale = op.SelfScale.column("Aggregate: SelfScale", adj.Cols)
+	}
 	rowScale := op.RowScale.column("Aggregate: RowScale", adj.Rows)
 	partial := c.Scratch(F32, w.parts, dst.Cols)
 	defer c.Free(partial)
@@ -52,7 +57,7 @@ func (c *CPU) aggregatePanel(dst Matrix, adj *Sparse, src Matrix, op Aggregate) 
 		a := simd.RowSums{
 			Src: src.strided(), Rows: x.hi - x.lo, Cols: dst.Cols,
 			Ptr: w.bounds(adj, x), Index: adj.index, Value: value, ColScale: colScale,
-			Self: float32(op.Self), First: op.First + x.lo, Acc: *acc,
+			Self: float32(op.Self), SelfScale: selfScale, First: op.First + x.lo, Acc: *acc,
 		}
 		if x.part >= 0 {
 			a.Dst = partial.Slice(x.part, x.part+1).strided()

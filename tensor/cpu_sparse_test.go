@@ -181,6 +181,8 @@ func testAggregate(t *testing.T, d *CPU, ref *Ref, r *rand.Rand, g *edges, width
 		}
 		if r.IntN(2) == 1 {
 			op.ColScale, op64.ColScale = twin(r, d, ref, F32, g.cols, 1, 0)
+		} else if self && r.IntN(2) == 1 {
+			op.SelfScale, op64.SelfScale = twin(r, d, ref, F32, g.cols, 1, 0)
 		}
 		if self && r.IntN(2) == 1 {
 			op.Self, op64.Self = 1.5, 1.5

@@ -174,7 +174,9 @@ type Graphs interface {
 // Aggregate are the factors of an aggregation.
 type Aggregate struct {
 	RowScale, ColScale Matrix // n x 1, device type, or none
-	Self               float64
+	// SelfScale is ColScale where the entries' values have it in them already: it is of Self only.
+	SelfScale Matrix
+	Self      float64
 	// First is the row of src that is row 0 of dst itself, where adj is a slice.
 	First int
 	Add   bool

@@ -182,6 +182,9 @@ func (s *Sparse) Slice(lo, hi int) *Sparse {
 	return &v
 }
 
+// Columns are the columns of the entries of all rows.
+func (s *Sparse) Columns() Index { return Index{s.index[s.ptr[0]:s.ptr[s.Rows]]} }
+
 // WithValues is s with other values, one an entry.
 func (s *Sparse) WithValues(value Matrix) *Sparse {
 	v := *s

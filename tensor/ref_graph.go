@@ -30,7 +30,7 @@ func (r *Ref) Aggregate(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 			addScaled(sum, src.row64(j), adj.entry(e)*op.ColScale.at(j))
 		}
 		if op.Self != 0 {
-			addScaled(sum, src.row64(op.First+i), op.Self*op.ColScale.at(op.First+i))
+			addScaled(sum, src.row64(op.First+i), op.Self*op.ColScale.at(op.First+i)*op.SelfScale.at(op.First+i))
 		}
 		d := dst.row64(i)
 		if !op.Add {

@@ -85,7 +85,7 @@ func (s Strided) put(acc []float32, scale float32, add bool, i, c int) {
 // RowSums is some rows of a sparse matrix times a dense one:
 //
 //	dst_r = rowScale_r · ( sum over entries e of row r of value_e · colScale_j · src_j, j = index_e
-//	                       + self · colScale_i · src_i, i = First + r )
+//	                       + self · selfScale_i · src_i, i = First + r )
 //
 // The sum is made in float32 in the order of the entries and rounded once. A
 // weight costs no memory traffic of its own where it is a product of vertex scales.
@@ -99,10 +99,12 @@ type RowSums struct {
 	ColScale []float32 // or nil
 	RowScale []float32 // or nil; starts at the first of the rows
 	Self     float32
-	First    int
-	Add      bool
-	Stream   bool      // Dst is so large that its rows may go past the caches, which saves fetching them first
-	Acc      []float32 // scratch, MaxCols long
+	// SelfScale is as long as ColScale, or nil. It is ColScale, or what Value has of it.
+	SelfScale []float32
+	First     int
+	Add       bool
+	Stream    bool      // Dst is so large that its rows may go past the caches, which saves fetching them first
+	Acc       []float32 // scratch, MaxCols long
 }
 
 // MaxCols is the widest row one call sums: what a core's first-level cache
@@ -123,8 +125,8 @@ func aggregateGeneric(a *RowSums) {
 		clear(acc)
 		if a.Self != 0 {
 			w := a.Self
-			if a.ColScale != nil {
-				w *= a.ColScale[a.First+r]
+			if a.SelfScale != nil {
+				w *= a.SelfScale[a.First+r]
 			}
 			a.Src.addTo(acc, w, a.First+r, 0)
 		}

@@ -30,6 +30,8 @@ type sumArgs struct {
 	last                 *uint32
 	end                  uintptr // room for the assembly
 	bytes                int     // of a destination row
+	selfScale            *float32
+	selfMask             int
 }
 
 const (
@@ -148,6 +150,8 @@ func newSumArgs(a *RowSums) sumArgs {
 	s.value, _ = factor(nil)
 	s.colScale, s.colMask = factor(a.ColScale)
 	s.colMask = -s.colMask
+	s.selfScale, s.selfMask = factor(a.SelfScale)
+	s.selfMask = -s.selfMask
 	s.rowScale, s.rowStep = factor(a.RowScale)
 	s.rowStep *= 4
 	if a.Add {
@@ -157,12 +161,21 @@ func newSumArgs(a *RowSums) sumArgs {
 		s.mode |= modeBF16
 	}
 	if from, to := a.Ptr[0], a.Ptr[a.Rows]; from < to {
-		s.prefetch, s.last = aheadOf(a.Src), &a.Index[to-1]
+		s.prefetch, s.last = a.ahead(), &a.Index[to-1]
 		if a.Value != nil {
 			s.value, s.valueStep = &a.Value[from], 4
 		}
 	}
 	return s
+}
+
+// ahead is as aheadOf; bfloat16 rows of more than a line are asked for even if they stay in
+// the third-level cache (width 40 of 13 MiB: 0.81 of a gather's speed, 0.66 without).
+func (a *RowSums) ahead() int {
+	if a.Cols > 32 && 2*len(a.Src.B16) >= 2<<20 {
+		return 4 * prefetchEntries
+	}
+	return aheadOf(a.Src)
 }
 
 // GatherAVX512 reads the listed rows of src and adds them up: the yardstick of the

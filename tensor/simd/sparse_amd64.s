@@ -112,9 +112,11 @@ row1:
 	JZ           entries1
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -285,9 +287,11 @@ row2:
 	JZ           entries2
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -466,9 +470,11 @@ row3:
 	JZ           entries3
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -655,9 +661,11 @@ row4:
 	JZ           entries4
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -852,9 +860,11 @@ row5:
 	JZ           entries5
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -1057,9 +1067,11 @@ row6:
 	JZ           entries6
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -1270,9 +1282,11 @@ row7:
 	JZ           entries7
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -1491,9 +1505,11 @@ row8:
 	JZ           entries8
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -1720,9 +1736,11 @@ row9:
 	JZ           entries9
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -1957,9 +1975,11 @@ row10:
 	JZ           entries10
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -2202,9 +2222,11 @@ row11:
 	JZ           entries11
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -2455,9 +2477,11 @@ row12:
 	JZ           entries12
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -2716,9 +2740,11 @@ row13:
 	JZ           entries13
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -2985,9 +3011,11 @@ row14:
 	JZ           entries14
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -3262,9 +3290,11 @@ row15:
 	JZ           entries15
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -3547,9 +3577,11 @@ row16:
 	JZ           entries16
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -3834,9 +3866,11 @@ wideclear:
 	JZ           wideentries
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -4202,9 +4236,11 @@ row1:
 	JZ           entries1
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -4215,20 +4251,12 @@ row1:
 	VFMADD231PS  Z18, Z16, Z1
 
 entries1:
-next1:
-	CMPQ       R8, R10
-	JAE        done1
-	TESTQ      R14, R14
-	JZ         ask1
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
+	TESTQ R14, R14
+	JNZ   ask1
 
-ask1:
+next1:
+	CMPQ         R8, R10
+	JAE          done1
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -4244,6 +4272,39 @@ ask1:
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	JMP          next1
+
+ask1:
+	CMPQ         R8, R10
+	JAE          done1
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VMOVDQU16.Z  (AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	JMP          ask1
 
 done1:
 	MOVQ         72(DI), R9
@@ -4430,9 +4491,11 @@ row2:
 	JZ           entries2
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -4447,21 +4510,12 @@ row2:
 	VFMADD231PS  Z18, Z16, Z3
 
 entries2:
-next2:
-	CMPQ       R8, R10
-	JAE        done2
-	TESTQ      R14, R14
-	JZ         ask2
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
+	TESTQ R14, R14
+	JNZ   ask2
 
-ask2:
+next2:
+	CMPQ         R8, R10
+	JAE          done2
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -4481,6 +4535,45 @@ ask2:
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
 	JMP          next2
+
+ask2:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VMOVDQU16.Z  64(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	JMP          ask2
 
 done2:
 	MOVQ         72(DI), R9
@@ -4693,9 +4786,11 @@ row3:
 	JZ           entries3
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -4714,22 +4809,12 @@ row3:
 	VFMADD231PS  Z18, Z16, Z5
 
 entries3:
-next3:
-	CMPQ       R8, R10
-	JAE        done3
-	TESTQ      R14, R14
-	JZ         ask3
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
+	TESTQ R14, R14
+	JNZ   ask3
 
-ask3:
+next3:
+	CMPQ         R8, R10
+	JAE          done3
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -4753,6 +4838,50 @@ ask3:
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
 	JMP          next3
+
+ask3:
+	CMPQ         R8, R10
+	JAE          done3
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
+	VMOVDQU16.Z  128(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	JMP          ask3
 
 done3:
 	MOVQ         72(DI), R9
@@ -4991,9 +5120,11 @@ row4:
 	JZ           entries4
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -5016,23 +5147,12 @@ row4:
 	VFMADD231PS  Z18, Z16, Z7
 
 entries4:
-next4:
-	CMPQ       R8, R10
-	JAE        done4
-	TESTQ      R14, R14
-	JZ         ask4
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
+	TESTQ R14, R14
+	JNZ   ask4
 
-ask4:
+next4:
+	CMPQ         R8, R10
+	JAE          done4
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -5060,6 +5180,55 @@ ask4:
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	JMP          next4
+
+ask4:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
+	VMOVDQU16.Z  192(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	JMP          ask4
 
 done4:
 	MOVQ         72(DI), R9
@@ -5324,9 +5493,11 @@ row5:
 	JZ           entries5
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -5353,34 +5524,12 @@ row5:
 	VFMADD231PS  Z18, Z16, Z9
 
 entries5:
-next5:
-	CMPQ       R8, R10
-	JAE        done5
-	TESTQ      R14, R14
-	JZ         ask5
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
+	TESTQ R14, R14
+	JNZ   ask5
 
-ask5:
+next5:
+	CMPQ         R8, R10
+	JAE          done5
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -5412,6 +5561,60 @@ ask5:
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
 	JMP          next5
+
+ask5:
+	CMPQ         R8, R10
+	JAE          done5
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
+	VMOVDQU16.Z  256(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	JMP          ask5
 
 done5:
 	MOVQ         72(DI), R9
@@ -5702,9 +5905,11 @@ row6:
 	JZ           entries6
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -5735,35 +5940,12 @@ row6:
 	VFMADD231PS  Z18, Z16, Z11
 
 entries6:
-next6:
-	CMPQ       R8, R10
-	JAE        done6
-	TESTQ      R14, R14
-	JZ         ask6
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
+	TESTQ R14, R14
+	JNZ   ask6
 
-ask6:
+next6:
+	CMPQ         R8, R10
+	JAE          done6
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -5799,6 +5981,65 @@ ask6:
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
 	JMP          next6
+
+ask6:
+	CMPQ         R8, R10
+	JAE          done6
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   320(R9)
+	VMOVDQU16.Z  320(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z10
+	VFMADD231PS  Z18, Z16, Z11
+	JMP          ask6
 
 done6:
 	MOVQ         72(DI), R9
@@ -6115,9 +6356,11 @@ row7:
 	JZ           entries7
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -6152,36 +6395,12 @@ row7:
 	VFMADD231PS  Z18, Z16, Z13
 
 entries7:
-next7:
-	CMPQ       R8, R10
-	JAE        done7
-	TESTQ      R14, R14
-	JZ         ask7
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
+	TESTQ R14, R14
+	JNZ   ask7
 
-ask7:
+next7:
+	CMPQ         R8, R10
+	JAE          done7
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -6221,6 +6440,70 @@ ask7:
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	JMP          next7
+
+ask7:
+	CMPQ         R8, R10
+	JAE          done7
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   320(R9)
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z10
+	VFMADD231PS  Z18, Z16, Z11
+	PREFETCHT0   384(R9)
+	VMOVDQU16.Z  384(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	JMP          ask7
 
 done7:
 	MOVQ         72(DI), R9
@@ -6563,9 +6846,11 @@ row8:
 	JZ           entries8
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -6604,37 +6889,12 @@ row8:
 	VFMADD231PS  Z18, Z16, Z15
 
 entries8:
-next8:
-	CMPQ       R8, R10
-	JAE        done8
-	TESTQ      R14, R14
-	JZ         ask8
-	LEAQ       (R8)(R14*2), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	LEAQ       16(R8), R9
-	CMPQ       R9, BP
-	CMOVQHI    BP, R9
-	MOVL       (R9), R9
-	IMULQ      BX, R9
-	ADDQ       SI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 64(R9)
-	PREFETCHT0 128(R9)
-	PREFETCHT0 192(R9)
-	PREFETCHT0 256(R9)
-	PREFETCHT0 320(R9)
-	PREFETCHT0 384(R9)
-	PREFETCHT0 448(R9)
+	TESTQ R14, R14
+	JNZ   ask8
 
-ask8:
+next8:
+	CMPQ         R8, R10
+	JAE          done8
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -6678,6 +6938,75 @@ ask8:
 	VFMADD231PS  Z17, Z16, Z14
 	VFMADD231PS  Z18, Z16, Z15
 	JMP          next8
+
+ask8:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   320(R9)
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z10
+	VFMADD231PS  Z18, Z16, Z11
+	PREFETCHT0   384(R9)
+	VPSLLD       $0x10, 384(AX), Z17
+	VPANDD       384(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	PREFETCHT0   448(R9)
+	VMOVDQU16.Z  448(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z14
+	VFMADD231PS  Z18, Z16, Z15
+	JMP          ask8
 
 done8:
 	MOVQ         72(DI), R9
@@ -7040,9 +7369,11 @@ wideclear:
 	JZ           wideentries
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
@@ -7145,6 +7476,22 @@ widenext:
 	IMULQ        BX, CX
 	ADDQ         SI, CX
 	PREFETCHT0   (CX)
+	LEAQ         32(R8), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         36(R8), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
 	MOVQ         AX, R9
@@ -7560,9 +7907,11 @@ wideclear:
 	JZ           wideentries
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -7672,9 +8021,11 @@ row1:
 	JZ           entries1
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -7743,9 +8094,11 @@ row2:
 	JZ           entries2
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -7824,9 +8177,11 @@ row3:
 	JZ           entries3
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -7916,9 +8271,11 @@ row4:
 	JZ           entries4
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8018,9 +8375,11 @@ row5:
 	JZ           entries5
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8131,9 +8490,11 @@ row6:
 	JZ           entries6
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8254,9 +8615,11 @@ row7:
 	JZ           entries7
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8388,9 +8751,11 @@ row8:
 	JZ           entries8
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8570,9 +8935,11 @@ wideclear:
 	JZ           wideentries
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8660,9 +9027,11 @@ row1:
 	JZ           entries1
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8732,9 +9101,11 @@ row2:
 	JZ           entries2
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8818,9 +9189,11 @@ row3:
 	JZ           entries3
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -8918,9 +9291,11 @@ row4:
 	JZ           entries4
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -9032,9 +9407,11 @@ row5:
 	JZ           entries5
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -9161,9 +9538,11 @@ row6:
 	JZ           entries6
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -9304,9 +9683,11 @@ row7:
 	JZ           entries7
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX
@@ -9461,9 +9842,11 @@ row8:
 	JZ           entries8
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Y12
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Y12
 	VBROADCASTSS 120(DI), Y13
 	VMULPS       Y13, Y12, Y12
 	IMULQ        BX, AX

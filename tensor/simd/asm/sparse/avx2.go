@@ -37,11 +37,9 @@ func aggregate256(name string, bf16 bool) {
 	}
 }
 
-// entryWeight2 spreads weight2 from the entry's source in at.
-func entryWeight2(by Mem) {
-	MOVQ(at, tmp)
-	ANDQ(colMask, tmp)
-	VBROADCASTSS(Mem{Base: colScale, Index: tmp, Scale: 4}, weight2)
+// entryWeight2 spreads weight2, the product of two numbers, and sets at to its row's address.
+func entryWeight2(scale, by Mem) {
+	VBROADCASTSS(scale, weight2)
 	VBROADCASTSS(by, x2)
 	VMULPS(x2, weight2, weight2)
 	IMULQ(stride, at)
@@ -51,7 +49,9 @@ func entryWeight2(by Mem) {
 func entry2() {
 	MOVL(Mem{Base: index}, at.As32())
 	ADDQ(U8(4), index)
-	entryWeight2(Mem{Base: value})
+	MOVQ(at, tmp)
+	ANDQ(colMask, tmp)
+	entryWeight2(Mem{Base: colScale, Index: tmp, Scale: 4}, Mem{Base: value})
 	ADDQ(valueStep, value)
 }
 
@@ -59,9 +59,8 @@ func selfEntry2(skip string, add func()) {
 	MOVL(field(fieldSelf), tmp.As32())
 	TESTL(tmp.As32(), tmp.As32())
 	JZ(LabelRef(skip))
-	MOVQ(field(fieldFirst), at)
-	ADDQ(row, at)
-	entryWeight2(field(fieldSelf))
+	selfScaleAt()
+	entryWeight2(Mem{Base: tmp}, field(fieldSelf))
 	add()
 	Label(skip)
 }

@@ -30,8 +30,11 @@ func addBlock(from Mem, w, even, odd VecPhysical, tail bool) {
 // narrow16 is the loop for rows of n blocks.
 func narrow16(n int) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
-	sum := func() {
+	sum := func(ask bool) {
 		for v := range n {
+			if ask {
+				PREFETCHT0(Mem{Base: tmp, Disp: 64 * v})
+			}
 			addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), v == n-1)
 		}
 	}
@@ -40,14 +43,22 @@ func narrow16(n int) {
 	for v := range 2 * n {
 		VPXORD(acc(v), acc(v), acc(v))
 	}
-	selfEntry(name("entries"), sum)
+	selfEntry(name("entries"), func() { sum(false) })
+	TESTQ(ahead, ahead)
+	JNZ(LabelRef(name("ask")))
 	Label(name("next"))
 	CMPQ(index, end)
 	JAE(LabelRef(name("done")))
-	prefetch16(n, name("ask"))
 	entry()
-	sum()
+	sum(false)
 	JMP(LabelRef(name("next")))
+	Label(name("ask"))
+	CMPQ(index, end)
+	JAE(LabelRef(name("done")))
+	entry()
+	prefetch16(n)
+	sum(true)
+	JMP(LabelRef(name("ask")))
 
 	Label(name("done"))
 	loadRowScale()
@@ -191,7 +202,7 @@ func wide16() {
 	ADDQ(left, left)
 	clearSum(left, "wideclear")
 	// A block of a source row is two vectors of the sum.
-	pairs(func(name string, pair bool) { blocks(name, append([]GPPhysical{sum}, wideMoving...), pair, step) })
+	pairs(true, func(name string, pair bool) { blocks(name, append([]GPPhysical{sum}, wideMoving...), pair, step) })
 	loadRowScale()
 	finish16("widefinish")
 	nextRow("wide")

@@ -133,7 +133,7 @@ func wide() {
 	startRow()
 	MOVQ(field(fieldVectors), left)
 	clearSum(left, "wideclear")
-	pairs(func(name string, pair bool) { blocks(name, wideMoving, pair, step) })
+	pairs(false, func(name string, pair bool) { blocks(name, wideMoving, pair, step) })
 	loadRowScale()
 	finish("widefinish")
 	nextRow("wide")

@@ -54,6 +54,8 @@ const (
 	fieldLast
 	fieldEnd // room for end
 	fieldBytes
+	fieldSelfScale
+	fieldSelfMask
 )
 
 // What mode says about dst.
@@ -161,16 +163,23 @@ func selfEntry(skip string, add func()) {
 	MOVL(field(fieldSelf), tmp.As32())
 	TESTL(tmp.As32(), tmp.As32())
 	JZ(LabelRef(skip))
-	MOVQ(field(fieldFirst), at)
-	ADDQ(row, at)
-	MOVQ(at, tmp)
-	ANDQ(colMask, tmp)
-	VBROADCASTSS(Mem{Base: colScale, Index: tmp, Scale: 4}, weight)
+	selfScaleAt()
+	VBROADCASTSS(Mem{Base: tmp}, weight)
 	VMULPS_BCST(field(fieldSelf), weight, weight)
 	IMULQ(stride, at)
 	ADDQ(src, at)
 	add()
 	Label(skip)
+}
+
+// selfScaleAt sets at to the row's own vertex and tmp to the address of its scale.
+func selfScaleAt() {
+	MOVQ(field(fieldFirst), at)
+	ADDQ(row, at)
+	MOVQ(field(fieldSelfMask), tmp)
+	ANDQ(at, tmp)
+	SHLQ(U8(2), tmp)
+	ADDQ(field(fieldSelfScale), tmp)
 }
 
 // entry reads the next entry: at is its source row, weight its weight.
@@ -193,25 +202,23 @@ func entry() {
 func prefetch(lines int, skip string) {
 	TESTQ(ahead, ahead)
 	JZ(LabelRef(skip))
-	askRow(Mem{Base: index, Index: ahead, Scale: 1}, lines)
+	askRow(Mem{Base: index, Index: ahead, Scale: 1}, last, lines)
 	Label(skip)
 }
 
-// prefetch16 asks far ahead: bfloat16 keeps three times as many instructions waiting
-// for each line as float32, and without asking reaches 0.6 of a plain gather's speed
-// instead of 0.8. Longer rows are asked for twice, the first lines far and all lines shortly
-// ahead, since each line asked for holds one of the few places for lines on their way.
-func prefetch16(lines int, skip string) {
-	TESTQ(ahead, ahead)
-	JZ(LabelRef(skip))
-	askRow(Mem{Base: index, Index: ahead, Scale: 2}, min(lines, 4))
-	if lines > 4 {
-		askRow(Mem{Base: index, Disp: 16}, lines)
-	}
-	Label(skip)
+// prefetch16 asks for the first lines of a row far ahead, and sets tmp to the row a few entries
+// ahead, all of whose lines are asked for one by one between those of the row that is being
+// summed. Bfloat16 keeps three times as many instructions waiting for each line as
+// float32 and needs it more: without asking it reaches half of a plain gather's speed at
+// width 256, with all lines asked for at once 0.8, so 0.9. (Three or four lines far ahead, one or
+// none, and other distances were no better, asking into the second-level cache was worse.)
+func prefetch16(lines int) {
+	askRow(Mem{Base: index, Index: ahead, Scale: 2}, last, min(lines, 2))
+	askRow(Mem{Base: index, Disp: 12}, last, 0)
 }
 
-func askRow(entry Mem, lines int) {
+// askRow asks for the first lines of an entry's source row, and leaves tmp there.
+func askRow(entry Mem, last Op, lines int) {
 	LEAQ(entry, tmp)
 	CMPQ(tmp, last)
 	CMOVQHI(last, tmp)
@@ -279,8 +286,9 @@ var (
 	wideMoving = []GPPhysical{at, firstAt, ask, ask2, sum}
 )
 
-// pairs goes through a wide row's entries two at a time.
-func pairs(add func(name string, pair bool)) {
+// pairs goes through a wide row's entries two at a time. far says to ask for the first
+// lines of rows farther ahead too, which in bfloat16 is worth a twentieth of the time.
+func pairs(far bool, add func(name string, pair bool)) {
 	MOVQ(end, field(fieldEnd))
 	MOVQ(dst, field(fieldDst))
 	selfEntry("wideentries", func() { add("wideself", false) })
@@ -297,6 +305,9 @@ func pairs(add func(name string, pair bool)) {
 		IMULQ(stride, r)
 		ADDQ(src, r)
 		PREFETCHT0(Mem{Base: r})
+	}
+	for k := 0; far && k < 2; k++ {
+		askRow(Mem{Base: index, Disp: 32 + 4*k}, field(fieldLast), 2)
 	}
 	entry()
 	MOVQ(at, firstAt)
