@@ -133,12 +133,11 @@ func notFinite(field string, x float32, pos int64, cols int) error {
 }
 
 // Symmetric reports whether every edge has its reverse, as often and with the
-// same weight. It compares the sum of a hash over edges with the sum over
-// reversed edges, so it needs no memory; two different multisets agree by chance
-// once in 2^64.
+// same weight. It adds a hash of every edge and takes that of its reverse away,
+// so it needs no memory; sums that differ are zero by chance once in 2^64.
 func (g *CSR) Symmetric() bool {
 	sums := make(chan uint64, g.Nodes()/grain+1)
-	Parallel(int64(g.Nodes()), grain, func(lo, hi int64) { sums <- g.lopsided(lo, hi, 0) })
+	Parallel(int64(g.Nodes()), grain, func(lo, hi int64) { sums <- g.lopsided(lo, hi) })
 	close(sums)
 	var total uint64
 	for s := range sums {
@@ -147,27 +146,28 @@ func (g *CSR) Symmetric() bool {
 	return total == 0
 }
 
-// lopsided is the difference of the two sums over rows lo to hi, where row 0
-// belongs to vertex first.
-func (g *CSR) lopsided(lo, hi int64, first uint64) (diff uint64) {
-	for i := lo; i < hi; i++ {
-		v := first + uint64(i)
-		for e := g.Indptr[i]; e < g.Indptr[i+1]; e++ {
-			var w uint64
+// lopsided is the sum over rows lo to hi.
+func (g *CSR) lopsided(lo, hi int64) (sum uint64) {
+	for v := lo; v < hi; v++ {
+		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
+			var w float32
 			if g.Weights != nil {
-				w = uint64(math.Float32bits(g.Weights[e]))
+				w = g.Weights[e]
 			}
-			u := uint64(g.Indices[e])
-			diff += mix(u<<32|v, w) - mix(v<<32|u, w)
+			sum += sided(uint64(g.Indices[e]), uint64(v), w)
 		}
 	}
-	return diff
+	return sum
 }
 
-// mix hashes an ordered pair of vertices and a weight.
-func mix(pair, w uint64) uint64 {
-	z := pair + (w+1)*0x9e3779b97f4a7c15
+// sided hashes an edge to what its reverse is hashed to, negated; a self-loop to
+// nothing.
+func sided(u, v uint64, w float32) uint64 {
+	z := min(u, v)<<32 + max(u, v) + uint64(math.Float32bits(w)+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>32) * 0xd6e8feb86659fd93
 	z = (z ^ z>>29) * 0xbf58476d1ce4e5b9
-	return z ^ z>>32
+	z ^= z >> 32
+	// One of the two is all ones, of a self-loop none: both ends are below 2^32.
+	forth, back := uint64(int64(u-v)>>63), uint64(int64(v-u)>>63)
+	return z&forth - z&back
 }

@@ -276,7 +276,7 @@ func npyHeader(descr string, shape []int64) []byte {
 
 // element is what the arrays of a dataset hold.
 type element interface {
-	~int8 | ~uint8 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~float32 | ~float64
+	~int8 | ~uint8 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
 // descrOf is numpy's name for T.
@@ -295,6 +295,8 @@ func descrOf[T element]() string {
 		return "<u4"
 	case int64:
 		return "<i8"
+	case uint64:
+		return "<u8"
 	case float32:
 		return "<f4"
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // Sorter makes the graph of a dataset from edges that are more than memory. It
@@ -20,9 +21,10 @@ import (
 //	err := s.Finish()                    // writes indptr, indices and weights
 //
 // Add deals edges out to buckets, each of a range of targets. A bucket that is full
-// goes to a nameless file beside the dataset. Finish takes neighbouring buckets of a
-// few million edges together, sorts them in memory on all cores, and writes them in
-// order. Vertices cost nothing but their offset in indptr.npy, which is streamed.
+// goes to a nameless file beside the dataset. Finish splits buckets of too many edges,
+// takes neighbouring ones of too few together, sorts such units on all cores, in
+// cache, and writes them in order. Vertices cost nothing but their offset in
+// indptr.npy, which is streamed.
 type Sorter struct {
 	w        *Writer
 	n        int
@@ -33,7 +35,7 @@ type Sorter struct {
 	full     int // edges a bucket buffers
 	buckets  []bucket
 	file     *os.File
-	end      int64 // of what the file holds
+	end      atomic.Int64 // of what the file holds
 	listed   int64
 
 	mu   sync.Mutex
@@ -42,12 +44,14 @@ type Sorter struct {
 	err  error
 }
 
-// bucket holds its newest edges; where the earlier ones are in the file.
+// bucket holds its newest edges; where the earlier ones are in the file. An edge is
+// its target, in the upper half, and its source.
 type bucket struct {
-	src, dst []uint32
-	weights  []float32
-	written  []extent
-	edges    int64
+	first, rows int // its targets
+	ends        []uint64
+	weights     []float32
+	written     []extent
+	edges       int64
 }
 
 type extent struct {
@@ -56,7 +60,7 @@ type extent struct {
 }
 
 const (
-	unitEdges  = 1 << 19  // sorted at a time: 4 MiB in, 2 MiB out, which a core's cache holds
+	unitEdges  = 1 << 17  // sorted at a time: twice 1 MiB, which a core's cache holds
 	unitRows   = 4 << 20  // and not of more vertices: their offsets take as much
 	bufferSize = 32 << 20 // of all buckets together
 	maxBuckets = 4096
@@ -73,17 +77,27 @@ func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) 
 	if want == 1 {
 		s.shift = bits.Len64(uint64(n))
 	}
-	s.buckets = make([]bucket, int64(max(n-1, 0))>>s.shift+1)
+	s.buckets = bucketsOf(0, n, s.shift)
 	s.full = min(max(bufferSize/8/len(s.buckets), 1024), 1<<16)
 	s.turn = sync.NewCond(&s.mu)
 	return s
 }
 
+// bucketsOf divides rows from first on.
+func bucketsOf(first, rows, shift int) []bucket {
+	list := make([]bucket, max(rows-1, 0)>>shift+1)
+	for k := range list {
+		at := k << shift
+		list[k].first, list[k].rows = first+at, min(1<<shift, rows-at)
+	}
+	return list
+}
+
 // dealt is a chunk grouped by bucket.
 type dealt struct {
-	src, dst []uint32
-	weights  []float32
-	ends     []int
+	ends    []uint64
+	weights []float32
+	upTo    []int // where each bucket's edges end, behind a zero
 }
 
 var dealtPool = sync.Pool{New: func() any { return new(dealt) }}
@@ -131,12 +145,12 @@ func (s *Sorter) Listed() int64 { return s.listed }
 // deal groups the edges by bucket, in order, and with reverses where asked for. It
 // returns the first edge with an absent end, or -1.
 func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) {
-	if cap(d.ends) < len(s.buckets)+1 {
-		d.ends = make([]int, len(s.buckets)+1)
+	if cap(d.upTo) < len(s.buckets)+1 {
+		d.upTo = make([]int, len(s.buckets)+1)
 	}
-	d.ends = d.ends[:len(s.buckets)+1]
-	clear(d.ends)
-	count, n, shift := d.ends[1:], uint64(s.n), s.shift
+	d.upTo = d.upTo[:len(s.buckets)+1]
+	clear(d.upTo)
+	next, n, shift := d.upTo[1:], uint64(s.n), s.shift&31
 	for i, u := range src {
 		v := dst[i]
 		if uint64(max(u, v)) >= n {
@@ -145,24 +159,24 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 		if u == v && s.opt.DropSelfLoops {
 			continue
 		}
-		count[v>>shift]++
+		next[v>>shift]++
 		if s.opt.Symmetrise && u != v {
-			count[u>>shift]++
+			next[u>>shift]++
 		}
 	}
 	total := 0
-	for i, c := range count {
-		count[i] = total // where the bucket starts; placing moves it to where it ends
+	for i, c := range next {
+		next[i] = total // where the bucket starts; placing moves it to where it ends
 		total += c
 	}
-	d.src, d.dst = grown(d.src, total), grown(d.dst, total)
+	d.ends = grown(d.ends, total)
 	if s.weighted {
 		d.weights = grown(d.weights, total)
 	}
 	put := func(u, v uint32, i int) {
-		at := count[v>>shift]
-		count[v>>shift]++
-		d.src[at], d.dst[at] = u, v
+		at := next[v>>shift]
+		next[v>>shift]++
+		d.ends[at] = uint64(v)<<32 | uint64(u)
 		if s.numbered {
 			d.weights[at] = math.Float32frombits(uint32(i))
 		} else if s.weighted {
@@ -195,17 +209,16 @@ func grown[T any](s []T, n int) []T {
 // take appends a dealt chunk to the buckets. REQUIRES: mu held.
 func (s *Sorter) take(d *dealt) error {
 	for k := range s.buckets {
-		lo, hi := d.ends[k], d.ends[k+1]
 		b := &s.buckets[k]
-		for lo < hi {
-			m := min(hi, lo+s.full-len(b.src))
-			b.src, b.dst = append(b.src, d.src[lo:m]...), append(b.dst, d.dst[lo:m]...)
+		for lo, hi := d.upTo[k], d.upTo[k+1]; lo < hi; {
+			m := min(hi, lo+s.full-len(b.ends))
+			b.ends = append(b.ends, d.ends[lo:m]...)
 			if s.weighted {
 				b.weights = append(b.weights, d.weights[lo:m]...)
 			}
 			b.edges += int64(m - lo)
 			lo = m
-			if len(b.src) == s.full {
+			if len(b.ends) == s.full {
 				if err := s.spill(b); err != nil {
 					return err
 				}
@@ -215,21 +228,24 @@ func (s *Sorter) take(d *dealt) error {
 	return nil
 }
 
-// spill writes a bucket's edges to the file and empties it. REQUIRES: mu held.
+// spill writes a bucket's edges to the file and empties it. REQUIRES: mu held, or
+// the file is there and nobody else has the bucket.
 func (s *Sorter) spill(b *bucket) (err error) {
 	if s.file == nil {
 		if s.file, err = s.w.Scratch(); err != nil {
 			return err
 		}
 	}
-	b.written = append(b.written, extent{s.end, len(b.src)})
-	for _, part := range [][]byte{asBytes(b.src), asBytes(b.dst), asBytes(b.weights)} {
-		if _, err := s.file.WriteAt(part, s.end); err != nil {
+	size := int64(8*len(b.ends) + 4*len(b.weights))
+	at := s.end.Add(size) - size
+	b.written = append(b.written, extent{at, len(b.ends)})
+	for _, part := range [][]byte{asBytes(b.ends), asBytes(b.weights)} {
+		if _, err := s.file.WriteAt(part, at); err != nil {
 			return err
 		}
-		s.end += int64(len(part))
+		at += int64(len(part))
 	}
-	b.src, b.dst, b.weights = b.src[:0], b.dst[:0], b.weights[:0]
+	b.ends, b.weights = b.ends[:0], b.weights[:0]
 	return nil
 }
 
@@ -265,6 +281,9 @@ func (s *Sorter) Finish() error {
 	if total > MaxEdges || int64(s.n) > MaxNodes || s.n < 0 {
 		return &InputError{Field: "edges", Found: fmt.Sprintf("%d vertices and %d edges to store", s.n, total), Want: "fewer than 2^32 of each", Fix: "split the graph"}
 	}
+	if err := s.splitBuckets(); err != nil {
+		return err
+	}
 	weights := ""
 	switch {
 	case s.numbered:
@@ -288,14 +307,15 @@ type unit struct{ lo, hi int }
 func (s *Sorter) units(total int64) (list []unit) {
 	most := min(unitEdges, total/8)
 	var edges int64
+	var rows int
 	for k := range s.buckets {
-		e := s.buckets[k].edges
-		if len(list) == 0 || edges+e > most || (k+1-list[len(list)-1].lo)<<s.shift > unitRows {
+		b := &s.buckets[k]
+		edges, rows = edges+b.edges, rows+b.rows
+		if len(list) == 0 || edges > most || rows > unitRows {
 			list = append(list, unit{k, k})
-			edges = 0
+			edges, rows = b.edges, b.rows
 		}
 		list[len(list)-1].hi = k + 1
-		edges += e
 	}
 	return list
 }
@@ -336,93 +356,4 @@ func (s *Sorter) sortUnits(units []unit, out *rowWriter) error {
 	}
 	wg.Wait()
 	return s.err
-}
-
-// unitSort is the memory one core sorts in, and its result.
-type unitSort struct {
-	src, dst, tmp []uint32
-	weights       []float32
-	g             CSR // rows of the unit; Indptr from 0
-	lopsided      uint64
-}
-
-// sort loads a unit and sorts it by target, then by source, as FromEdges does.
-func (x *unitSort) sort(s *Sorter, u unit) error {
-	first := u.lo << s.shift
-	rows := min(u.hi<<s.shift, s.n) - first
-	if err := x.load(s, u); err != nil {
-		return err
-	}
-	x.g.Indptr = grown(x.g.Indptr, rows+1)
-	clear(x.g.Indptr)
-	x.g.Indices = grown(x.g.Indices, len(x.src))
-	if s.weighted {
-		x.g.Weights = grown(x.g.Weights, len(x.src))
-	}
-	next := x.g.Indptr[1:]
-	for _, v := range x.dst {
-		next[int(v)-first]++
-	}
-	var at int64
-	for i, c := range next {
-		next[i] = at
-		at += c
-	}
-	for i, v := range x.dst {
-		e := next[int(v)-first]
-		next[int(v)-first]++
-		x.g.Indices[e] = x.src[i]
-		if s.weighted {
-			x.g.Weights[e] = x.weights[i]
-		}
-	}
-	x.tmp = x.g.sortRange(0, int64(rows), x.tmp)
-	if s.opt.DropDuplicates {
-		x.g.dropDuplicates()
-	}
-	plain := x.g
-	if s.numbered {
-		plain.Weights = nil // an edge and its reverse are as they are, wherever they were listed
-	}
-	x.lopsided = plain.lopsided(0, int64(rows), uint64(first))
-	return checkFinite("weights", x.g.Weights, 1)
-}
-
-// load reads a unit's edges in the order they came, bucket by bucket.
-func (x *unitSort) load(s *Sorter, u unit) error {
-	var edges int64
-	for _, b := range s.buckets[u.lo:u.hi] {
-		edges += b.edges
-	}
-	if edges > math.MaxInt32 {
-		return fmt.Errorf("%d edges lead to vertices %d to %d, more than can be sorted at a time", edges, u.lo<<s.shift, u.hi<<s.shift)
-	}
-	x.src, x.dst = grown(x.src, int(edges)), grown(x.dst, int(edges))
-	if s.weighted {
-		x.weights = grown(x.weights, int(edges))
-	}
-	at := 0
-	for k := u.lo; k < u.hi; k++ {
-		b := &s.buckets[k]
-		for _, e := range b.written {
-			parts := [][]byte{asBytes(x.src[at : at+e.edges]), asBytes(x.dst[at : at+e.edges])}
-			if s.weighted {
-				parts = append(parts, asBytes(x.weights[at:at+e.edges]))
-			}
-			for i, part := range parts {
-				if _, err := s.file.ReadAt(part, e.at+int64(i*len(part))); err != nil {
-					return err
-				}
-			}
-			at += e.edges
-		}
-		copy(x.src[at:], b.src)
-		copy(x.dst[at:], b.dst)
-		if s.weighted {
-			copy(x.weights[at:], b.weights)
-		}
-		at += len(b.src)
-		*b = bucket{}
-	}
-	return nil
 }

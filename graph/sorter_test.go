@@ -108,8 +108,8 @@ func TestSorterSpills(t *testing.T) {
 	if err := s.Add(0, src, dst, w); err != nil {
 		t.Fatal(err)
 	}
-	if s.file == nil || s.end < m*11 {
-		t.Fatalf("nothing spilled: %d bytes", s.end)
+	if s.file == nil || s.end.Load() < m*11 {
+		t.Fatalf("nothing spilled: %d bytes", s.end.Load())
 	}
 	if err := s.Finish(); err != nil {
 		t.Fatal(err)
