@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"unsafe"
 
 	"starling/graph"
 )
@@ -104,36 +105,49 @@ func (a *arrayStream) end() error {
 	return err
 }
 
-// indices reads len(out) numbers that are vertices or edges.
+// indices reads len(out) numbers that are vertices or edges, a few at a time: they
+// are still in the nearest cache when they are made smaller.
 func (a *arrayStream) indices(out []uint32) error {
-	b, err := a.bytes(len(out))
-	if err != nil {
-		return err
+	const few = 1 << 12
+	for len(out) > 0 {
+		n := min(few, len(out))
+		b, err := a.bytes(n)
+		if err == nil {
+			err = indicesOf(a.descr, b, out[:n])
+		}
+		if err != nil {
+			return err
+		}
+		out = out[n:]
 	}
-	le, wide := binary.LittleEndian, uint64(0)
-	switch a.descr {
+	return nil
+}
+
+func indicesOf(descr string, b []byte, out []uint32) (err error) {
+	wide := uint64(0)
+	switch descr {
 	case "i8", "u8":
-		for i := range out {
-			x := le.Uint64(b[8*i:])
+		from := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(out))
+		for i, x := range from {
 			wide |= x
 			out[i] = uint32(x)
 		}
 	case "i4":
-		for i := range out {
-			out[i] = le.Uint32(b[4*i:])
-			wide |= uint64(out[i]) << 1 // a negative one shows above
+		copy(bytesOf(out), b)
+		for _, x := range out {
+			wide |= uint64(x) << 1 // a negative one shows above
 		}
 	case "u4":
 		copy(bytesOf(out), b)
 	default:
-		err = elements(a.descr, b, func(i int, x int64) error {
+		err = elements(descr, b, func(i int, x int64) error {
 			wide |= uint64(x)
 			out[i] = uint32(x)
 			return nil
 		}, nil)
 	}
 	if err == nil && wide>>32 != 0 {
-		err = elements(a.descr, b, func(i int, x int64) error {
+		err = elements(descr, b, func(i int, x int64) error {
 			if x < 0 || x > math.MaxUint32 {
 				return fmt.Errorf("%d where an index belongs", x)
 			}

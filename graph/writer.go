@@ -85,7 +85,11 @@ type ArrayWriter struct {
 	want  int64
 	sum   uint32
 	bytes int64
+	early int64 // bytes that are on their way to the disk
 }
+
+// flushFrom is how many bytes are worth sending to the disk before Close does.
+const flushFrom = 8 << 20
 
 // Array starts an array of the given dtype (numpy's name, such as "<f4") and
 // shape. Write takes its little-endian bytes; WriteSlice takes slices.
@@ -118,6 +122,10 @@ func (a *ArrayWriter) Write(b []byte) (int, error) {
 	n, err := a.f.Write(b)
 	a.sum = crc32.Update(a.sum, castagnoli, b[:n])
 	a.bytes += int64(n)
+	if a.bytes-a.early >= flushFrom {
+		startFlush(a.f, a.early, a.bytes-a.early)
+		a.early = a.bytes
+	}
 	return n, err
 }
 
