@@ -179,7 +179,11 @@ func graphBytes(s *Spec, d *graph.Dataset) int64 {
 	} else if s.EdgeFeatures { // with those of loops
 		perGraph += 4 * dim * (e + n)
 	}
-	perGraph += 4 * n // scales
+	directions := int64(2)
+	if d.Meta.Symmetric {
+		directions = 1
+	}
+	perGraph += 4*n + s.scaleBytes(directions*e, d.Graph.Weights != nil) // scales
 	total := perGraph
 	if s.Inductive {
 		share := float64(len(d.Splits.Train)) / float64(max(n, 1))
@@ -193,6 +197,15 @@ func graphBytes(s *Spec, d *graph.Dataset) int64 {
 		total += 4*entries + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
 	}
 	return total + labelBytes(s, d.Labels, n)
+}
+
+// scaleBytes is what so many edges keep of their columns' scales, which those of
+// gcn without weights have with them.
+func (s *Spec) scaleBytes(edges int64, weighted bool) int64 {
+	if weighted || s.Mode == "mini" || s.Model != "gcn" && s.Model != "resgcn+" {
+		return 0
+	}
+	return edges * map[bool]int64{true: 8, false: 4}[s.DType == "f64"]
 }
 
 // labelBytes is what labels of n vertices take on the device beside the mapped ones.

@@ -157,7 +157,7 @@ func partBytes(s *Spec, part *partition.Part) int64 {
 	if s.RowNormalize {
 		total += 4*entries + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
 	}
-	return total + 2*4*rows // scales, labels
+	return total + 2*4*rows + s.scaleBytes(2*e, part.In.Weights != nil) // scales, labels
 }
 
 // fits refuses a run whose workers, all on this host, need more than the free memory
