@@ -16,10 +16,10 @@ type mailbox struct {
 	limit int64
 	node  *node // counts every message that is whole
 	// room is called when a transport that was told errNoRoom should try again.
-	room  func()
-	asks  atomic.Uint64 // how many times ask was called
-	parts partPool
-	mu    struct {
+	room   func()
+	asks   atomic.Uint64 // how many times ask was called
+	spares spares
+	mu     struct {
 		sync.Mutex
 		slots  map[slot]*letter
 		early  map[int]int64 // bytes held that nobody has asked for, by peer
@@ -126,7 +126,7 @@ func (b *mailbox) place(h *header, wait bool, m *message) (place, error) {
 		b.mu.change.Wait()
 	}
 	if l == nil {
-		l = &letter{early: make([]byte, h.length)}
+		l = &letter{early: b.spares.take(int(h.length))}
 		b.mu.early[h.from] += h.length
 		b.mu.slots[s] = l
 	}
@@ -232,6 +232,7 @@ func (b *mailbox) finish(l *letter) {
 	whole := place{into: l.into, add: l.add}
 	if l.early != nil {
 		whole.put(0, l.early)
+		b.spares.give(l.early)
 	}
 	if l.waiting != nil {
 		whole.put(0, l.waiting.payload)

@@ -1,7 +1,5 @@
 package wire
 
-import "sync"
-
 // numberSize is that of the widest numbers that are added: chunks begin between two.
 const numberSize = 8
 
@@ -40,7 +38,7 @@ func (b *mailbox) space(p *place) []byte {
 	if p.add == nil {
 		return p.into
 	}
-	p.part = b.parts.take(len(p.into))
+	p.part = b.spares.take(len(p.into))
 	return p.part
 }
 
@@ -52,31 +50,5 @@ func (b *mailbox) settle(p *place, err error) {
 	if err == nil {
 		p.add(p.into, p.part)
 	}
-	b.parts.give(p.part)
-}
-
-// partPool keeps what chunks are read to before they are added: few, so that they stay
-// in the cache.
-type partPool struct {
-	mu struct {
-		sync.Mutex
-		free [][]byte
-	}
-}
-
-func (l *partPool) take(bytes int) []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if k := len(l.mu.free) - 1; k >= 0 && cap(l.mu.free[k]) >= bytes {
-		part := l.mu.free[k]
-		l.mu.free = l.mu.free[:k]
-		return part[:bytes]
-	}
-	return make([]byte, bytes, max(bytes, maxChunk))
-}
-
-func (l *partPool) give(part []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.free = append(l.mu.free, part)
+	b.spares.give(p.part)
 }
