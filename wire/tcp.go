@@ -152,6 +152,9 @@ func (c *tcpConn) takeBatch() bool {
 		bytes += len(piece.bytes) + headerSize
 		c.chunks = append(c.chunks, piece)
 	}
+	if len(q.heap) > 0 {
+		q.wake.Signal() // a message that is large is for the other connections too
+	}
 	return true
 }
 
