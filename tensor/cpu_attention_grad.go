@@ -8,8 +8,8 @@ import (
 
 // AttendGrad gathers wide rows once, by source over the out-edges. A first,
 // dense pass packs what is needed of each destination; a last one sums the
-// gradients of scores, which the second left in the order of in-edges, over each
-// destination's row.
+// gradients of scores over each destination's row: either of all its entries, which the second
+// left in the order of in-edges, or of a few groups of sources.
 func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention) {
 	op.needShapes("AttendGrad", adj, z, left, right, stat)
 	needRows("AttendGrad: dst", dst, adj.Rows, z.Cols)
@@ -19,8 +19,13 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 	needScores("AttendGrad: dright", dright, adj.Rows, op.Heads)
 	need(adjT.Rows == adj.Cols && adjT.Cols == adj.Rows && int64(len(adjT.perm)) >= adjT.ptr[adjT.Rows],
 		"AttendGrad: adjT is not adj's transpose from SparseTranspose")
-	edge := op.DEdge
-	if edge.IsZero() {
+	edge, sums := op.DEdge, Matrix{}
+	switch {
+	case edge.IsZero() && sumsScores(adj, op.Heads):
+		sums = c.Scratch(F32, scoreGroups*adj.Rows, op.Heads)
+		defer c.Free(sums)
+		c.Zero(sums)
+	case edge.IsZero():
 		edge = c.Scratch(F32, len(adj.index), op.Heads)
 		defer c.Free(edge)
 	}
@@ -35,9 +40,38 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 		c.packAttention(packed, right.Columns(lo, hi), stat.Columns(lo, hi), stat.Columns(op.Heads+lo, op.Heads+hi),
 			dst.Columns(from, to), ddst.Columns(from, to))
 		c.attendGradPanel(dz.Columns(from, to), dleft.Columns(lo, hi), edge, adjT, z.Columns(from, to),
-			left.Columns(lo, hi), packed, ddst.Columns(from, to), keys, op, op.dropout(lo))
+			left.Columns(lo, hi), packed, ddst.Columns(from, to), sums, keys, op, op.dropout(lo))
 	})
-	c.sumEntries(dright, adj, edge)
+	if sums.IsZero() {
+		c.sumEntries(dright, adj, edge)
+	} else {
+		c.sumGroups(dright, sums)
+	}
+}
+
+// scoreGroups is how many groups of sources have sums of gradients of scores of their own: sums in an order that threads do
+// not change, and work for as many threads.
+const scoreGroups = 32
+
+// sumsScores says whether groups' sums take so much less memory than a number an entry that adding to them costs less
+// than putting each number to its place. The inner loops do it for one head and for four.
+func sumsScores(adj *Sparse, heads int) bool {
+	return (heads == 1 || heads == 4) && adj.ptr[adj.Rows]-adj.ptr[0] > 4*scoreGroups*int64(adj.Rows)
+}
+
+// sumGroups: dst = the sum of all groups' sums.
+func (c *CPU) sumGroups(dst, sums Matrix) {
+	c.forRows(dst.Rows, 1024, func(lo, hi, _, _ int) {
+		for i := lo; i < hi; i++ {
+			to := dst.row(i)
+			clear(to)
+			for r := i; r < sums.Rows; r += dst.Rows {
+				for k, x := range sums.row(r) {
+					to[k] += x
+				}
+			}
+		}
+	})
 }
 
 // keyRows is how many destinations need a key for their draws.
@@ -76,13 +110,13 @@ func (c *CPU) packAttention(packed, right, top, inv, dst, ddst Matrix) {
 	})
 }
 
-func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, keys []uint64, op Attention, drop simd.AttentionDropout) {
+func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst, sums Matrix, keys []uint64, op Attention, drop simd.AttentionDropout) {
 	w := attentionShares(adjT, z.Cols)
 	defer w.done()
 	partDZ, partDLeft := c.Scratch(F32, w.parts, z.Cols), c.Scratch(F32, w.parts, left.Cols)
 	defer c.Free(partDZ)
 	defer c.Free(partDLeft)
-	c.run(len(w.list), func(k, _ int) {
+	one := func(k int, sums []float32) {
 		x := w.list[k]
 		ptr := w.bounds(adjT, x)
 		work := takeFloats(simd.AttentionWork(longest(ptr), left.Cols, z.Cols))
@@ -92,7 +126,7 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 			Rows: x.hi - x.lo, Heads: left.Cols, Width: z.Cols / left.Cols,
 			Ptr: ptr, Index: adjT.index, Perm: adjT.perm,
 			Left: left.Slice(x.lo, x.hi).strided(), DLeft: dleft.Slice(x.lo, x.hi).strided(),
-			Packed: packed.f32, Edge: edge.f32, EdgeHeads: edge.Cols,
+			Packed: packed.f32, Edge: edge.f32, EdgeHeads: edge.Cols, Sums: sums,
 			Slope: float32(op.Slope), Score: op.Edge.f32, Drop: fromSrc(drop, x.lo), Keys: keys, Work: *work,
 		}
 		if x.part >= 0 {
@@ -100,7 +134,17 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 			a.DLeft = partDLeft.Slice(x.part, x.part+1).strided()
 		}
 		simd.AttendGrad(c.level, &a)
-	})
+	}
+	if sums.IsZero() {
+		c.run(len(w.list), func(k, _ int) { one(k, nil) })
+	} else {
+		c.run(scoreGroups, func(g, _ int) {
+			n, rows := len(w.list), sums.Rows/scoreGroups
+			for k := g * n / scoreGroups; k < (g+1)*n/scoreGroups; k++ {
+				one(k, sums.Slice(g*rows, (g+1)*rows).f32)
+			}
+		})
+	}
 	for _, x := range w.long {
 		for lo := 0; lo < dz.Cols; lo += simd.MaxCols {
 			hi := min(lo+simd.MaxCols, dz.Cols)

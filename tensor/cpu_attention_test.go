@@ -38,7 +38,10 @@ func TestAttention(t *testing.T) {
 		for _, g := range graphSizes {
 			testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(5), 1+r.IntN(40))
 		}
-		testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), 4, 20)
+		for _, heads := range []int{1, 2, 4} { // so many entries that one head's or four's gradients are summed by groups
+			testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), heads, 20)
+			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 32)
+		}
 	})
 }
 

@@ -199,6 +199,8 @@ type AttentionGrad struct {
 	DLeft  Strided  // float32; starts at the first of the rows
 	Packed []float32
 	Edge   []float32 // entries x EdgeHeads, from column FirstHead on
+	// Sums, if given, has de_ijh added to row i instead, Lanes(Heads) numbers a row. It is made for one head and for four.
+	Sums []float32
 	// EdgeHeads is the number of heads in all, of which this call does Heads.
 	EdgeHeads int
 	Score     []float32 // as Attention's, at the entry's place
@@ -302,7 +304,11 @@ func (a *AttentionGrad) gradEntry(i, r, place int, z, acc, left, dleft []float32
 		a.DDst.addTo(acc[head:head+a.Width], c, i, head)
 		de := slope * (c*dot - alpha*row[3*p+k])
 		dleft[k] += de
-		a.Edge[place*a.EdgeHeads+a.Drop.FirstHead+k] = de
+		if a.Sums != nil {
+			a.Sums[i*p+k] += de
+		} else {
+			a.Edge[place*a.EdgeHeads+a.Drop.FirstHead+k] = de
+		}
 	}
 }
 

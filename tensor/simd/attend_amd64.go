@@ -63,7 +63,17 @@ type attendGradArgs struct {
 	dleftStride     int
 	last            *uint32
 	lastPlace       *uint32 // last, for perm
+	places          int     // of scatterPlaces and so on
 }
+
+// What attendGradScores512 does with the gradients of scores: any number of heads goes to its entries' places in
+// edge, four heads go faster, and four heads or one are added to their destinations'.
+const (
+	scatterPlaces = iota
+	putFours
+	addFours
+	addOnes
+)
 
 type attendRowArgs struct {
 	ptr               *int64
@@ -342,7 +352,7 @@ func lineOf(work []float32) unsafe.Pointer {
 func attendGradFast(level Level, a *AttentionGrad) bool {
 	bf16 := a.DDst.B16 != nil
 	if level < AVX512 || (a.Z.B16 != nil) != bf16 || (!bf16 && a.DZ.B16 != nil) || a.Width > panelCols ||
-		len(a.Packed) >= 1<<31 || len(a.Edge) >= 1<<31 {
+		len(a.Packed) >= 1<<31 || len(a.Edge) >= 1<<31 || a.Sums != nil && a.Heads != 1 && a.Heads != 4 {
 		return false
 	}
 	p := Lanes(a.Heads)
@@ -365,14 +375,27 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 		keys: unsafe.SliceData(a.Keys), perm: unsafe.SliceData(a.Perm), dots: &work[3*step],
 		edgeHeads: a.EdgeHeads,
 	}
-	if len(a.Edge) > 0 {
+	switch {
+	case a.Sums != nil:
+		w.edge, w.edgeHeads, w.perm = &a.Sums[0], p, unsafe.SliceData(a.Index)
+		w.places = addOnes
+		if a.Heads == 4 {
+			w.places = addFours
+		}
+	case len(a.Edge) > 0:
 		w.edge = &a.Edge[a.Drop.FirstHead]
+		if a.Heads == 4 {
+			w.places = putFours
+		}
 	}
 	for r, n := 0, 0; r < a.Rows; r += n {
 		n = rowsWithin(a.Ptr, r, a.Rows, step/p-16)
 		w.rows, w.ptr = n, &a.Ptr[r]
 		if to := a.Ptr[r+n]; to > a.Ptr[r] && len(a.Packed) > cached {
-			w.last, w.lastPlace = &a.Index[to-1], &a.Perm[to-1]
+			w.last = &a.Index[to-1]
+			if w.lastPlace = &a.Perm[to-1]; a.Sums != nil {
+				w.lastPlace = w.last
+			}
 		}
 		w.left, w.leftStride = a.Left.at(r, 0)
 		w.dleft, w.dleftStride = a.DLeft.at(r, 0)

@@ -523,7 +523,7 @@ next:
 
 // func attendGradScores512(a *byte)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradScores512(SB), NOSPLIT, $8-8
+TEXT ·attendGradScores512(SB), NOSPLIT, $64-8
 	MOVQ         a+0(FP), DI
 	MOVQ         112(DI), AX
 	VMOVDQU32    (AX), Z31
@@ -580,6 +580,172 @@ ask_5:
 	JNZ        ask_5
 
 asked_6:
+	VMOVUPS       (R12)(R14*1), Z0
+	VMOVUPS       (R12)(R14*2), Z1
+	VFMSUB132PS   (BX), Z1, Z0
+	MOVQ          R10, AX
+	IMULQ         72(DI), AX
+	MOVL          $0x00000010, CX
+	CMPQ          AX, CX
+	CMOVQGT       CX, AX
+	BZHIL         AX, R13, AX
+	ANDL          R9, AX
+	KMOVW         AX, K1
+	VADDPS        Z0, Z24, K1, Z24
+	CMPQ          232(DI), $0x00
+	JE            scatter
+	CMPQ          232(DI), $0x03
+	JE            ones
+	CMPQ          232(DI), $0x02
+	JE            add
+	MOVL          (R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x00, Z0, (SI)(AX*4)
+	CMPQ          R10, $0x01
+	JE            placed
+	MOVL          4(R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x01, Z0, (SI)(AX*4)
+	CMPQ          R10, $0x02
+	JE            placed
+	MOVL          8(R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x02, Z0, (SI)(AX*4)
+	CMPQ          R10, $0x03
+	JE            placed
+	MOVL          12(R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x03, Z0, (SI)(AX*4)
+	JMP           placed
+
+add:
+	MOVL          (R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x00, Z0, X1
+	VADDPS        (SI)(AX*4), X1, X1
+	VMOVUPS       X1, (SI)(AX*4)
+	CMPQ          R10, $0x01
+	JE            placed
+	MOVL          4(R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x01, Z0, X1
+	VADDPS        (SI)(AX*4), X1, X1
+	VMOVUPS       X1, (SI)(AX*4)
+	CMPQ          R10, $0x02
+	JE            placed
+	MOVL          8(R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x02, Z0, X1
+	VADDPS        (SI)(AX*4), X1, X1
+	VMOVUPS       X1, (SI)(AX*4)
+	CMPQ          R10, $0x03
+	JE            placed
+	MOVL          12(R8), AX
+	IMULQ         184(DI), AX
+	VEXTRACTF32X4 $0x03, Z0, X1
+	VADDPS        (SI)(AX*4), X1, X1
+	VMOVUPS       X1, (SI)(AX*4)
+	JMP           placed
+
+ones:
+	VMOVUPS Z0, (SP)
+	MOVL    (R8), AX
+	VMOVSS  (SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x01
+	JE      placed
+	MOVL    4(R8), AX
+	VMOVSS  4(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x02
+	JE      placed
+	MOVL    8(R8), AX
+	VMOVSS  8(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x03
+	JE      placed
+	MOVL    12(R8), AX
+	VMOVSS  12(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x04
+	JE      placed
+	MOVL    16(R8), AX
+	VMOVSS  16(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x05
+	JE      placed
+	MOVL    20(R8), AX
+	VMOVSS  20(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x06
+	JE      placed
+	MOVL    24(R8), AX
+	VMOVSS  24(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x07
+	JE      placed
+	MOVL    28(R8), AX
+	VMOVSS  28(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x08
+	JE      placed
+	MOVL    32(R8), AX
+	VMOVSS  32(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x09
+	JE      placed
+	MOVL    36(R8), AX
+	VMOVSS  36(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0a
+	JE      placed
+	MOVL    40(R8), AX
+	VMOVSS  40(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0b
+	JE      placed
+	MOVL    44(R8), AX
+	VMOVSS  44(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0c
+	JE      placed
+	MOVL    48(R8), AX
+	VMOVSS  48(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0d
+	JE      placed
+	MOVL    52(R8), AX
+	VMOVSS  52(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0e
+	JE      placed
+	MOVL    56(R8), AX
+	VMOVSS  56(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0f
+	JE      placed
+	MOVL    60(R8), AX
+	VMOVSS  60(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	JMP     placed
+
+scatter:
 	MOVL        $0x00000010, CX
 	MOVQ        R10, AX
 	CMPQ        AX, CX
@@ -590,36 +756,26 @@ asked_6:
 	VPERMD      Z2, Z30, Z2
 	VPMULLD     Z27, Z2, Z2
 	VPADDD      Z31, Z2, Z2
-	MOVQ        R10, AX
-	IMULQ       72(DI), AX
-	MOVL        $0x00000010, CX
-	CMPQ        AX, CX
-	CMOVQGT     CX, AX
-	BZHIL       AX, R13, AX
-	ANDL        R9, AX
-	KMOVW       AX, K1
-	VMOVUPS     (R12)(R14*1), Z0
-	VMOVUPS     (R12)(R14*2), Z1
-	VFMSUB132PS (BX), Z1, Z0
-	VADDPS      Z0, Z24, K1, Z24
 	VSCATTERDPS Z0, K1, (SI)(Z2*4)
-	ADDQ        $0x40, R12
-	ADDQ        $0x40, BX
-	LEAQ        (R8)(R11*4), R8
-	SUBQ        R11, R10
-	TESTQ       R10, R10
-	JG          entries
-	IMULQ       72(DI), R10
-	LEAQ        (R12)(R10*4), R12
-	LEAQ        (BX)(R10*4), BX
-	VPERMILPS   $0xb1, Z24, Z1
-	VADDPS      Z1, Z24, K4, Z24
-	VPERMILPS   $0x4e, Z24, Z1
-	VADDPS      Z1, Z24, K5, Z24
-	VSHUFF32X4  $0xb1, Z24, Z24, Z1
-	VADDPS      Z1, Z24, K6, Z24
-	VSHUFF32X4  $0x4e, Z24, Z24, Z1
-	VADDPS      Z1, Z24, K7, Z24
+
+placed:
+	ADDQ       $0x40, R12
+	ADDQ       $0x40, BX
+	LEAQ       (R8)(R11*4), R8
+	SUBQ       R11, R10
+	TESTQ      R10, R10
+	JG         entries
+	IMULQ      72(DI), R10
+	LEAQ       (R12)(R10*4), R12
+	LEAQ       (BX)(R10*4), BX
+	VPERMILPS  $0xb1, Z24, Z1
+	VADDPS     Z1, Z24, K4, Z24
+	VPERMILPS  $0x4e, Z24, Z1
+	VADDPS     Z1, Z24, K5, Z24
+	VSHUFF32X4 $0xb1, Z24, Z24, Z1
+	VADDPS     Z1, Z24, K6, Z24
+	VSHUFF32X4 $0x4e, Z24, Z24, Z1
+	VADDPS     Z1, Z24, K7, Z24
 
 store:
 	MOVQ    208(DI), AX

@@ -11,7 +11,7 @@ import (
 var gradFields = newFields(wArgs, "ptr", "index", "rows", "packed", "packStride", "left", "leftStride",
 	"out", "outStep", "lanes", "group", "heads", "swaps", "slope", "tables",
 	"drop", "threshold", "scale", "keys", "srcIDs", "firstSrc",
-	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last", "lastPlace")
+	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last", "lastPlace", "places")
 
 // gradWeights is the backward pass's first step: for each entry, from its source
 // (the row) to a destination, three numbers a head in three lists outStep bytes apart:
@@ -151,8 +151,47 @@ func sourceDraw(f fields) {
 	VPADDD(headDraw, srcFactor, srcFactor)
 }
 
+// What becomes of the gradients of scores: simd.attendGradArgs.places.
+const (
+	scatterPlaces = iota
+	putFours
+	addFours
+	addOnes
+)
+
+// fours puts the four heads of up to four entries to their places: a store each, where scattering is sixteen.
+func fours(f fields, s VecPhysical, put func(k int, to Mem)) {
+	for k := range 4 {
+		MOVL(Mem{Base: wIndex, Disp: 4 * k}, wTmp.As32())
+		IMULQ(f.mem("edgeHeads"), wTmp)
+		put(k, Mem{Base: wBase, Index: wTmp, Scale: 4})
+		if k < 3 {
+			CMPQ(wLeft, U8(k+1))
+			JE(LabelRef("placed"))
+		}
+	}
+}
+
+// ones adds the only heads of up to sixteen entries, one after the other: a place may come twice.
+func ones(s VecPhysical) {
+	words := AllocLocal(64)
+	VMOVUPS(s, words)
+	for k := range 16 {
+		MOVL(Mem{Base: wIndex, Disp: 4 * k}, wTmp.As32())
+		to := Mem{Base: wBase, Index: wTmp, Scale: 4}
+		VMOVSS(words.Offset(4*k), X1)
+		VADDSS(to, X1, X1)
+		VMOVSS(X1, to)
+		if k < 15 {
+			CMPQ(wLeft, U8(k+1))
+			JE(LabelRef("placed"))
+		}
+	}
+}
+
 // gradScores is the last step: the gradient of each entry's score, from the three
-// lists and the dot products, summed over the row into dleft and put to its place in edge.
+// lists and the dot products, summed over the row into dleft and put to its place in edge, or added to its
+// destination's there.
 func gradScores() {
 	f := gradFields
 	step, dots := R14, RBX
@@ -176,15 +215,35 @@ func gradScores() {
 	JZ(LabelRef("store"))
 	Label("entries")
 	askAhead(f, wBase, "edgeHeads", "lastPlace")
-	entryWords(wIndex, place)
-	VPMULLD(gapLanes, place, place)
-	VPADDD(lanePattern, place, place)
-	validLanes(f)
 	VMOVUPS(Mem{Base: wOut, Index: step, Scale: 1}, s)
 	VMOVUPS(Mem{Base: wOut, Index: step, Scale: 2}, t)
 	VFMSUB132PS(Mem{Base: dots}, t, s)
+	validLanes(f)
 	VADDPS(s, total, K1, total)
+	CMPQ(f.mem("places"), U8(scatterPlaces))
+	JE(LabelRef("scatter"))
+	CMPQ(f.mem("places"), U8(addOnes))
+	JE(LabelRef("ones"))
+	CMPQ(f.mem("places"), U8(addFours))
+	JE(LabelRef("add"))
+	fours(f, s, func(k int, to Mem) { VEXTRACTF32X4(U8(k), s, to) })
+	JMP(LabelRef("placed"))
+	Label("add")
+	fours(f, s, func(k int, to Mem) {
+		VEXTRACTF32X4(U8(k), s, X1)
+		VADDPS(to, X1, X1)
+		VMOVUPS(X1, to)
+	})
+	JMP(LabelRef("placed"))
+	Label("ones")
+	ones(s)
+	JMP(LabelRef("placed"))
+	Label("scatter")
+	entryWords(wIndex, place)
+	VPMULLD(gapLanes, place, place)
+	VPADDD(lanePattern, place, place)
 	VSCATTERDPS(s, K1, Mem{Base: wBase, Index: place, Scale: 4})
+	Label("placed")
 	ADDQ(U8(64), wOut)
 	ADDQ(U8(64), dots)
 	nextEntries()
