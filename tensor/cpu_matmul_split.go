@@ -96,18 +96,18 @@ func (c *CPU) splitSmall(b Matrix, trans bool, k, n int) Matrix {
 }
 
 // tallTallSplit is tallTall for float32 on both sides: slices of a and b are split
-// alike, and a's tiles turned. Of b it is a panel at a time, which leaves room for deep
-// slices, so that sums are seldom loaded and stored.
+// alike, and a's tiles turned.
 func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	m, n := up32(dst.Rows), up32(dst.Cols)
 	g := splitTallTall(a.Rows, m, n)
 	panel := g.depth / 32 * simd.SplitBlock
-	room := c.Scratch(BF16, c.threads, (m/32+1)*panel)
+	roomA := m / 32 * panel
+	room := c.Scratch(BF16, c.threads, roomA+n/32*panel)
 	sums := c.Scratch(F32, g.groups, m*n)
 	tiles := make([]simd.Tiles32, c.threads)
 	c.run(g.groups, func(group, thread int) {
-		t, left := &tiles[thread], room.row16(thread)
-		right := left[m/32*panel:]
+		t, mine := &tiles[thread], room.row16(thread)
+		left, right := mine[:roomA], mine[roomA:]
 		lo := group * g.rows
 		hi := min(a.Rows, lo+g.rows)
 		sum := dense(sums.row(group), m, n)
@@ -117,19 +117,18 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 		for first := lo; lo < hi; lo += g.depth {
 			end := min(hi, lo+g.depth)
 			partA, partB := a.Slice(lo, end), b.Slice(lo, end)
-			t.Depth, t.Rows, t.Panels = up32(partA.Rows)/32, m/32, 1
 			simd.SplitPairs(c.level, left, partA.f32, partA.Rows, partA.Cols, partA.stride, panel)
+			simd.SplitPairs(c.level, right, partB.f32, partB.Rows, partB.Cols, partB.stride, panel)
+			t.Depth, t.Rows, t.Panels = up32(partA.Rows)/32, m/32, 1
 			for i := range t.Rows {
 				simd.TurnTiles(c.level, left[i*panel:], t.Depth)
 			}
-			t.A, t.B, t.APanel = unsafe.Pointer(&left[0]), unsafe.Pointer(&right[0]), 2*panel
+			t.A, t.APanel, t.BPanel = unsafe.Pointer(&left[0]), 2*panel, 2*panel
 			t.CRow, t.Add = 4*sum.stride, flag(lo > first)
 			steps := t.Depth * t.Rows
 			next := nextSlice(partA, partB, steps*n/32)
-			for j := 0; j < n; j += 32 {
-				cols := partB.Columns(j, min(b.Cols, j+32))
-				simd.SplitPairs(c.level, right, cols.f32, cols.Rows, cols.Cols, cols.stride, panel)
-				t.C = unsafe.Pointer(&sum.f32[j])
+			for j := range n / 32 {
+				t.B, t.C = unsafe.Pointer(&right[j*panel]), unsafe.Pointer(&sum.f32[32*j])
 				t.Ahead, t.AheadStep = next.take(steps)
 				t.Run(c.level)
 			}
@@ -141,8 +140,9 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 }
 
 // splitTallTall cuts the rows into groups, a power of two of them so that threads get equally many, of at
-// least 768 rows: a group's sums cost as much as sixty (a tenth of a product of 602 columns and 256 with
-// sixteen groups of 430 rows, a twentieth with eight). Sums of all groups take at most 64 MiB.
+// least 768 rows: of 6,900 rows of 602 columns and 256, eight groups take a tenth less time than sixteen, whose sums
+// are made and added up. Sums of all groups take at most 64 MiB. Deeper slices, with the sums less often
+// loaded and stored, are faster only where the rows are in cache already.
 func splitTallTall(rows, m, n int) (g tallTall) {
 	g.groups = 1
 	for next := 2; next <= 32 && 4*m*n*next <= 64<<20 && rows >= 768*next; next *= 2 {
@@ -150,7 +150,7 @@ func splitTallTall(rows, m, n int) (g tallTall) {
 	}
 	g.rows = max(32, up32((rows+g.groups-1)/g.groups))
 	g.groups = max(1, (rows+g.rows-1)/g.rows)
-	depth := min(256, max(32, (512<<10)/(6*m)/32*32)) // at most, for slices of equal size
+	depth := min(256, max(32, (512<<10)/(6*(m+n))/32*32)) // at most, for slices of equal size
 	slices := (g.rows + depth - 1) / depth
 	g.depth = up32((g.rows + slices - 1) / slices)
 	return g
