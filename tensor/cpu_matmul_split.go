@@ -99,7 +99,7 @@ func (c *CPU) splitSmall(b Matrix, trans bool, k, n int) Matrix {
 // alike, and a's tiles turned.
 func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	m, n := up32(dst.Rows), up32(dst.Cols)
-	g := splitTallTall(a.Rows, m, n)
+	g := newSplitGroups(a.Rows, m, n)
 	panel := g.depth / 32 * simd.SplitBlock
 	roomA := m / 32 * panel
 	room := c.Scratch(BF16, c.threads, roomA+n/32*panel)
@@ -108,8 +108,7 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	c.run(g.groups, func(group, thread int) {
 		t, mine := &tiles[thread], room.row16(thread)
 		left, right := mine[:roomA], mine[roomA:]
-		lo := group * g.rows
-		hi := min(a.Rows, lo+g.rows)
+		lo, hi := g.start(group), g.start(group+1)
 		sum := dense(sums.row(group), m, n)
 		if lo >= hi {
 			zeroRows(sum)
@@ -139,19 +138,31 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	c.Free(sums)
 }
 
-// splitTallTall cuts the rows into groups, a power of two of them so that threads get equally many, of at
-// least 768 rows: of 6,900 rows of 602 columns and 256, eight groups take a tenth less time than sixteen, whose sums
-// are made and added up. Sums of all groups take at most 64 MiB. Deeper slices, with the sums less often
-// loaded and stored, are faster only where the rows are in cache already.
-func splitTallTall(rows, m, n int) (g tallTall) {
-	g.groups = 1
+// splitGroups are the groups of rows of tallTallSplit, each with sums of its own: a power of two, so that threads
+// get equally many. The second half of them are of half the size, which keeps a slow core from being the last
+// for long.
+type splitGroups struct {
+	groups int
+	rows   int // of all groups
+	unit   int // rows of a group of the second half
+	depth  int // rows of a slice
+}
+
+// newSplitGroups makes groups of 768 rows on average or more: of 6,900 rows of 602 columns and 256, eight groups take
+// a tenth less time than sixteen, whose sums are made and added up. Sums of all groups take at most 64 MiB. Deeper
+// slices, with the sums less often loaded and stored, are faster only where the rows are in cache already.
+func newSplitGroups(rows, m, n int) splitGroups {
+	g := splitGroups{groups: 1, rows: rows}
 	for next := 2; next <= 32 && 4*m*n*next <= 64<<20 && rows >= 768*next; next *= 2 {
 		g.groups = next
 	}
-	g.rows = max(32, up32((rows+g.groups-1)/g.groups))
-	g.groups = max(1, (rows+g.rows-1)/g.rows)
+	units := g.groups + g.groups/2
+	g.unit = up32((rows + units - 1) / units)
 	depth := min(256, max(32, (512<<10)/(6*(m+n))/32*32)) // at most, for slices of equal size
-	slices := (g.rows + depth - 1) / depth
-	g.depth = up32((g.rows + slices - 1) / slices)
+	slices := max(1, (2*g.unit+depth-1)/depth)
+	g.depth = max(32, up32((2*g.unit+slices-1)/slices))
 	return g
 }
+
+// start is the first row of group k.
+func (g *splitGroups) start(k int) int { return min(g.rows, g.unit*(k+min(k, g.groups/2))) }

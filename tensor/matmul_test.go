@@ -185,7 +185,7 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				for _, s := range [][2]int{{30, 9001}, {67, 2001}} {
+				for _, s := range [][2]int{{30, 9001}, {67, 2001}, {50, 6301}} {
 					dst, a, b := randomProduct(c, r, s[0], s[1], s[0]+5, op, types, false)
 					checkProduct(t, c, dst, a, b, op)
 				}
