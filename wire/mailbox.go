@@ -46,12 +46,17 @@ type letter struct {
 	head    header   // of a message that has begun to arrive
 	begun   bool     // something has arrived
 	early   []byte   // ours, when nobody had asked
+	held    []extent // what of it lies there
+	joined  bool     // somebody has asked since: the rest goes to him
 	waiting *message // the sender's own, in this process, when there was no room
 	placed  int64    // bytes that have a place
 	arrived int64    // bytes that are there
 	writing int      // chunks being copied in by transports
 	failed  error    // meanwhile: whoever is writing ends the wait
 }
+
+// extent is a part of a message.
+type extent struct{ lo, hi int64 }
 
 // errNoRoom tells a transport that a message nobody has asked for must wait.
 var errNoRoom = errors.New("no room for a message nobody has asked for")
@@ -83,10 +88,11 @@ func (b *mailbox) ask(from int, key Key, a *letter) error {
 	case l.pending != nil:
 		p.finish(fmt.Errorf("wire: two receives for one message from rank %d: %v", from, key))
 	default:
-		// Chunks that arrive from now on still go to the early buffer, because a
-		// transport may be writing there; the copy is made when all are in.
+		// Chunks that arrive from now on go to the asker. Those before are copied when
+		// all are in, because a transport may still be writing them.
 		l.into, l.kind, l.add, l.pending = a.into, a.kind, a.add, p
 		if err = l.fits(); err == nil {
+			l.joined = true
 			done = b.takeIfWhole(s, l)
 		}
 	}
@@ -161,8 +167,16 @@ func (l *letter) begin(h *header) error {
 	switch {
 	case l.head.number != h.number || l.head.length != h.length || l.placed+int64(h.chunk) > h.length:
 		return fmt.Errorf("wire: two messages from rank %d to rank %d have the same name: %v %v", h.from, h.to, h.kind, h.key)
-	case l.add != nil && h.offset%numberSize != 0:
-		return fmt.Errorf("%w: a chunk from rank %d begins at %d, within a number", ErrFrame, h.from, h.offset)
+	case l.add != nil:
+		return l.between(h.offset)
+	}
+	return nil
+}
+
+// between checks that a chunk that is added begins between two numbers.
+func (l *letter) between(offset int64) error {
+	if offset%numberSize != 0 {
+		return fmt.Errorf("%w: a chunk from rank %d begins at %d, within a number", ErrFrame, l.head.from, offset)
 	}
 	return nil
 }
@@ -176,6 +190,11 @@ func (l *letter) fits() error {
 		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for %d: %v (%v)", h.from, h.length, h.to, len(l.into), l.kind, h.key)
 	case h.kind != l.kind:
 		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.from, h.kind, h.to, l.kind, h.key)
+	}
+	for _, e := range l.held {
+		if err := l.between(e.lo); l.add != nil && err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -231,7 +250,9 @@ func (b *mailbox) finish(l *letter) {
 	}
 	whole := place{into: l.into, add: l.add}
 	if l.early != nil {
-		whole.put(0, l.early)
+		for _, e := range l.held {
+			whole.put(int(e.lo), l.early[e.lo:e.hi])
+		}
 		b.spares.give(l.early)
 	}
 	if l.waiting != nil {
@@ -281,7 +302,7 @@ func (b *mailbox) await(seen uint64) {
 // the limit: they are its last words.
 func (b *mailbox) takeIn(from int) {
 	b.eachKept(from, func(l *letter) {
-		l.early = bytes.Clone(l.waiting.payload)
+		l.early, l.held = bytes.Clone(l.waiting.payload), []extent{{0, l.head.length}}
 		l.arrived = l.head.length
 		b.mu.early[from] += l.head.length
 		b.node.received(&l.head)

@@ -15,12 +15,12 @@ type place struct {
 // at is the place of the chunk of h. What comes early is added when it is asked for.
 // REQUIRES: the mailbox's mu held.
 func (l *letter) at(h *header) place {
-	p := place{letter: l, into: l.early}
-	if l.early == nil {
-		p.into, p.add = l.into, l.add
+	part := extent{h.offset, h.offset + int64(h.chunk)}
+	if l.early == nil || l.joined {
+		return place{letter: l, into: l.into[part.lo:part.hi], add: l.add}
 	}
-	p.into = p.into[h.offset : h.offset+int64(h.chunk)]
-	return p
+	l.held = append(l.held, part)
+	return place{letter: l, into: l.early[part.lo:part.hi]}
 }
 
 // put fills the place from an offset on.
