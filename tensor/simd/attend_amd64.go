@@ -328,19 +328,20 @@ func headPasses(heads, width int, bf16 bool) (list [MaxHeads]headPass, n int) {
 	return list, n
 }
 
-// set says how s's dot products are made, which go to dots, s.gap bytes apart. parts has
-// room for foldParts vectors.
-func (p headPass) set(s *attendRowArgs, dots *float32, parts unsafe.Pointer, places *[16]uint32) {
+// with is s with how dot products are made, which go to dots, s.gap bytes apart. parts has room for foldParts vectors.
+// It gives s back, as what is stored through a pointer would go to the heap.
+func (p headPass) with(s attendRowArgs, dots *float32, parts unsafe.Pointer, places *[16]uint32) attendRowArgs {
 	s.dots = (*float32)(unsafe.Add(unsafe.Pointer(dots), 4*p.first))
 	if p.each == 0 {
 		s.heads, s.heads16 = uint64(4*p.perVector), 1<<min(p.perVector, p.heads)-1
 		s.segments, s.swaps = p.segments, p.swaps
-		return
+		return s
 	}
 	s.shape, s.parts, s.partsEnd, s.places = 32*p.heads+p.each, parts, unsafe.Add(parts, 64*foldParts), places
 	for l := range places {
 		places[l] = uint32(l/p.heads*(s.gap/4) + l%p.heads)
 	}
+	return s
 }
 
 // lineOf is where the first cache line in work starts.
@@ -422,7 +423,7 @@ func (a *AttentionGrad) pass512(r, n int, x headPass, w *attendGradArgs, pattern
 		patterns: (*uint32)(unsafe.Pointer(patterns)), zbuf: zbuf, mode: modeOf(a.DZ),
 	}
 	var places [16]uint32
-	x.set(&s, w.dots, parts, &places)
+	s = x.with(s, w.dots, parts, &places)
 	if to := a.Ptr[r+n]; to > a.Ptr[r] {
 		s.prefetch, s.last = attendAhead(a.DDst), &a.Index[to-1]
 	}

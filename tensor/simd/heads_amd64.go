@@ -15,7 +15,7 @@ func dots512(x, y Strided, row []float32, out *float32, outStride, rows, heads, 
 	for _, p := range passes[:count] {
 		col := p.first * width
 		s := attendRowArgs{ptr: &noEntries, rows: rows, gap: 4 * outStride, zbuf: &buf[0]}
-		p.set(&s, out, lineOf(buf[panelCols:]), &places)
+		s = p.with(s, out, lineOf(buf[panelCols:]), &places)
 		s.vectors, s.mask = vectorsOf(p.heads*width, bf16)
 		s.src, s.srcStride = x.at(0, col)
 		if row == nil {
