@@ -23,12 +23,22 @@ type border struct {
 	send    tensor.Index // own rows that peers need, by peer: sendPtr[q] to sendPtr[q+1]
 	sendPtr []int64
 	farPtr  []int64 // far rows, by peer
+	relay   *relay  // far rows after those; nil: there are none
 
 	sendSlots, farSlots *slots // of a border that is a part of another
 }
 
 // farRows is the number of rows that come from peers.
-func (b *border) farRows() int { return int(b.farPtr[len(b.farPtr)-1]) }
+func (b *border) farRows() int {
+	n := b.straightRows()
+	if b.relay != nil {
+		n += b.relay.border().straightRows()
+	}
+	return n
+}
+
+// straightRows is the number of those that come straight from whoever computes them.
+func (b *border) straightRows() int { return int(b.farPtr[len(b.farPtr)-1]) }
 
 // lists are the parts of a border that need no device.
 type lists struct {
@@ -40,10 +50,14 @@ type lists struct {
 	send    []uint32
 	sendPtr []int64
 	farPtr  []int64
+	relay   *relayLists // or nil
 }
 
 func newBorder(dev tensor.Device, l lists) *border {
 	b := &border{dst: l.in.Nodes(), src: l.src, send: dev.Indices(l.send), sendPtr: l.sendPtr, farPtr: l.farPtr, ids: dev.Indices(l.ids)}
+	if r := l.relay; r != nil && len(r.send)+int(r.farPtr[len(r.farPtr)-1]) > 0 {
+		b.relay = &relay{dev.Indices(r.send), r.sendPtr, r.farPtr}
+	}
 	all := l.src + b.farRows()
 	rows, own, far := l.degrees.Slice(0, b.dst), l.degrees.Slice(0, l.src), l.degrees.Slice(l.src, all)
 	switch {

@@ -26,6 +26,9 @@ type copies struct {
 	in    *graph.CSR      // in-edges of own vertices and of copies with a depth, by number in the partition
 	kept  []float64       // the share of its in-edges that in has of each row; nil: all
 	marks map[uint32]mark // of vertices that are not in the part, as far as they are known
+	// Workers first to last-1 are a server, and pass on to each other what comes from
+	// beyond it; last 0: rows come straight from their holders.
+	first, last int
 
 	all   []uint32          // own vertices, copies, then the others that in names
 	place map[uint32]uint32 // where those that are not own stand in all
@@ -96,7 +99,10 @@ func (c *copies) borders(layers int, holder func(layer int, v uint32) int) ([]*b
 	out := make([]*border, layers)
 	var before lists
 	for layer := range layers {
-		l, far := c.lists(layer, func(v uint32) int { return holder(layer, v) })
+		l, far, err := c.lists(layer, func(v uint32) int { return holder(layer, v) })
+		if err != nil {
+			return nil, err
+		}
 		if err := c.askFor(&l, far, layer); err != nil {
 			return nil, err
 		}
@@ -112,20 +118,26 @@ func (c *copies) borders(layers int, holder func(layer int, v uint32) int) ([]*b
 // same tells whether two layers have the same rows here and need the same elsewhere.
 func (l *lists) same(o *lists) bool {
 	return l.src == o.src && l.in.Nodes() == o.in.Nodes() && slices.Equal(l.ids, o.ids) && slices.Equal(l.farPtr, o.farPtr) &&
-		slices.Equal(l.sendPtr, o.sendPtr) && slices.Equal(l.send, o.send) && slices.Equal(l.in.Indices, o.in.Indices)
+		slices.Equal(l.sendPtr, o.sendPtr) && slices.Equal(l.send, o.send) && slices.Equal(l.in.Indices, o.in.Indices) &&
+		slices.Equal(l.relay.send, o.relay.send) && slices.Equal(l.relay.sendPtr, o.relay.sendPtr) && slices.Equal(l.relay.farPtr, o.relay.farPtr)
 }
 
-// lists are those of a layer, but for what others need from here, and the vertices
-// that it needs from others.
-func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32) {
+// lists are those of a layer, but for what others need straight from here, and the
+// vertices that come straight from others.
+func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32, error) {
 	dst, src := c.rows(layer+1), c.rows(layer)
 	edges := c.in.Indptr[dst]
-	far, at, ptr := c.far(edges, src, holder)
-	l := lists{src: src, in: &graph.CSR{Indptr: c.in.Indptr[:dst+1], Indices: make([]uint32, edges)}, farPtr: ptr}
+	far := c.far(edges, src, holder)
+	pass, err := c.passOn(c.first, c.last, far)
+	if err != nil {
+		return lists{}, nil, err
+	}
+	l := lists{src: src, in: &graph.CSR{Indptr: c.in.Indptr[:dst+1], Indices: make([]uint32, edges)}}
 	if c.in.Weights != nil {
 		l.in.Weights = c.in.Weights[:edges]
 	}
 	l.in.EdgeDim, l.in.EdgeFeatures = c.in.EdgeDim, c.in.EdgeRows(0, edges)
+	at, straight := c.order(&l, far, pass)
 	for e, p := range c.from[:edges] {
 		if int(p) >= src {
 			p = uint32(src) + at[int(p)-src]
@@ -134,14 +146,50 @@ func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32) {
 	}
 	l.degrees = &nn.Degrees{All: make([]float64, src+len(far)), NoLoops: make([]float64, src+len(far))}
 	l.ids = make([]uint32, src+len(far))
-	for i, v := range slices.Concat(c.all[:src], far) {
+	rows := slices.Clone(c.all[:src])
+	for i := range far {
+		rows = append(rows, far[i].v)
+	}
+	for i, v := range rows {
 		m, _ := c.known(v)
 		l.ids[i], l.degrees.All[i], l.degrees.NoLoops[i] = m.id, float64(m.degree), m.gcn
 	}
 	if c.kept != nil {
 		l.rows = keptDegrees(l.degrees.Slice(0, dst), c.kept)
 	}
-	return l, far
+	return l, straight, nil
+}
+
+// order sorts far rows, straight ones first, each by who sends them, and lists where
+// senders begin and what is passed on. It returns where each row, by its place, stands,
+// and the vertices that come straight.
+func (c *copies) order(l *lists, far []farRow, pass [][]uint32) (at, straight []uint32) {
+	slices.SortFunc(far, func(a, b farRow) int {
+		return cmp.Or(cmp.Compare(min(a.via, 0), min(b.via, 0)), cmp.Compare(a.from(), b.from()), cmp.Compare(a.v, b.v))
+	})
+	n := c.end.Size()
+	at = make([]uint32, len(c.all)-l.src)
+	l.farPtr, l.relay = make([]int64, n+1), &relayLists{sendPtr: make([]int64, n+1), farPtr: make([]int64, n+1)}
+	place := map[uint32]uint32{} // of straight rows
+	for i := range far {
+		r := &far[i]
+		at[r.place] = uint32(i)
+		if r.via >= 0 {
+			l.relay.farPtr[r.via+1]++
+			continue
+		}
+		l.farPtr[r.holder+1]++
+		place[r.v], straight = uint32(i), append(straight, r.v)
+	}
+	for q := range n {
+		for _, v := range pass[q] {
+			l.relay.send = append(l.relay.send, place[v])
+		}
+		l.farPtr[q+1] += l.farPtr[q]
+		l.relay.farPtr[q+1] += l.relay.farPtr[q]
+		l.relay.sendPtr[q+1] = int64(len(l.relay.send))
+	}
+	return at, straight
 }
 
 // keptDegrees are the degrees that make kept edges count for those left out: means are over
@@ -157,32 +205,18 @@ func keptDegrees(d *nn.Degrees, kept []float64) *nn.Degrees {
 	return out
 }
 
-// far lists what edges need beyond the first src rows, by holder and ascending; where
-// each, by its place after those rows, stands in that list; and where holders begin.
-func (c *copies) far(edges int64, src int, holder func(v uint32) int) (far, at []uint32, ptr []int64) {
-	type row struct {
-		holder   int
-		v, place uint32
-	}
-	var rows []row
-	at, ptr = make([]uint32, len(c.all)-src), make([]int64, c.end.Size()+1)
+// far lists what edges need beyond the first src rows, by holder and vertex.
+func (c *copies) far(edges int64, src int, holder func(v uint32) int) (rows []farRow) {
+	seen := make([]bool, len(c.all)-src)
 	for _, p := range c.from[:edges] {
-		if p := int(p) - src; p >= 0 && at[p] == 0 {
-			at[p] = 1
+		if p := int(p) - src; p >= 0 && !seen[p] {
+			seen[p] = true
 			v := c.all[src+p]
-			rows = append(rows, row{holder(v), v, uint32(p)})
+			rows = append(rows, farRow{v: v, place: uint32(p), holder: holder(v), via: -1})
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(a.v, b.v)) })
-	for i, r := range rows {
-		at[r.place] = uint32(i)
-		far = append(far, r.v)
-		ptr[r.holder+1]++
-	}
-	for q := range c.end.Size() {
-		ptr[q+1] += ptr[q]
-	}
-	return far, at, ptr
+	slices.SortFunc(rows, func(a, b farRow) int { return cmp.Or(cmp.Compare(a.holder, b.holder), cmp.Compare(a.v, b.v)) })
+	return rows
 }
 
 // known is the mark of a vertex, if it is known.

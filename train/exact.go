@@ -33,10 +33,15 @@ func (m *exact) fail(err error) {
 }
 
 func (m *exact) rows(t transfer, b *border, peer, _ int, _ bool) int64 {
+	ptr := b.sendPtr
 	if t.backward {
-		return b.farPtr[peer+1] - b.farPtr[peer]
+		ptr = b.farPtr
 	}
-	return b.sendPtr[peer+1] - b.sendPtr[peer]
+	n := ptr[peer+1] - ptr[peer]
+	if b.relay != nil {
+		n += m.rows(t, b.relay.border(), peer, 0, true)
+	}
+	return n
 }
 
 func (m *exact) rowBytes(t transfer, numbers tensor.DType, cols int, training bool) int64 {
@@ -50,13 +55,15 @@ func (m *exact) rowBytes(t transfer, numbers tensor.DType, cols int, training bo
 const (
 	stepRows uint32 = iota
 	stepScores
-	stepMeasure // added to the above
+	stepMeasure     // added to the above
+	stepRelayed = 4 // added to all of them
+	stepBins    = 8 // and more: of bins
 )
 
 // key is that of a transfer in this pass.
 func (m *exact) key(t transfer) wire.Key {
 	if t.layer < 0 { // once in a run, for training or for measuring
-		return wire.Key{Step: m.step(0), Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}}
+		return wire.Key{Step: m.step(t, stepRows), Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}}
 	}
 	step := stepRows
 	if t.scores {
@@ -66,17 +73,20 @@ func (m *exact) key(t transfer) wire.Key {
 	if t.late {
 		urgency = coflow.Bulk
 	}
-	return wire.Key{Step: m.step(step), Coflow: coflow.ID{Epoch: uint32(m.epoch), Type: urgency, Layer: int16(t.layer), Backward: t.backward}}
+	return wire.Key{Step: m.step(t, step), Coflow: coflow.ID{Epoch: uint32(m.epoch), Type: urgency, Layer: int16(t.layer), Backward: t.backward}}
 }
 
-func (m *exact) step(s uint32) uint32 {
+func (m *exact) step(t transfer, s uint32) uint32 {
 	if !m.training {
 		s += stepMeasure
+	}
+	if t.relayed {
+		s += stepRelayed
 	}
 	return s
 }
 
-func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
+func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) arrival {
 	x := &exchange{m: m, t: t, in: into, out: m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols), slots: b.sendSlots, start: time.Now()}
 	x.owned = []tensor.Matrix{x.out}
 	x.receive(b.farPtr)
@@ -85,7 +95,7 @@ func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 	return x
 }
 
-func (m *exact) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+func (m *exact) giveBackStraight(t transfer, b *border, rows, dst tensor.Matrix) arrival {
 	x := &exchange{m: m, t: t, in: m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), out: rows, slots: b.farSlots, start: time.Now()}
 	x.owned = []tensor.Matrix{x.in}
 	x.receive(b.sendPtr)
@@ -188,6 +198,9 @@ func (t transfer) String() string {
 	}
 	if t.backward {
 		what = "gradients of " + what
+	}
+	if t.relayed {
+		what += " passed on"
 	}
 	if t.layer < 0 {
 		return "features"

@@ -47,6 +47,7 @@ type transfer struct {
 	backward bool
 	across   bool // the layer is nn.Across its edges; else rows are added up
 	scores   bool // of attention, not the rows themselves
+	relayed  bool // by way of another worker of the server, see relay.go
 	late     bool // for the next epoch: whatever this one needs goes first
 	kind     wire.Kind
 }

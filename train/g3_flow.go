@@ -97,7 +97,7 @@ func (f *flow) scratch(m tensor.Matrix, rows int) tensor.Matrix {
 
 // key is that of a chunk's message; exchanges of whole layers have the steps below.
 func (f *flow) key(t transfer, number int) wire.Key {
-	step := uint32(4 + 2*number)
+	step := stepBins + uint32(2*number)
 	if t.scores {
 		step++
 	}

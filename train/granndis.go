@@ -2,7 +2,6 @@ package train
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"starling/event"
@@ -17,13 +16,13 @@ import (
 //
 //	layer l < k     makes rows of own vertices and of hops 1 to k-1-l,
 //	                out of own ones and hops 1 to k-l
-//	layer l >= k    as halo: rows of own vertices, border rows received
+//	layer l >= k    rows of own vertices, border rows received
 //
 // Each of those vertices is computed once a server, by the worker that needs it most
 // (within a balance of edges); inside the server its row travels as any border row
-// does. Between servers travel, in an epoch, the border rows of layers k and up, and
-// the sums of parameters' gradients; with k of all layers only the latter. The
-// features travel once, before.
+// does. Between servers travel, in an epoch, the border rows of layers k and up, each
+// once to a server (see relay.go), and the sums of parameters' gradients; with k of all
+// layers only the latter. The features travel once, before.
 //
 // Exact for every k; k = 0 is halo.
 type granndis struct {
@@ -103,6 +102,9 @@ func (s *surroundings) grow(k int) error {
 // preload makes the borders of k preloaded layers and of the others.
 func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 	c := s.copies(k)
+	if k == 0 { // halo: rows come straight
+		c.first, c.last = 0, 0
+	}
 	need := s.memory(k)
 	if b := s.opt.Strategy.Budget; b > 0 && need > b && k > 0 {
 		return nil, fmt.Errorf("granndis: %d preloaded layers need about %s on worker %d, over the memory budget of %s; preload fewer, or auto", k, event.Bytes(need), s.end.Rank(), event.Bytes(b))
@@ -110,12 +112,14 @@ func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 	if s.end.Rank() == 0 {
 		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies, about %s", k, layers, s.part.Core(), len(c.ids), event.Bytes(need))})
 	}
-	borders, err := c.borders(k, func(_ int, v uint32) int { return s.holder(v) })
+	borders, err := c.borders(layers, func(layer int, v uint32) int {
+		if layer < k {
+			return s.holder(v)
+		}
+		return s.part.Book.Owner(v)
+	})
 	if err != nil {
 		return nil, err
-	}
-	if k < layers {
-		borders = append(borders, slices.Repeat([]*border{newBorder(s.dev, haloLists(s.part))}, layers-k)...)
 	}
 	return c.strategy(borders)
 }

@@ -15,20 +15,30 @@ type growth struct {
 	rows  []int64 // vertices of a hop
 	edges []int64 // their in-edges
 	far   []int64 // rows of other workers of the server that no earlier hop needs
-	// Border rows of own vertices, from the same server and from others.
-	inside, between int64
+	// Border rows of own vertices: from the same server, from others, and from others
+	// by way of a worker of the same.
+	inside, between, relayed int64
 }
 
 // begin counts hop 0 and the border of the part.
-func (g *growth) begin(s *surroundings) {
+func (g *growth) begin(s *surroundings) error {
 	g.rows, g.edges = []int64{int64(s.part.Core())}, []int64{s.part.In.Edges()}
-	for q := range s.end.Size() {
-		if n := s.part.HaloPtr[q+1] - s.part.HaloPtr[q]; q >= s.first && q < s.last {
-			g.inside += n
-		} else {
-			g.between += n
+	var far []farRow
+	for _, v := range s.part.Halo {
+		far = append(far, farRow{v: v, holder: s.part.Book.Owner(v), via: -1})
+	}
+	_, err := s.passOn(s.first, s.last, far)
+	for i := range far {
+		switch {
+		case far[i].via >= 0:
+			g.relayed++
+		case s.beyond(far[i].v):
+			g.between++
+		default:
+			g.inside++
 		}
 	}
+	return err
 }
 
 // add counts the hop that was found last, and the edges that led to it.
@@ -59,7 +69,11 @@ type load struct {
 // layer is the load of layer l if k layers are preloaded.
 func (g *growth) layer(k, l int) load {
 	if l >= k {
-		return load{made: g.rows[0], taken: g.rows[0], edges: upTo(g.edges, 0), inside: g.inside, between: g.between}
+		w := load{made: g.rows[0], taken: g.rows[0], edges: upTo(g.edges, 0), inside: g.inside + g.relayed, between: g.between}
+		if k == 0 { // halo, where all come straight
+			w.inside, w.between = g.inside, g.between+g.relayed
+		}
+		return w
 	}
 	hop := k - 1 - l
 	return load{made: upTo(g.rows, hop), taken: upTo(g.rows, hop+1), edges: upTo(g.edges, hop), inside: upTo(g.far, hop)}

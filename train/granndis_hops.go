@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"starling/graph"
-	"starling/wire"
 )
 
 // surroundings are what lies beyond a server's border, hop by hop: hop 1 are the
@@ -49,7 +48,9 @@ func newSurroundings(l *lookup, pick *sampling) (*surroundings, error) {
 		own.ids = append(own.ids, l.global(v))
 	}
 	s.hops = []hop{own}
-	s.grown.begin(s)
+	if err := s.grown.begin(s); err != nil {
+		return nil, err
+	}
 	edges, err := l.agree(float64(own.in.Edges()), float64(len(own.ids)))
 	for q := s.first; q < s.last && err == nil; q++ {
 		s.load = append(s.load, int64(edges[q][0]))
@@ -165,7 +166,7 @@ func (s *surroundings) share(mine []finding) (all []finding, err error) {
 		b, _ = binary.Append(b, binary.LittleEndian, []uint32{f.v, f.need})
 		b = f.mark.append(b)
 	}
-	in, err := s.toServer(b)
+	in, err := s.toServer(s.first, s.last, b)
 	if err != nil {
 		return nil, err
 	}
@@ -177,16 +178,6 @@ func (s *surroundings) share(mine []finding) (all []finding, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.v, b.v) })
 	return all, nil
-}
-
-// toServer gives the same bytes to all workers of the server, itself among them.
-func (s *surroundings) toServer(b []byte) ([][]byte, error) {
-	out := make([][]byte, s.end.Size())
-	for q := s.first; q < s.last; q++ {
-		out[q] = b
-	}
-	in, _, err := s.swap(wire.Topology, out, false)
-	return in, err
 }
 
 // place shares vertices out over the workers and returns this worker's. Findings are
@@ -261,13 +252,13 @@ func shareOut(vertices []want, load []int64) []int {
 
 // copies are those of this worker if k layers are preloaded: hop j in depth k-j.
 func (s *surroundings) copies(k int) *copies {
-	c := &copies{lookup: s.lookup, marks: s.marks, in: &graph.CSR{Indptr: []int64{0}, EdgeDim: s.part.In.EdgeDim}}
+	c := &copies{lookup: s.lookup, marks: s.marks, first: s.first, last: s.last, in: &graph.CSR{Indptr: []int64{0}, EdgeDim: s.part.In.EdgeDim}}
 	for j, h := range s.hops[:min(k+1, len(s.hops))] {
 		if j > 0 {
 			c.ids = append(c.ids, h.ids...)
 			c.depth = append(c.depth, slices.Repeat([]int{k - j}, len(h.ids))...)
 		}
-		if j == k {
+		if j == k && j > 0 {
 			break // of these only the features
 		}
 		for _, p := range h.in.Indptr[1:] {

@@ -56,7 +56,7 @@ func (s *surroundings) sample(last *hop, news []finding) ([]finding, error) {
 	}
 	picked := s.pick.of(last.in, left)
 	b, _ := binary.Append(nil, binary.LittleEndian, picked)
-	in, err := s.toServer(b)
+	in, err := s.toServer(s.first, s.last, b)
 	if err != nil {
 		return nil, err
 	}

@@ -428,13 +428,24 @@ func TestGrowthCountsWhatBordersHave(t *testing.T) {
 			}
 			for k := 1; k <= layers; k++ {
 				c := s.copies(k)
-				borders, err := c.borders(k, func(_ int, v uint32) int { return s.holder(v) })
+				borders, err := c.borders(layers, func(layer int, v uint32) int {
+					if layer < k {
+						return s.holder(v)
+					}
+					return l.part.Book.Owner(v)
+				})
 				if err != nil {
 					return err
 				}
 				for i, b := range borders {
 					got := s.grown.layer(k, i)
 					want := load{made: int64(b.dst), taken: int64(b.src), edges: c.in.Indptr[b.dst], inside: int64(b.farRows())}
+					for q := range parts {
+						if l.part.Book.Server(q) != l.part.Book.Server(l.end.Rank()) {
+							n := b.farPtr[q+1] - b.farPtr[q]
+							want.inside, want.between = want.inside-n, want.between+n
+						}
+					}
 					if got != want {
 						return fmt.Errorf("layer %d of %d: counted %+v, made %+v", i, k, got, want)
 					}
