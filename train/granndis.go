@@ -48,7 +48,8 @@ func newGranndis(s *site) (planned, error) {
 	case s.paper:
 		return nil, fmt.Errorf("granndis: %w", ErrUnplanned)
 	}
-	around, err := newSurroundings(newLookup(s), nil)
+	l := newLookup(s)
+	around, err := newSurroundings(l, k, l.works(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,9 @@ type surroundings struct {
 	where       map[uint32]int // who has a vertex from beyond, of the workers of this server
 	hopOf       map[uint32]int
 	marks       map[uint32]mark  // of those vertices
-	load        []int64          // edges of each worker of the server; -1: it has no vertices
+	size        []size           // of the workers of the server
+	works       []work           // of layers
+	k           int              // layers that will be preloaded; -1: not known yet
 	links       map[uint32]int64 // edges into the server that were seen, for sampling
 	pick        *sampling        // nil: everything
 	grown       growth
@@ -33,11 +35,16 @@ type hop struct {
 	kept []float64  // the share of them that sampling left, of each vertex; nil: all
 }
 
-func newSurroundings(l *lookup, pick *sampling) (*surroundings, error) {
+// size is how many vertices and in-edges a worker has of its own.
+type size struct{ vertices, edges int64 }
+
+// newSurroundings knows of nothing beyond the border yet. k layers will be preloaded;
+// -1: that is to be found out.
+func newSurroundings(l *lookup, k int, works []work, pick *sampling) (*surroundings, error) {
 	each := l.part.Book.Parts / max(l.part.Book.Servers, 1)
 	first := l.part.Book.Server(l.end.Rank()) * each
 	s := &surroundings{lookup: l, first: first, last: first + each, where: map[uint32]int{}, hopOf: map[uint32]int{}, marks: map[uint32]mark{},
-		links: map[uint32]int64{}, pick: pick, needed: map[uint32]bool{}}
+		links: map[uint32]int64{}, k: k, works: works, pick: pick, needed: map[uint32]bool{}}
 	in := *l.part.In
 	in.Indices = make([]uint32, len(in.Indices))
 	own := hop{in: &in}
@@ -51,12 +58,9 @@ func newSurroundings(l *lookup, pick *sampling) (*surroundings, error) {
 	if err := s.grown.begin(s); err != nil {
 		return nil, err
 	}
-	edges, err := l.agree(float64(own.in.Edges()), float64(len(own.ids)))
+	all, err := l.agree(float64(len(own.ids)), float64(own.in.Edges()))
 	for q := s.first; q < s.last && err == nil; q++ {
-		s.load = append(s.load, int64(edges[q][0]))
-		if edges[q][1] == 0 { // a worker without own vertices stays without
-			s.load[q-s.first] = -1
-		}
+		s.size = append(s.size, size{int64(all[q][0]), int64(all[q][1])})
 	}
 	return s, err
 }
@@ -178,76 +182,6 @@ func (s *surroundings) share(mine []finding) (all []finding, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(a.v, b.v) })
 	return all, nil
-}
-
-// place shares vertices out over the workers and returns this worker's. Findings are
-// by vertex; all workers of the server have the same.
-func (s *surroundings) place(all []finding) (mine []uint32) {
-	var wanted []want
-	for i, f := range all {
-		if i == 0 || f.v != all[i-1].v {
-			wanted = append(wanted, want{weight: int64(f.degree) + 1, need: make([]uint32, len(s.load))})
-			s.marks[f.v] = f.mark
-		}
-		wanted[len(wanted)-1].need[f.worker] = f.need
-	}
-	at := shareOut(wanted, s.load)
-	i := -1
-	for j, f := range all {
-		if j > 0 && f.v == all[j-1].v {
-			continue
-		}
-		i++
-		s.where[f.v], s.hopOf[f.v] = s.first+at[i], len(s.hops)
-		if s.where[f.v] == s.end.Rank() {
-			mine = append(mine, f.v)
-		}
-	}
-	return mine
-}
-
-// want is a vertex to be shared out: its edges, and how many of each worker's edges
-// lead to it.
-type want struct {
-	weight int64
-	need   []uint32
-}
-
-// shareOut gives each vertex to the worker that needs it most, unless that one then
-// had over 5% more than its share of all edges; then to the one with fewest. load is
-// brought up to date; workers of load -1 get nothing.
-func shareOut(vertices []want, load []int64) []int {
-	var sum, workers int64
-	for _, l := range load {
-		if l >= 0 {
-			sum, workers = sum+l, workers+1
-		}
-	}
-	for _, v := range vertices {
-		sum += v.weight
-	}
-	limit := int64(1.05*float64(sum)/float64(max(workers, 1))) + 1
-	at := make([]int, len(vertices))
-	for i, v := range vertices {
-		most, least := -1, -1
-		for w, l := range load {
-			if l < 0 {
-				continue
-			}
-			if most < 0 || v.need[w] > v.need[most] {
-				most = w
-			}
-			if least < 0 || l < load[least] {
-				least = w
-			}
-		}
-		if load[most]+v.weight > limit {
-			most = least
-		}
-		load[most] += v.weight
-		at[i] = most
-	}
-	return at
 }
 
 // copies are those of this worker if k layers are preloaded: hop j in depth k-j.

@@ -177,7 +177,8 @@ func newSampled(s *site, layers int) (planned, error) {
 	case s.paper:
 		return nil, fmt.Errorf("granndis with sampling: %w", ErrUnplanned)
 	}
-	around, err := newSurroundings(newLookup(s), pick)
+	l := newLookup(s)
+	around, err := newSurroundings(l, layers, l.works(), pick)
 	if err != nil {
 		return nil, err
 	}

@@ -415,7 +415,7 @@ func TestGrowthCountsWhatBordersHave(t *testing.T) {
 	for _, shape := range [][2]int{{4, 2}, {6, 3}, {3, 3}} {
 		parts := cutServers(t, communities(t, 100, false), "fennel", shape[0], shape[1])
 		onAll(t, parts, func(l *lookup) error {
-			s, err := newSurroundings(l, nil)
+			s, err := newSurroundings(l, layers, nil, nil)
 			if err != nil {
 				return err
 			}
