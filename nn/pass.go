@@ -24,9 +24,10 @@ type Pass struct {
 	Vertices int64
 	// Rows is the storage type of activations.
 	Rows tensor.DType
-	// Sampled: layers go over the blocks of a mini-batch, each with far fewer
-	// destinations than sources.
-	Sampled bool
+	// Fewer: layers make fewer rows than they take, over the blocks of a mini-batch or
+	// beside copies of other workers' vertices. It is the same on all workers, because
+	// what travels backwards depends on it.
+	Fewer bool
 	// InRanges: modules are run piece by piece, in any order (see Ranges).
 	InRanges bool
 	// Ready, if set, is told of parameters whose gradients are final, while the

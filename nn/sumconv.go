@@ -22,8 +22,8 @@ import "starling/tensor"
 // The first is used where out <= in, whatever the order forwards was: A·x is then
 // not kept, which saves a matrix a layer. The second is used where in < out, and
 // for constant features, whose A·x is there anyway and whose dx nobody wants, so
-// that their first layer aggregates nothing at all in an epoch; and over sampled
-// blocks, whose A·x has far fewer rows than x.
+// that their first layer aggregates nothing at all in an epoch; and where A·x has fewer
+// rows than x: over sampled blocks, and beside copies of other workers' vertices.
 type sumConv struct {
 	output
 	reduce Reduction
@@ -33,7 +33,7 @@ type sumConv struct {
 
 	x        Input
 	constant bool // sum is the aggregator's, for constant features
-	sampled  bool // the pass's
+	fewer    bool // the pass's
 	msg, sum tensor.Matrix
 	y        tensor.Matrix
 
@@ -60,7 +60,7 @@ func (c *sumConv) outWidth() int { return c.w.Value.Cols }
 // they are transformed, and whether the backward pass uses A·x.
 func (c *sumConv) order(sparse, constant bool) (sumsFirst, keepsSum bool) {
 	sumsFirst = !sparse && (constant || c.eps != nil || c.in() <= c.outWidth())
-	return sumsFirst, sumsFirst && (constant || c.eps != nil || c.sampled || c.in() < c.outWidth())
+	return sumsFirst, sumsFirst && (constant || c.eps != nil || c.fewer || c.in() < c.outWidth())
 }
 
 func (c *sumConv) sumsFirst() bool {
@@ -97,7 +97,7 @@ func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
 
 func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(c.layer)
-	c.x, c.constant, c.sampled, c.sum = x, false, p.Sampled, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
+	c.x, c.constant, c.fewer, c.sum = x, false, p.Fewer, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
 	if c.eps != nil {
 		self := make([]float64, 1)
 		p.Dev.Download(self, c.eps.Value)

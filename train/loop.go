@@ -39,6 +39,7 @@ type share struct {
 	splits [3]tensor.Index // train, validation, test: rows of this worker
 	ids    tensor.Index    // vertex ids of the rows; none: row i is vertex i
 	own    int             // rows that are not copies of other workers'; 0: all
+	copies bool            // workers compute copies of others' rows
 	// trainOn and measureOn bring rows from neighbours; they differ for inductive training.
 	trainOn, measureOn Strategy
 	vertices           int64 // of all workers
@@ -185,7 +186,7 @@ func (f *loop) pass(on Strategy, training bool, epoch int) *nn.Pass {
 	if training {
 		kind = "forward"
 	}
-	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Own: f.own, Rows: f.opt.Rows, IDs: f.ids,
+	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Own: f.own, Fewer: f.copies && training, Rows: f.opt.Rows, IDs: f.ids,
 		Key: rng.New(f.opt.Seed).Fold(uint64(epoch)), Span: f.spans(kind)}
 }
 

@@ -226,7 +226,7 @@ func (m *mini) step(b *ready, lr float64, learn func(p *nn.Pass, rows tensor.Mat
 	gather := m.spans("step")("gather")
 	x := b.input(m.dev, m.x, m.opt)
 	gather()
-	p := &nn.Pass{Dev: m.dev, Agg: m.on, Train: true, Sampled: true, Rows: m.opt.Rows, IDs: m.dev.Indices(b.Vertices), Key: passKey(m.opt.Seed, b.Epoch, b.Number)}
+	p := &nn.Pass{Dev: m.dev, Agg: m.on, Train: true, Fewer: true, Rows: m.opt.Rows, IDs: m.dev.Indices(b.Vertices), Key: passKey(m.opt.Seed, b.Epoch, b.Number)}
 	m.model.ZeroGrad(m.dev)
 	end := m.spans("step")("forward")
 	rows := m.model.Forward(p, x)

@@ -99,9 +99,10 @@ func (s *site) check() error {
 // share puts a part on the device.
 func (s *site) share(on Strategy) share {
 	ids, features := s.part.IDs[:s.part.Core()], s.part.Features
-	if c, ok := on.(copying); ok {
+	c, copies := on.(copying)
+	if copies {
 		ids, features = c.Copies()
 	}
 	return share{x: input(s.dev, features, s.opt), task: taskOf(s.dev, s.part.Labels), splits: splits(s.dev, &s.part.Splits),
-		ids: s.dev.Indices(ids), own: s.part.Core(), vertices: s.part.Book.Nodes, training: s.part.Book.Train, trainOn: on, measureOn: on}
+		ids: s.dev.Indices(ids), own: s.part.Core(), copies: copies, vertices: s.part.Book.Nodes, training: s.part.Book.Train, trainOn: on, measureOn: on}
 }
