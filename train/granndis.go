@@ -59,6 +59,10 @@ func newGranndis(s *site) (planned, error) {
 			return nil, err
 		}
 		k = g.forecast.best
+		around.receive(g.forecast.share)
+		if g.forecast.share > 0 && s.end.Rank() == 0 {
+			s.events.On(event.Note{Text: fmt.Sprintf("granndis receives %.0f%% of the rows that layer %d needs from other servers, while it adds up others", 100*g.forecast.share, k)})
+		}
 		s.events = event.All(s.events, g.forecast)
 	} else if err := around.grow(k); err != nil {
 		return nil, err
@@ -114,10 +118,10 @@ func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies, about %s", k, layers, s.part.Core(), len(c.ids), event.Bytes(need))})
 	}
 	borders, err := c.borders(layers, func(layer int, v uint32) int {
-		if layer < k {
-			return s.holder(v)
+		if layer >= k || layer == k-1 && layer > 0 && s.receives(v) {
+			return s.part.Book.Owner(v)
 		}
-		return s.part.Book.Owner(v)
+		return s.holder(v)
 	})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ type growth struct {
 	// Border rows of own vertices: from the same server, from others, and from others
 	// by way of a worker of the same.
 	inside, between, relayed int64
+	// In-edges of own vertices from own ones, and from hop 1's of this worker.
+	near, copied int64
 }
 
 // begin counts hop 0 and the border of the part.
@@ -57,6 +59,9 @@ func (g *growth) add(s *surroundings) {
 		}
 	}
 	g.far = append(g.far, far)
+	if n == 2 {
+		g.countNear(s)
+	}
 }
 
 // load is what a worker has to do in a layer of an epoch.
@@ -111,10 +116,11 @@ type layerCost struct {
 // but with what is counted instead of degrees to the power of layers, and rates that
 // are measured. Transfers count in full: how much of them hides under computation
 // depends on the graph, and is little where they matter.
-func (c *costs) seconds(g *growth, k int) float64 {
+func (c *costs) seconds(g *growth, k int, share float64) float64 {
 	t := c.fixed
 	for l, at := range c.layers {
 		w := g.layer(k, l)
+		w.receive(g, l-k, share)
 		rows := w.made
 		if at.transformFirst {
 			rows = w.taken
@@ -156,7 +162,8 @@ func (s *surroundings) memory(k int) int64 {
 type forecast struct {
 	seconds []float64 // NaN: does not fit
 	best    int
-	memory  int64 // of the largest worker
+	share   float64 // of the best
+	memory  int64   // of the largest worker
 	epochs  []float64
 }
 
@@ -184,7 +191,7 @@ func (f *forecast) verdict() string {
 // consider takes the prediction for one more layer: the slowest worker's. It reports
 // whether it is worth looking further: not where memory has run out, nor after two
 // layers in a row that made it slower.
-func (f *forecast) consider(seconds float64, fits bool) bool {
+func (f *forecast) consider(seconds, share float64, fits bool) bool {
 	k := len(f.seconds)
 	if !fits && k > 0 {
 		f.seconds = append(f.seconds, math.NaN())
@@ -192,7 +199,7 @@ func (f *forecast) consider(seconds float64, fits bool) bool {
 	}
 	f.seconds = append(f.seconds, seconds)
 	if seconds < f.seconds[f.best] {
-		f.best = k
+		f.best, f.share = k, share
 	}
 	return k-f.best < 2
 }
@@ -214,11 +221,15 @@ func (s *surroundings) choose(layers int) (*forecast, error) {
 				return nil, err
 			}
 		}
-		worst, fits, memory, err := s.foresee(c, k, budget)
+		share, err := s.receivable(c, k)
 		if err != nil {
 			return nil, err
 		}
-		on := f.consider(worst, fits)
+		worst, fits, memory, err := s.foresee(c, k, share, budget)
+		if err != nil {
+			return nil, err
+		}
+		on := f.consider(worst, share, fits)
 		s.note(f, k, memory)
 		if k == f.best {
 			f.memory = memory
@@ -231,13 +242,13 @@ func (s *surroundings) choose(layers int) (*forecast, error) {
 }
 
 // foresee is the slowest worker's prediction, and whether all workers have the memory.
-func (s *surroundings) foresee(c *costs, k int, budget int64) (worst float64, fits bool, memory int64, err error) {
+func (s *surroundings) foresee(c *costs, k int, share float64, budget int64) (worst float64, fits bool, memory int64, err error) {
 	need := c.memory(&s.grown, k)
 	over := 0.0
 	if budget > 0 && need > budget {
 		over = 1
 	}
-	all, err := s.agree(c.seconds(&s.grown, k), over, float64(need))
+	all, err := s.agree(c.seconds(&s.grown, k, share), over, float64(need))
 	fits = true
 	for _, v := range all {
 		worst, fits, memory = max(worst, v[0]), fits && v[1] == 0, max(memory, int64(v[2]))

@@ -22,6 +22,7 @@ type surroundings struct {
 	size        []size           // of the workers of the server
 	works       []work           // of layers
 	k           int              // layers that will be preloaded; -1: not known yet
+	received    []float64        // by worker of the server, the share of its hop 1 that is received all the same
 	links       map[uint32]int64 // edges into the server that were seen, for sampling
 	pick        *sampling        // nil: everything
 	grown       growth
@@ -184,26 +185,48 @@ func (s *surroundings) share(mine []finding) (all []finding, err error) {
 	return all, nil
 }
 
-// copies are those of this worker if k layers are preloaded: hop j in depth k-j.
+// copies are those of this worker if k layers are preloaded.
 func (s *surroundings) copies(k int) *copies {
 	c := &copies{lookup: s.lookup, marks: s.marks, first: s.first, last: s.last, in: &graph.CSR{Indptr: []int64{0}, EdgeDim: s.part.In.EdgeDim}}
-	for j, h := range s.hops[:min(k+1, len(s.hops))] {
-		if j > 0 {
-			c.ids = append(c.ids, h.ids...)
-			c.depth = append(c.depth, slices.Repeat([]int{k - j}, len(h.ids))...)
-		}
-		if j == k && j > 0 {
-			break // of these only the features
-		}
-		for _, p := range h.in.Indptr[1:] {
-			c.in.Indptr = append(c.in.Indptr, int64(len(c.in.Indices))+p)
-		}
-		c.in.Indices, c.in.Weights = append(c.in.Indices, h.in.Indices...), append(c.in.Weights, h.in.Weights...)
-		c.in.EdgeFeatures = append(c.in.EdgeFeatures, h.in.EdgeFeatures...)
-		c.kept = append(c.kept, h.kept...)
+	own := &s.hops[0]
+	for i := range own.ids {
+		c.addEdges(own, i)
 	}
-	if len(c.in.Weights) == 0 {
-		c.in.Weights = nil
+	for depth := k - 1; depth >= 0; depth-- {
+		for j := 1; j <= min(k, len(s.hops)-1); j++ {
+			h := &s.hops[j]
+			for i, v := range h.ids {
+				if s.depth(k, j, v) != depth {
+					continue
+				}
+				c.ids, c.depth = append(c.ids, v), append(c.depth, depth)
+				if depth > 0 { // else only the features are here
+					c.addEdges(h, i)
+				}
+			}
+		}
 	}
 	return c
+}
+
+// depth is how many layers of a vertex of hop j are computed here if k are preloaded.
+func (s *surroundings) depth(k, j int, v uint32) int {
+	if j == 1 && k > 1 && s.receives(v) {
+		return k - 2
+	}
+	return k - j
+}
+
+// addEdges adds the in-edges of row i of a hop.
+func (c *copies) addEdges(h *hop, i int) {
+	lo, hi := h.in.Indptr[i], h.in.Indptr[i+1]
+	c.in.Indices = append(c.in.Indices, h.in.Indices[lo:hi]...)
+	if h.in.Weights != nil {
+		c.in.Weights = append(c.in.Weights, h.in.Weights[lo:hi]...)
+	}
+	c.in.EdgeFeatures = append(c.in.EdgeFeatures, h.in.EdgeRows(lo, hi)...)
+	if h.kept != nil {
+		c.kept = append(c.kept, h.kept[i])
+	}
+	c.in.Indptr = append(c.in.Indptr, int64(len(c.in.Indices)))
 }

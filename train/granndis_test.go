@@ -468,7 +468,7 @@ func TestCosts(t *testing.T) {
 		7 + (10 + 3 + 10*2) + (20 + 6 + 20*(1.5+10)),        // hop 1's features
 		7 + (14 + 3.8 + 10*2.5) + (2*14 + 6 + 20*2),         // hop 1 computed, hop 2's features
 	} {
-		if got := c.seconds(&g, k); math.Abs(got-want) > 1e-9 {
+		if got := c.seconds(&g, k, 0); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d layers preloaded: %g s, want %g", k, got, want)
 		}
 	}
@@ -501,7 +501,7 @@ func TestForecast(t *testing.T) {
 	} {
 		f := &forecast{}
 		for k, s := range c.seconds {
-			if !f.consider(s, k < c.fits) {
+			if !f.consider(s, 0, k < c.fits) {
 				break
 			}
 		}
@@ -608,4 +608,58 @@ func TestGranndisOverBudget(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestGranndisReceivesAShare: whatever share of the last preloaded layer's border is
+// received all the same, the loss is one worker's, and what is sent was planned.
+func TestGranndisReceivesAShare(t *testing.T) {
+	for i, model := range []string{"gcn", "sage", "gat", "gin", "film", "ressage+"} {
+		d := communities(t, 100, i%2 == 1)
+		o := modelOptions(model)
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		parts := cutServers(t, d, "random", 6, 2)
+		for k := 2; k <= 3; k++ {
+			var sent []int64
+			for _, share := range []float64{0, 0.5, 1} {
+				strategies["share"] = func(s *site) (planned, error) {
+					l := newLookup(s)
+					around, err := newSurroundings(l, k, l.works(), nil)
+					if err != nil {
+						return nil, err
+					}
+					if err := around.grow(k); err != nil {
+						return nil, err
+					}
+					around.receive(share)
+					return around.preload(k, graphLayers(s.opt.Model))
+				}
+				o.Strategy.Name = "share"
+				run := trainServers(t, parts, onRef, o)
+				for _, r := range run.results {
+					sameCurve(t, fmt.Sprintf("%s, %d layers, %g received", model, k, share), r.Loss, want.Loss, 1e-9)
+				}
+				sent = append(sent, run.between(int16(k-1)))
+			}
+			if sent[0] != 0 || sent[1] <= 0 || sent[2] <= sent[1] {
+				t.Errorf("%s, %d layers: bytes of the last are %v", model, k, sent)
+			}
+		}
+	}
+	delete(strategies, "share")
+}
+
+// TestReceivable: rows that come in 0.8 of the time in which near ones are added up.
+func TestReceivable(t *testing.T) {
+	g := growth{between: 10, relayed: 5, near: 100, copied: 50}
+	c := costs{inside: 1, between: 3, layers: []layerCost{{}, {edge: 0.1, traffic: 2}}}
+	want := 0.8 * 0.1 * 150 / (2*(3*10+5) + 0.8*0.1*50) // of share·70 = 0.08·(100 + (1-share)·50)
+	if got := c.receivable(&g, 2); math.Abs(got-want) > 1e-12 {
+		t.Errorf("receives %g, want %g", got, want)
+	}
+	if got := c.receivable(&g, 1); got != 0 {
+		t.Errorf("with one layer receives %g", got)
+	}
+	if got := c.receivable(&growth{near: 1, copied: 1}, 2); got != 1 {
+		t.Errorf("without a border receives %g", got)
+	}
 }
