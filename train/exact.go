@@ -86,7 +86,7 @@ func (m *exact) step(t transfer, s uint32) uint32 {
 	return s
 }
 
-func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) arrival {
+func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) *exchange {
 	x := &exchange{m: m, t: t, in: into, out: m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols), slots: b.sendSlots, start: time.Now()}
 	x.owned = []tensor.Matrix{x.out}
 	x.receive(b.farPtr)
@@ -95,7 +95,7 @@ func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) ar
 	return x
 }
 
-func (m *exact) giveBackStraight(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+func (m *exact) giveBackStraight(t transfer, b *border, rows, dst tensor.Matrix) *exchange {
 	x := &exchange{m: m, t: t, in: m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), out: rows, slots: b.farSlots, start: time.Now()}
 	x.owned = []tensor.Matrix{x.in}
 	x.receive(b.sendPtr)

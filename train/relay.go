@@ -3,6 +3,7 @@ package train
 import (
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"starling/tensor"
 	"starling/wire"
@@ -18,7 +19,8 @@ import (
 // Backwards the gradients of relayed rows go to the worker that passed them on, which
 // adds them to its own and takes the sum home. Each half is an exchange as any other.
 type relay struct {
-	send            tensor.Index // straight rows that are passed on, by peer
+	rows            []uint32     // straight rows that are passed on, by peer
+	send            tensor.Index // the same
 	sendPtr, farPtr []int64
 }
 
@@ -37,12 +39,58 @@ func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 	if b.relay == nil {
 		return m.fetchStraight(t, b, into, src)
 	}
-	straight := into.Slice(0, b.straightRows())
-	first := m.fetchStraight(t, b, straight, src)
+	r, n := b.relay, b.straightRows()
+	x := &passing{first: m.fetchStraight(t, b, into.Slice(0, n), src), relay: r}
 	t.relayed = true
-	return &relaying{first: first, next: func() arrival {
-		return m.fetchStraight(t, b.relay.border(), into.Slice(b.straightRows(), into.Rows), straight)
-	}}
+	x.second = &exchange{m: m, t: t, in: into.Slice(n, into.Rows), out: m.dev.Scratch(src.Type(), len(r.rows), src.Cols), start: time.Now()}
+	x.second.owned = []tensor.Matrix{x.second.out}
+	x.second.receive(r.farPtr)
+	if m.packed(t, src.Type(), src.Cols, m.training) == tensor.Unpacked {
+		x.passed = make(chan struct{})
+		go x.passOn()
+	}
+	return x
+}
+
+// passing is an exchange whose straight rows are passed on when they have come.
+type passing struct {
+	first, second *exchange
+	relay         *relay
+	passed        chan struct{} // closed when they are; nil: that is left to wait
+}
+
+// passOn passes rows on beside what the worker computes meanwhile: others wait for them.
+func (x *passing) passOn() {
+	defer close(x.passed)
+	for _, p := range x.first.arriving {
+		if <-p.Done(); p.Err() != nil {
+			return // which the worker meets too
+		}
+	}
+	from, to := x.first.m.dev.Bytes(x.first.in), x.first.m.dev.Bytes(x.second.out)
+	if len(to) > 0 {
+		each := len(to) / len(x.relay.rows)
+		for i, row := range x.relay.rows {
+			copy(to[i*each:(i+1)*each], from[int(row)*each:])
+		}
+	}
+	x.second.send(x.relay.sendPtr)
+}
+
+func (x *passing) wait() {
+	x.first.wait()
+	if x.passed != nil {
+		<-x.passed
+	} else { // rows travel packed, and each half rounds for itself
+		x.first.m.dev.GatherRows(x.second.out, x.first.in, x.relay.send)
+		x.second.send(x.relay.sendPtr)
+	}
+	x.second.wait()
+}
+
+func (x *passing) done() {
+	x.first.done()
+	x.second.done()
 }
 
 // giveBack waits for the other workers of the server here, not later: what is between
@@ -51,32 +99,22 @@ func (m *exact) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival
 	if b.relay == nil {
 		return m.giveBackStraight(t, b, rows, dst)
 	}
-	inside := t
+	inside, n := t, b.straightRows()
 	inside.relayed = true
-	straight := rows.Slice(0, b.straightRows())
-	first := m.giveBackStraight(inside, b.relay.border(), rows.Slice(b.straightRows(), rows.Rows), straight)
+	first := m.giveBackStraight(inside, b.relay.border(), rows.Slice(n, rows.Rows), rows.Slice(0, n))
 	first.wait()
-	return &relaying{first: first, second: m.giveBackStraight(t, b, straight, dst)}
+	return &goingHome{m.giveBackStraight(t, b, rows.Slice(0, n), dst), first}
 }
 
-// relaying is an exchange in two halves, of which the second may begin when the first
-// has arrived.
-type relaying struct {
-	first, second arrival
-	next          func() arrival // begins the second; nil: it has begun
+// goingHome is the way back of an exchange whose rows were passed on.
+type goingHome struct {
+	*exchange
+	inside *exchange
 }
 
-func (x *relaying) wait() {
-	if x.next != nil {
-		x.first.wait()
-		x.second = x.next()
-	}
-	x.second.wait()
-}
-
-func (x *relaying) done() {
-	x.first.done()
-	x.second.done()
+func (x *goingHome) done() {
+	x.inside.done()
+	x.exchange.done()
 }
 
 // farRow is a row that a layer needs from elsewhere.
