@@ -107,8 +107,10 @@ func (d *thinned) draw(m *bns, epoch int) *thinned {
 	return d
 }
 
-// thins reports whether a transfer moves fewer rows than halo's.
-func (m *bns) thins(t transfer, training bool) bool { return training && t.layer >= 0 && m.p < 1 }
+// thins reports whether a transfer moves fewer rows than halo's. With a memory scores do not, see bnsCached.
+func (m *bns) thins(t transfer, training bool) bool {
+	return training && t.layer >= 0 && m.p < 1 && !(t.scores && m.opt.Strategy.Cached)
+}
 
 func (m *bns) rows(t transfer, b *border, peer, epoch int, training bool) int64 {
 	if m.thins(t, training) {

@@ -10,8 +10,13 @@ import "starling/tensor"
 //	dz    = A_nearᵀ·dy + what each peer gave back last for our rows
 //
 // Nothing is scaled; rows are up to some multiples of 1/p epochs old instead.
-// In the first epoch all are kept. It moves the bytes of bns, and a worker has memory
+// In the first epoch all are kept. It moves the rows of bns, and a worker has memory
 // for its far rows and for the gradients of those it sends, of every layer.
+//
+// Scores of attention, one number a head, and their gradients travel for all vertices in every epoch.
+// A softmax's gradients of scores add up to nothing in each neighbourhood. Old ones beside
+// new ones do not: what is left over drives the weights in directions that the loss does not
+// resist, and training ends up diverging.
 //
 // All rows are there, so that every model can be trained. (Control variates,
 // old + (z - old)/p, are right on average, but were hardly better than plain bns: see

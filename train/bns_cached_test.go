@@ -21,7 +21,7 @@ func TestBNSCachedCopes(t *testing.T) { copes(t, cachedBNS(0.1)) }
 func TestBNSCachedStopsWithOthers(t *testing.T) { allStop(t, cachedBNS(0.1)) }
 
 // lasting is what bnsCached does, the long way: all rows travel in every pass, and on
-// arrival those that were not drawn are overwritten with what was used last.
+// arrival those that were not drawn are overwritten with what was used last. Scores are not.
 type lasting struct {
 	*exact
 	draw *bns
@@ -43,7 +43,7 @@ func (m *lasting) lastly(t transfer, rows tensor.Matrix, drawn func(row int) boo
 
 func (m *lasting) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 	a := m.exact.fetch(t, b, into, src)
-	if !m.training || t.layer < 0 {
+	if !m.training || t.layer < 0 || t.scores {
 		return a
 	}
 	return &maskedRows{a, func() {
@@ -55,6 +55,9 @@ func (m *lasting) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 
 func (m *lasting) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
 	x := m.exact.giveBack(t, b, rows, dst).(*exchange)
+	if t.scores {
+		return x
+	}
 	x.arrived = func() {
 		m.lastly(t, x.in, func(k int) bool {
 			peer := 0
