@@ -70,8 +70,13 @@ func (m *bnsCached) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arr
 }
 
 // renew puts rows in the place of old ones. These less themselves are zeros to the
-// bit, so that what is added to them stays what it is.
+// bit, so that what is added to them stays what it is. The first epoch, with all rows, would need
+// the most memory of all for that.
 func (m *bnsCached) renew(kept, rows tensor.Matrix, at tensor.Index) {
+	if rows.Rows == kept.Rows {
+		m.dev.Copy(kept, rows)
+		return
+	}
 	old := m.dev.Scratch(kept.Type(), rows.Rows, rows.Cols)
 	m.dev.GatherRows(old, kept, at)
 	m.dev.Combine(old, -1, old, 0, tensor.Matrix{})
