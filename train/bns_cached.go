@@ -15,8 +15,7 @@ import "starling/tensor"
 //
 // Scores of attention, one number a head, and their gradients travel for all vertices in every epoch.
 // A softmax's gradients of scores add up to nothing in each neighbourhood. Old ones beside
-// new ones do not: what is left over drives the weights in directions that the loss does not
-// resist, and training ends up diverging.
+// new ones do not, and what is left over made training diverge: see docs/strategies/bns.md.
 //
 // All rows are there, so that every model can be trained. (Control variates,
 // old + (z - old)/p, are right on average, but were hardly better than plain bns: see
