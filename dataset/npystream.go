@@ -123,12 +123,11 @@ func (a *arrayStream) indices(out []uint32) error {
 	return nil
 }
 
-func indicesOf(descr string, b []byte, out []uint32) (err error) {
+func indicesOf(descr string, b []byte, out []uint32) error {
 	wide := uint64(0)
 	switch descr {
 	case "i8", "u8":
-		from := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(out))
-		for i, x := range from {
+		for i, x := range unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(out)) {
 			wide |= x
 			out[i] = uint32(x)
 		}
@@ -140,21 +139,18 @@ func indicesOf(descr string, b []byte, out []uint32) (err error) {
 	case "u4":
 		copy(bytesOf(out), b)
 	default:
-		err = elements(descr, b, func(i int, x int64) error {
-			wide |= uint64(x)
-			out[i] = uint32(x)
-			return nil
-		}, nil)
+		wide = 1 << 32
 	}
-	if err == nil && wide>>32 != 0 {
-		err = elements(descr, b, func(i int, x int64) error {
-			if x < 0 || x > math.MaxUint32 {
-				return fmt.Errorf("%d where an index belongs", x)
-			}
-			return nil
-		}, nil)
+	if wide>>32 == 0 {
+		return nil
 	}
-	return err
+	return elements(descr, b, func(i int, x int64) error {
+		if x < 0 || x > math.MaxUint32 {
+			return fmt.Errorf("%d where an index belongs", x)
+		}
+		out[i] = uint32(x)
+		return nil
+	}, nil)
 }
 
 // reals reads len(out) numbers as float32.

@@ -13,7 +13,6 @@ type rowWriter struct {
 	indptr, indices, weights *ArrayWriter
 	nodes, edges             int64
 	lopsided                 uint64
-	offsets                  []int64
 }
 
 // startRows has weights in the named file, or none.
@@ -43,15 +42,15 @@ func (r *rowWriter) abort() {
 	}
 }
 
-// rows appends the rows of a sorted unit.
+// rows appends the rows of a sorted unit, whose Indptr is of no use afterwards.
 func (r *rowWriter) rows(x *unitSort) error {
-	r.offsets = r.offsets[:0]
-	for _, end := range x.g.Indptr[1:] {
-		r.offsets = append(r.offsets, r.edges+end)
+	ends := x.g.Indptr[1:]
+	for i := range ends {
+		ends[i] += r.edges
 	}
 	r.edges += x.g.Edges()
 	r.lopsided += x.lopsided
-	if err := WriteSlice(r.indptr, r.offsets); err != nil {
+	if err := WriteSlice(r.indptr, ends); err != nil {
 		return err
 	}
 	if err := WriteSlice(r.indices, x.g.Indices); err != nil || r.weights == nil {

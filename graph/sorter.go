@@ -61,9 +61,10 @@ type extent struct {
 
 const (
 	unitEdges  = 1 << 17  // sorted at a time: twice 1 MiB, which a core's cache holds
-	unitRows   = 4 << 20  // and not of more vertices: their offsets take as much
+	unitRows   = 1 << 18  // and not of more vertices: their offsets take 2 MiB
 	bufferSize = 32 << 20 // of all buckets together
 	maxBuckets = 4096
+	pageEdges  = 512 // buckets are written by whole pages
 )
 
 // Sorter starts the graph of n vertices. expected is about how many edges will
@@ -78,7 +79,7 @@ func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) 
 		s.shift = bits.Len64(uint64(n))
 	}
 	s.buckets = bucketsOf(0, n, s.shift)
-	s.full = min(max(bufferSize/8/len(s.buckets), 1024), 1<<16)
+	s.full = min(max(bufferSize/8/len(s.buckets)&^(pageEdges-1), 2*pageEdges), 1<<16)
 	s.turn = sync.NewCond(&s.mu)
 	return s
 }
@@ -151,16 +152,17 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 	d.upTo = d.upTo[:len(s.buckets)+1]
 	clear(d.upTo)
 	next, n, shift := d.upTo[1:], uint64(s.n), s.shift&31
+	loops, both, weighted, numbered := !s.opt.DropSelfLoops, s.opt.Symmetrise, s.weighted, s.numbered
+	dst = dst[:len(src)]
 	for i, u := range src {
 		v := dst[i]
 		if uint64(max(u, v)) >= n {
 			return i
 		}
-		if u == v && s.opt.DropSelfLoops {
-			continue
+		if u != v || loops {
+			next[v>>shift]++
 		}
-		next[v>>shift]++
-		if s.opt.Symmetrise && u != v {
+		if both && u != v {
 			next[u>>shift]++
 		}
 	}
@@ -169,30 +171,27 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 		next[i] = total // where the bucket starts; placing moves it to where it ends
 		total += c
 	}
-	d.ends = grown(d.ends, total)
-	if s.weighted {
+	ends := grown(d.ends, total)
+	d.ends = ends
+	if weighted {
 		d.weights = grown(d.weights, total)
 	}
 	put := func(u, v uint32, i int) {
 		at := next[v>>shift]
-		next[v>>shift]++
-		d.ends[at] = uint64(v)<<32 | uint64(u)
-		if s.numbered {
+		next[v>>shift] = at + 1
+		ends[at] = uint64(v)<<32 | uint64(u)
+		if numbered {
 			d.weights[at] = math.Float32frombits(uint32(i))
-		} else if s.weighted {
+		} else if weighted {
 			d.weights[at] = weights[i]
 		}
 	}
 	for i, u := range src {
 		v := dst[i]
-		if u == v {
-			if !s.opt.DropSelfLoops {
-				put(u, v, i)
-			}
-			continue
+		if u != v || loops {
+			put(u, v, i)
 		}
-		put(u, v, i)
-		if s.opt.Symmetrise {
+		if both && u != v {
 			put(v, u, i)
 		}
 	}
@@ -211,6 +210,9 @@ func (s *Sorter) take(d *dealt) error {
 	for k := range s.buckets {
 		b := &s.buckets[k]
 		for lo, hi := d.upTo[k], d.upTo[k+1]; lo < hi; {
+			if b.ends == nil {
+				b.ends = make([]uint64, 0, s.full)
+			}
 			m := min(hi, lo+s.full-len(b.ends))
 			b.ends = append(b.ends, d.ends[lo:m]...)
 			if s.weighted {

@@ -94,41 +94,46 @@ func (x *unitSort) byDigit(shift int, mask uint64) {
 
 // toRows makes a graph of sorted edges whose low bits are their source.
 func (x *unitSort) toRows(s *Sorter, low int, first uint64, rows int) {
-	x.g.Indptr = grown(x.g.Indptr, rows+1)
-	clear(x.g.Indptr)
-	x.g.Indices = grown(x.g.Indices, len(x.ends))
-	if s.weighted {
-		x.g.Weights = grown(x.g.Weights, len(x.ends))
+	if s.opt.DropDuplicates {
+		x.dropRepeats()
 	}
-	indptr, indices, weights := x.g.Indptr, x.g.Indices, x.g.Weights
-	to, before, mask := 0, uint64(math.MaxUint64), uint64(1)<<low-1
-	var lopsided uint64
+	indptr, indices := grown(x.g.Indptr, rows+1), grown(x.g.Indices, len(x.ends))
+	x.g = CSR{Indptr: indptr, Indices: indices, Weights: x.weights}
+	clear(indptr)
+	mask, lopsided := uint64(1)<<low-1, uint64(0)
 	for i, e := range x.ends {
-		if e == before && s.opt.DropDuplicates {
-			continue
-		}
-		before = e
-		var w float32
-		if s.weighted {
-			weights[to] = x.weights[i]
-			if !s.numbered { // an edge and its reverse are as they are, wherever they were listed
-				w = x.weights[i]
-			}
-		}
-		indices[to] = uint32(e & mask)
-		lopsided += sided(e&mask, e>>low+first, w)
-		to++
-		indptr[e>>low+1] = int64(to)
+		u, row := e&mask, e>>low
+		indices[i], indptr[row+1] = uint32(u), int64(i+1)
+		lopsided += sided(u, row+first, 0)
 	}
-	x.g.Indices, x.lopsided = indices[:to], lopsided
-	if s.weighted {
-		x.g.Weights = weights[:to]
+	if s.weighted && !s.numbered { // numbers only tell where edges were listed
+		lopsided = 0
+		for i, e := range x.ends {
+			lopsided += sided(e&mask, e>>low+first, x.weights[i])
+		}
 	}
+	x.lopsided = lopsided
 	var end int64
 	for i, at := range indptr {
 		end = max(end, at) // rows without edges end where the one before does
 		indptr[i] = end
 	}
+}
+
+// dropRepeats keeps the first of equal edges.
+func (x *unitSort) dropRepeats() {
+	to, before := 0, uint64(math.MaxUint64)
+	for i, e := range x.ends {
+		if e == before {
+			continue
+		}
+		before, x.ends[to] = e, e
+		if len(x.weights) > 0 {
+			x.weights[to] = x.weights[i]
+		}
+		to++
+	}
+	x.ends, x.weights = x.ends[:to], x.weights[:min(to, len(x.weights))]
 }
 
 // load reads a unit's edges in the order they came, bucket by bucket.
