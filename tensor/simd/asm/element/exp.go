@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 )
@@ -61,11 +63,49 @@ func (k *kernel) exp(x []vec, c series) []vec {
 	for _, v := range x {
 		VMAXPS(v, low, v)
 	}
+	if k.zmm && len(c) == len(coarse) {
+		k.lookUp(x)
+		return x
+	}
 	p, s := k.power(x, c)
 	for i := range p {
 		VFMADD213PS(s[i], s[i], p[i])
 	}
 	return p
+}
+
+// lookUp replaces x, from lowest to 0, by e^x for numbers stored as bfloat16: with n the multiple of
+// ln2/32 nearest to x, e^n is put together from an exponent and a table, and e^(x-n) is
+// 1 + (x-n). It is too small by up to 6e-5 of itself, by 2e-5 on average, and exact at zero.
+func (k *kernel) lookUp(x []vec) {
+	scale, round, step := k.constant(num(32*math.Log2E)), k.constant(bits(0x4b400000)), k.constant(num(math.Ln2/32))
+	low, high := k.reg(), k.reg()
+	VMOVUPS(powers, low)
+	VMOVUPS(powers.Offset(64), high)
+	s, n := k.regs(len(x)), k.regs(len(x))
+	each := func(f func(i int)) {
+		for i := range x {
+			f(i)
+		}
+	}
+	each(func(i int) { VMOVAPS(round, s[i]) })
+	each(func(i int) { VFMADD231PS(scale, x[i], s[i]) })
+	each(func(i int) { VSUBPS(round, s[i], n[i]) })
+	each(func(i int) { VFNMADD231PS(step, n[i], x[i]) })
+	each(func(i int) { VPSLLD(Imm(18), s[i], n[i]) })
+	each(func(i int) { VPERMI2PS(high, low, s[i]) })
+	each(func(i int) { VPADDD(n[i], s[i], s[i]) })
+	each(func(i int) { VFMADD213PS(s[i], s[i], x[i]) })
+}
+
+// powers are the bits of 2^(i/32), less i where lookUp has the lower bits of its exponent.
+var powers Mem
+
+func makePowers() {
+	powers = GLOBL("elementPowers", 16|8)
+	for i := range 32 {
+		DATA(i*4, U32(math.Float32bits(float32(math.Exp2(float64(i)/32)))-uint32(i)<<18))
+	}
 }
 
 // lowest is -127·ln2: less is no different.

@@ -261,6 +261,7 @@ func makeTables() {
 		}
 		DATA(i*4, v)
 	}
+	makePowers()
 	upperHalves = GLOBL("elementUpper", 16|8)
 	for i := range 32 {
 		DATA(i*2, U16(2*i+1))
