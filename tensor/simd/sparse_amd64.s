@@ -4252,7 +4252,58 @@ row1:
 
 entries1:
 	TESTQ R14, R14
+	JZ    next1
+	TESTQ R15, R15
 	JNZ   ask1
+
+unscaled1:
+	CMPQ         R8, R10
+	JAE          done1
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VMOVDQU16.Z  (AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	JMP          unscaled1
+
+ask1:
+	CMPQ         R8, R10
+	JAE          done1
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VMOVDQU16.Z  (AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	JMP          ask1
 
 next1:
 	CMPQ         R8, R10
@@ -4272,39 +4323,6 @@ next1:
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
 	JMP          next1
-
-ask1:
-	CMPQ         R8, R10
-	JAE          done1
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	VMOVDQU16.Z  (AX), K1, Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
-	VFMADD231PS  Z17, Z16, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	JMP          ask1
 
 done1:
 	MOVQ         72(DI), R9
@@ -4511,7 +4529,68 @@ row2:
 
 entries2:
 	TESTQ R14, R14
+	JZ    next2
+	TESTQ R15, R15
 	JNZ   ask2
+
+unscaled2:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VMOVDQU16.Z  64(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	JMP          unscaled2
+
+ask2:
+	CMPQ         R8, R10
+	JAE          done2
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
+	VMOVDQU16.Z  64(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	JMP          ask2
 
 next2:
 	CMPQ         R8, R10
@@ -4535,45 +4614,6 @@ next2:
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
 	JMP          next2
-
-ask2:
-	CMPQ         R8, R10
-	JAE          done2
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	LEAQ         (R8)(R14*2), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         12(R8), R9
-	CMPQ         R9, BP
-	CMOVQHI      BP, R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	VPSLLD       $0x10, (AX), Z17
-	VPANDD       (AX), Z23, Z18
-	VFMADD231PS  Z17, Z16, Z0
-	VFMADD231PS  Z18, Z16, Z1
-	PREFETCHT0   64(R9)
-	VMOVDQU16.Z  64(AX), K1, Z18
-	VPSLLD       $0x10, Z18, Z17
-	VPANDD       Z18, Z23, Z18
-	VFMADD231PS  Z17, Z16, Z2
-	VFMADD231PS  Z18, Z16, Z3
-	JMP          ask2
 
 done2:
 	MOVQ         72(DI), R9
@@ -4810,34 +4850,50 @@ row3:
 
 entries3:
 	TESTQ R14, R14
+	JZ    next3
+	TESTQ R15, R15
 	JNZ   ask3
 
-next3:
+unscaled3:
 	CMPQ         R8, R10
 	JAE          done3
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
+	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
 	VMOVDQU16.Z  128(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
-	JMP          next3
+	JMP          unscaled3
 
 ask3:
 	CMPQ         R8, R10
@@ -4882,6 +4938,33 @@ ask3:
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
 	JMP          ask3
+
+next3:
+	CMPQ         R8, R10
+	JAE          done3
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VMOVDQU16.Z  128(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	JMP          next3
 
 done3:
 	MOVQ         72(DI), R9
@@ -5148,38 +5231,55 @@ row4:
 
 entries4:
 	TESTQ R14, R14
+	JZ    next4
+	TESTQ R15, R15
 	JNZ   ask4
 
-next4:
+unscaled4:
 	CMPQ         R8, R10
 	JAE          done4
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
+	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
 	VMOVDQU16.Z  192(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
-	JMP          next4
+	JMP          unscaled4
 
 ask4:
 	CMPQ         R8, R10
@@ -5229,6 +5329,37 @@ ask4:
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
 	JMP          ask4
+
+next4:
+	CMPQ         R8, R10
+	JAE          done4
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VMOVDQU16.Z  192(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	JMP          next4
 
 done4:
 	MOVQ         72(DI), R9
@@ -5525,42 +5656,60 @@ row5:
 
 entries5:
 	TESTQ R14, R14
+	JZ    next5
+	TESTQ R15, R15
 	JNZ   ask5
 
-next5:
+unscaled5:
 	CMPQ         R8, R10
 	JAE          done5
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
+	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
 	VMOVDQU16.Z  256(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
-	JMP          next5
+	JMP          unscaled5
 
 ask5:
 	CMPQ         R8, R10
@@ -5615,6 +5764,41 @@ ask5:
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
 	JMP          ask5
+
+next5:
+	CMPQ         R8, R10
+	JAE          done5
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VMOVDQU16.Z  256(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	JMP          next5
 
 done5:
 	MOVQ         72(DI), R9
@@ -5941,46 +6125,65 @@ row6:
 
 entries6:
 	TESTQ R14, R14
+	JZ    next6
+	TESTQ R15, R15
 	JNZ   ask6
 
-next6:
+unscaled6:
 	CMPQ         R8, R10
 	JAE          done6
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
+	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   320(R9)
 	VMOVDQU16.Z  320(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
-	JMP          next6
+	JMP          unscaled6
 
 ask6:
 	CMPQ         R8, R10
@@ -6040,6 +6243,45 @@ ask6:
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
 	JMP          ask6
+
+next6:
+	CMPQ         R8, R10
+	JAE          done6
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	VMOVDQU16.Z  320(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z10
+	VFMADD231PS  Z18, Z16, Z11
+	JMP          next6
 
 done6:
 	MOVQ         72(DI), R9
@@ -6396,50 +6638,70 @@ row7:
 
 entries7:
 	TESTQ R14, R14
+	JZ    next7
+	TESTQ R15, R15
 	JNZ   ask7
 
-next7:
+unscaled7:
 	CMPQ         R8, R10
 	JAE          done7
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
+	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   320(R9)
 	VPSLLD       $0x10, 320(AX), Z17
 	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
+	PREFETCHT0   384(R9)
 	VMOVDQU16.Z  384(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
-	JMP          next7
+	JMP          unscaled7
 
 ask7:
 	CMPQ         R8, R10
@@ -6504,6 +6766,49 @@ ask7:
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
 	JMP          ask7
+
+next7:
+	CMPQ         R8, R10
+	JAE          done7
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z10
+	VFMADD231PS  Z18, Z16, Z11
+	VMOVDQU16.Z  384(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	JMP          next7
 
 done7:
 	MOVQ         72(DI), R9
@@ -6890,54 +7195,75 @@ row8:
 
 entries8:
 	TESTQ R14, R14
+	JZ    next8
+	TESTQ R15, R15
 	JNZ   ask8
 
-next8:
+unscaled8:
 	CMPQ         R8, R10
 	JAE          done8
 	MOVL         (R8), AX
 	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
+	VBROADCASTSS (R11), Z16
 	ADDQ         R12, R11
 	IMULQ        BX, AX
 	ADDQ         SI, AX
+	LEAQ         (R8)(R14*2), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	LEAQ         12(R8), R9
+	CMPQ         R9, BP
+	CMOVQHI      BP, R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         SI, R9
+	PREFETCHT0   (R9)
 	VPSLLD       $0x10, (AX), Z17
 	VPANDD       (AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z0
 	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   64(R9)
 	VPSLLD       $0x10, 64(AX), Z17
 	VPANDD       64(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z2
 	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   128(R9)
 	VPSLLD       $0x10, 128(AX), Z17
 	VPANDD       128(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z4
 	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   192(R9)
 	VPSLLD       $0x10, 192(AX), Z17
 	VPANDD       192(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z6
 	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   256(R9)
 	VPSLLD       $0x10, 256(AX), Z17
 	VPANDD       256(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z8
 	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   320(R9)
 	VPSLLD       $0x10, 320(AX), Z17
 	VPANDD       320(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z10
 	VFMADD231PS  Z18, Z16, Z11
+	PREFETCHT0   384(R9)
 	VPSLLD       $0x10, 384(AX), Z17
 	VPANDD       384(AX), Z23, Z18
 	VFMADD231PS  Z17, Z16, Z12
 	VFMADD231PS  Z18, Z16, Z13
+	PREFETCHT0   448(R9)
 	VMOVDQU16.Z  448(AX), K1, Z18
 	VPSLLD       $0x10, Z18, Z17
 	VPANDD       Z18, Z23, Z18
 	VFMADD231PS  Z17, Z16, Z14
 	VFMADD231PS  Z18, Z16, Z15
-	JMP          next8
+	JMP          unscaled8
 
 ask8:
 	CMPQ         R8, R10
@@ -7007,6 +7333,53 @@ ask8:
 	VFMADD231PS  Z17, Z16, Z14
 	VFMADD231PS  Z18, Z16, Z15
 	JMP          ask8
+
+next8:
+	CMPQ         R8, R10
+	JAE          done8
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	MOVQ         AX, R9
+	ANDQ         R15, R9
+	VBROADCASTSS (R13)(R9*4), Z16
+	VMULPS.BCST  (R11), Z16, Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VPSLLD       $0x10, (AX), Z17
+	VPANDD       (AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VPSLLD       $0x10, 64(AX), Z17
+	VPANDD       64(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VPSLLD       $0x10, 128(AX), Z17
+	VPANDD       128(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VPSLLD       $0x10, 192(AX), Z17
+	VPANDD       192(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VPSLLD       $0x10, 256(AX), Z17
+	VPANDD       256(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	VPSLLD       $0x10, 320(AX), Z17
+	VPANDD       320(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z10
+	VFMADD231PS  Z18, Z16, Z11
+	VPSLLD       $0x10, 384(AX), Z17
+	VPANDD       384(AX), Z23, Z18
+	VFMADD231PS  Z17, Z16, Z12
+	VFMADD231PS  Z18, Z16, Z13
+	VMOVDQU16.Z  448(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z14
+	VFMADD231PS  Z18, Z16, Z15
+	JMP          next8
 
 done8:
 	MOVQ         72(DI), R9

@@ -82,3 +82,39 @@ func TestAggregateRoundsNaN(t *testing.T) {
 		}
 	}
 }
+
+// Source rows that do not stay in cache are asked for ahead, up to the last entry and not beyond it.
+func TestAggregateAsksAhead(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	for _, cols := range []int{33, 64, 100, 256, 300} {
+		n := 1<<20/cols + 1
+		src := Strided{B16: make([]uint16, n*cols), Stride: cols}
+		scale := make([]float32, n)
+		for i := range scale {
+			src.B16[r.IntN(len(src.B16))], scale[i] = ToBF16(float32(r.NormFloat64())), r.Float32()
+		}
+		ptr, index, value := []int64{0, 0, 1, 40, 43}, make([]uint32, 43), make([]float32, 43)
+		for e := range index {
+			index[e], value[e] = uint32(r.IntN(n)), r.Float32()
+		}
+		index[42] = uint32(n - 1)
+		for _, columns := range [][]float32{nil, scale} {
+			run := func(level Level) []float32 {
+				dst := Strided{F32: make([]float32, 4*cols), Stride: cols}
+				AggregateRows(level, &RowSums{
+					Dst: dst, Src: src, Rows: 4, Cols: cols, Ptr: ptr, Index: index, Value: value, ColScale: columns,
+					Self: 2, SelfScale: scale, Acc: make([]float32, MaxCols),
+				})
+				return dst.F32
+			}
+			want := run(Generic)
+			for level := AVX2; level <= Supported(); level++ {
+				for i, x := range run(level) {
+					if math.Abs(float64(x-want[i])) > 1e-5 {
+						t.Fatalf("%v, %d columns, scales %t: number %d is %g, want %g", level, cols, columns != nil, i, x, want[i])
+					}
+				}
+			}
+		}
+	}
+}

@@ -46,6 +46,9 @@ func RoundOne(from, to Op) { native(roundOne, []Op{from}, to) }
 // x, a register or memory, and y are 32 numbers each. The products are exact. Rounding is to
 // nearest even, whatever the mode; denormals of x, y and sum are taken for zeros, and
 // a sum that is one becomes zero.
+//
+// On Emerald Rapids it takes the place of four vector instructions, two cycles, so it saves only
+// where both x and y would have to be widened.
 func DotPairs(x, y, sum Op) { native(dotPairs, []Op{x, y, sum}, sum) }
 
 // DotPairsBroadcast is DotPairs with the two numbers at x for all pairs of x.

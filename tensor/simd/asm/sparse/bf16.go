@@ -44,21 +44,24 @@ func narrow16(n int) {
 		VPXORD(acc(v), acc(v), acc(v))
 	}
 	selfEntry(name("entries"), func() { sum(false) })
+	loop := func(start string, entry func(), ask bool) {
+		Label(start)
+		CMPQ(index, end)
+		JAE(LabelRef(name("done")))
+		entry()
+		if ask {
+			prefetch16(n)
+		}
+		sum(ask)
+		JMP(LabelRef(start))
+	}
 	TESTQ(ahead, ahead)
+	JZ(LabelRef(name("next")))
+	TESTQ(colMask, colMask)
 	JNZ(LabelRef(name("ask")))
-	Label(name("next"))
-	CMPQ(index, end)
-	JAE(LabelRef(name("done")))
-	entry()
-	sum(false)
-	JMP(LabelRef(name("next")))
-	Label(name("ask"))
-	CMPQ(index, end)
-	JAE(LabelRef(name("done")))
-	entry()
-	prefetch16(n)
-	sum(true)
-	JMP(LabelRef(name("ask")))
+	loop(name("unscaled"), unscaledEntry, true)
+	loop(name("ask"), entry, true)
+	loop(name("next"), entry, false)
 
 	Label(name("done"))
 	loadRowScale()
