@@ -7,14 +7,15 @@ import "math"
 //
 // C. Fiduccia, R. Mattheyses: A linear-time heuristic for improving network
 // partitions, 1982; here for any number of parts. It is sequential, so it is for
-// coarse and small graphs. Weights from vertices into parts are kept in a table
-// where rows are long, and summed anew where they are shorter than the number of parts.
+// coarse and small graphs, and for large ones under several limits. Weights from
+// vertices into parts are kept in a table where rows are long, and summed anew where
+// they are shorter than the number of parts.
 type mlFM struct {
 	*mlState
-	table   []int64  // by vertex and part: weight of edges into it; nil: sum anew
+	table   []uint32 // by vertex and part: weight of edges into it; nil: sum anew
 	fresh   []bool   // by vertex: gains holds what gain would return
 	gains   []int32  // by vertex: key of its gain; mlInside if it is not on the boundary
-	conn    []int64  // of one vertex, if there is no table
+	conn    []uint32 // of one vertex, if there is no table
 	touched []uint16 // parts whose conn is not zero
 	hit     []uint16 // parts it touches, its own aside
 	heap    mlHeap
@@ -47,7 +48,7 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 	f.conn, f.touched = mlResize(f.conn, s.k), f.touched[:0]
 	f.heap.reset(s.g.n)
 	f.table = f.table[:0]
-	if s.g.off[s.g.n] < int64(s.g.n)*int64(s.k) {
+	if !s.g.tabled(s.k) {
 		return f
 	}
 	f.table = mlResize(f.table, s.g.n*s.k)
@@ -55,11 +56,22 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 		row := f.row(v)
 		for e := s.g.off[v]; e < s.g.off[v+1]; e++ {
 			if u := s.g.adj[e]; u != v {
-				row[s.part[u]] += int64(s.g.edgeWeight(e))
+				row[s.part[u]] += s.g.edgeWeight(e)
 			}
 		}
 	}
 	return f
+}
+
+// tabled tells whether a table of weights by vertex and part is worth its memory. In
+// a large graph it is even if rows are a quarter of the parts long: there are hubs
+// among them, and summing those anew each time a neighbour moves takes for ever.
+func (g *mlGraph) tabled(k int) bool {
+	edges := g.off[g.n]
+	if edges > mlSmall {
+		edges *= 4
+	}
+	return edges >= int64(g.n)*int64(k)
 }
 
 // mlResize gives n zeroes, in the memory of s if they fit.
@@ -72,10 +84,10 @@ func mlResize[T any](s []T, n int) []T {
 	return s
 }
 
-func (f *mlFM) row(v uint32) []int64 { return f.table[int(v)*f.k : (int(v)+1)*f.k] }
+func (f *mlFM) row(v uint32) []uint32 { return f.table[int(v)*f.k : (int(v)+1)*f.k] }
 
 // look is the weight of v's edges by part; hit lists the other parts it touches.
-func (f *mlFM) look(v uint32) []int64 {
+func (f *mlFM) look(v uint32) []uint32 {
 	own := f.part[v]
 	f.hit = f.hit[:0]
 	if len(f.table) > 0 {
@@ -103,7 +115,7 @@ func (f *mlFM) look(v uint32) []int64 {
 				f.hit = append(f.hit, p)
 			}
 		}
-		f.conn[p] += int64(f.g.edgeWeight(lo + int64(i)))
+		f.conn[p] += f.g.edgeWeight(lo + int64(i))
 	}
 	return f.conn
 }
@@ -111,11 +123,11 @@ func (f *mlFM) look(v uint32) []int64 {
 // gain is what the cut loses if v goes where it has most weight outside.
 func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
 	conn := f.look(v)
-	most := int64(0)
+	most := uint32(0)
 	for _, p := range f.hit {
 		most = max(most, conn[p])
 	}
-	return most - conn[f.part[v]], most > 0
+	return int64(most) - int64(conn[f.part[v]]), most > 0
 }
 
 // inside tells whether all neighbours of v are in its part.
@@ -136,18 +148,18 @@ func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
 	conn := f.look(v)
 	most := int64(-1)
 	for _, p := range f.hit {
-		if w := conn[p]; (w > most || w == most && p < to) && f.fits(v, p) {
+		if w := int64(conn[p]); (w > most || w == most && p < to) && f.fits(v, p) {
 			to, most, ok = p, w, true
 		}
 	}
 	if !ok && f.overloaded(int(own)) {
 		for p, w := range conn {
-			if q := uint16(p); q != own && w > most && f.relief(v, q) > 0 {
-				to, most, ok = q, w, true
+			if q := uint16(p); q != own && int64(w) > most && f.relief(v, q) > 0 {
+				to, most, ok = q, int64(w), true
 			}
 		}
 	}
-	return to, most - conn[own], ok
+	return to, most - int64(conn[own]), ok
 }
 
 // refine makes passes while they help; it returns the cut gained.
@@ -277,7 +289,7 @@ func (f *mlFM) move(v uint32, to uint16, forward bool) {
 			continue
 		}
 		if len(f.table) > 0 {
-			row, w := f.row(u), int64(f.g.edgeWeight(lo+int64(i)))
+			row, w := f.row(u), f.g.edgeWeight(lo+int64(i))
 			row[from] -= w
 			row[to] += w
 		}

@@ -65,21 +65,16 @@ func (j *mlJet) free() {
 	mlFree(j.r.mem, j.key)
 }
 
-// mlAstray is after how many iterations without balance the search is over. Under
-// several tight limits it may never find back, and would try until the last one.
-const mlAstray = 4
-
 // refine iterates until patience balanced partitions in a row have brought
 // next to nothing.
 func (j *mlJet) refine(most, patience int) {
 	keep := mlMake[uint16](j.r.mem, j.g.n)
 	copy(keep, j.part)
 	bestExcess, bestCut := math.Inf(1), int64(math.MaxInt64)
-	for i, waited, astray := 1, 0, 0; ; i++ {
+	for i, waited := 1, 0; ; i++ {
 		j.look()
 		excess := j.excess()
-		eased := excess < bestExcess-1e-12
-		worth := float64(j.cut2) < 0.999*float64(bestCut) || eased
+		worth := float64(j.cut2) < 0.999*float64(bestCut) || excess < bestExcess-1e-12
 		if mlBetter(excess, j.cut2, bestExcess, bestCut) {
 			bestExcess, bestCut = excess, j.cut2
 			copy(keep, j.part)
@@ -89,10 +84,7 @@ func (j *mlJet) refine(most, patience int) {
 		} else if excess == 0 {
 			waited++
 		}
-		if astray++; excess == 0 || eased {
-			astray = 0
-		}
-		if i > most || waited >= patience || astray >= mlAstray || j.r.ctx.Err() != nil {
+		if i > most || waited >= patience || j.r.ctx.Err() != nil {
 			break
 		}
 		moved := 0
@@ -246,19 +238,32 @@ func (j *mlJet) moveAll(iteration uint8, where func(v uint32) (uint16, bool)) in
 		}
 		lists[chunk] = list
 	})
-	moved := 0
-	for _, list := range lists {
-		moved += len(list)
-		for _, m := range list {
-			j.shift(m.v, m.part)
-			j.rest[m.v] = iteration
-		}
+	moved := j.shiftAll(lists, iteration)
+	if j.g.con > 1 { // where one had no room, another may have left since
+		moved += j.shiftAll(lists, iteration)
 	}
 	j.r.each(len(lists), 1, func(_ *mlScratch, chunk, _, _ int) {
 		for _, m := range lists[chunk] {
 			j.touch(m.v)
 		}
 	})
+	return moved
+}
+
+// shiftAll makes the moves. With one limit all of them: what is too much is moved
+// out again in the next iteration. With several that may never succeed, and the whole
+// search would be for nothing, so only those are made that fit.
+func (j *mlJet) shiftAll(lists [][]mlMove, iteration uint8) (moved int) {
+	for _, list := range lists {
+		for _, m := range list {
+			if j.part[m.v] == m.part || j.g.con > 1 && !j.fits(m.v, m.part) {
+				continue
+			}
+			j.shift(m.v, m.part)
+			j.rest[m.v] = iteration
+			moved++
+		}
+	}
 	return moved
 }
 
