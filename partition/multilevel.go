@@ -167,7 +167,7 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 		j.free()
 		m.polish(s, 5)
 		if g.con > 1 && g.tabled(m.k) { // most moves wait for room: their order counts
-			m.fm(s).refine(3, g.n/20)
+			m.fm(s).refine(8, g.n/20)
 		}
 	}
 	if small {

@@ -122,8 +122,18 @@ func (f *mlFM) look(v uint32) []uint32 {
 
 // gain is what the cut loses if v goes where it has most weight outside.
 func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
-	conn := f.look(v)
 	most := uint32(0)
+	if len(f.table) > 0 {
+		row, own := f.row(v), int(f.part[v])
+		for _, w := range row[:own] {
+			most = max(most, w)
+		}
+		for _, w := range row[own+1:] {
+			most = max(most, w)
+		}
+		return int64(most) - int64(row[own]), most > 0
+	}
+	conn := f.look(v)
 	for _, p := range f.hit {
 		most = max(most, conn[p])
 	}
