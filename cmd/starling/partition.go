@@ -35,7 +35,7 @@ Given a partition folder instead of a dataset, --verify checks every invariant.`
   starling partition parts --verify`,
 		Args: arguments(1, 1, "one dataset folder"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if run.IsPartition(args[0]) {
+			if run.IsPartition(args[0]) || s.Verify && s.Parts == 0 && s.Workers == 0 { // its book may be what is missing
 				return verifyPartition(args[0], s)
 			}
 			v := view(s.Quiet, s.JSON)

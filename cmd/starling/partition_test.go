@@ -53,6 +53,7 @@ func TestPartition(t *testing.T) {
 		"overwrite":      {"partition", "g", "--parts", "2", "--method", "hash", "--out", "p"},
 		"no partition":   {"partition", "g", "--parts", "2", "--method", "hash", "--out", "g"},
 		"a partition":    {"partition", "p", "--parts", "2"},
+		"g/book.json":    {"partition", "g", "--verify"},
 		"dataset folder": {"partition", "nowhere", "--parts", "2"},
 	} {
 		refuses(t, dir, []string{want}, args...)
