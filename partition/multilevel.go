@@ -102,7 +102,7 @@ func (m *mlPartition) progress(stage string, done, total int) {
 	}
 }
 
-// run is the multilevel scheme.
+// run is the multilevel scheme. What it returns is of no use if the context has ended.
 func (m *mlPartition) run(g *mlGraph) []uint16 {
 	var levels []mlLevel
 	for m.ctx.Err() == nil {
@@ -113,6 +113,9 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 		levels = append(levels, level)
 		g = coarse
 		m.progress("coarsen", len(levels), len(levels))
+	}
+	if m.ctx.Err() != nil { // the graph may be large still
+		return nil
 	}
 	part := m.initial(g, m.k, m.limits(g), m.tries())
 	part = m.refine(g, part, len(levels) == 0)

@@ -103,7 +103,7 @@ func mlSpread(limit []int64, k int) []int64 {
 
 // split cuts g, whose vertices are called ids, into parts first..first+k-1.
 func (b *mlInitial) split(g *mlGraph, ids []uint32, first, k int, key rng.Key) {
-	if k == 1 || g.n == 0 {
+	if k == 1 || g.n == 0 || b.r.ctx.Err() != nil {
 		for _, v := range ids {
 			b.part[v] = uint16(first)
 		}

@@ -1,6 +1,9 @@
 package partition
 
-import "math"
+import (
+	"context"
+	"math"
+)
 
 // mlFM is refinement by single moves in order of gain, downhill as well, back to
 // the best point reached.
@@ -12,6 +15,7 @@ import "math"
 // they are shorter than the number of parts.
 type mlFM struct {
 	*mlState
+	ctx     context.Context
 	table   []uint32 // by vertex and part: weight of edges into it; nil: sum anew
 	fresh   []bool   // by vertex: gains holds what gain would return
 	gains   []int32  // by vertex: key of its gain; mlInside if it is not on the boundary
@@ -38,7 +42,7 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 		r.refiner = &mlFM{}
 	}
 	f := r.refiner
-	f.mlState = s
+	f.mlState, f.ctx = s, r.ctx
 	f.locked, f.seen = mlResize(f.locked, s.g.n), mlResize(f.seen, s.g.n)
 	f.fresh, f.gains = mlResize(f.fresh, s.g.n), mlResize(f.gains, s.g.n)
 	if f.near != nil {
@@ -177,7 +181,7 @@ func (f *mlFM) refine(passes, patience int) (gained int64) {
 	for range passes {
 		g, relieved := f.pass(patience)
 		gained += g
-		if g <= 0 && !relieved {
+		if g <= 0 && !relieved || f.ctx.Err() != nil {
 			break
 		}
 	}

@@ -175,8 +175,14 @@ func TestMultilevelStopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	g := mlBlocks(t, rand.New(rand.NewPCG(1, 5)), 5000, 10, 8)
-	if _, err := Multilevel(ctx, &Problem{Graph: g, Parts: 4}); !errors.Is(err, context.Canceled) {
+	p := &Problem{Graph: g, Parts: 4}
+	if _, err := Multilevel(ctx, p); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
+	}
+	// Coarsening that was stopped must not hand a graph that is still large to bisection.
+	m := &mlPartition{mlRun: newMLRun(ctx, 0, 1, &mlMemory{}), p: p, k: 4, limit: []int64{2000}, style: mlGentle}
+	if part := m.run(m.newMLGraph(p, p.constraints())); part != nil {
+		t.Fatal("it was cut all the same")
 	}
 }
 
