@@ -75,10 +75,11 @@ func turnedPlace(k, j, third int) int {
 	return k>>5*SplitBlock + third*1024 + j>>4*512 + k&15*32 + j&15*2 + k>>4&1
 }
 
-// split is a number's thirds.
+// split is a number's thirds. The last is cut, not rounded: that only shows in numbers below 1e-32,
+// whose rests are subnormal.
 func split(x float32) (thirds [3]uint16) {
-	for i := range thirds {
-		top := math.Float32frombits((math.Float32bits(x) + 0x8000) &^ 0xffff)
+	for i, half := range [3]uint32{0x8000, 0x8000, 0} {
+		top := math.Float32frombits((math.Float32bits(x) + half) &^ 0xffff)
 		thirds[i] = uint16(math.Float32bits(top) >> 16)
 		x -= top
 	}

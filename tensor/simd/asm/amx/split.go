@@ -46,7 +46,9 @@ func splitPair(to GPPhysical) {
 			top = x
 		}
 		VPSRLD(Imm(16), top[0], top[0])
-		VPORD(top[0], top[1], top[0])
+		// top[0] | top[1] & upperHalf: the last rest of a number below 1e-32 is subnormal, with
+		// bits in its lower half, which would become the exponent of the other number.
+		VPTERNLOGD(U8(0xf8), upperHalf, top[1], top[0])
 		VMOVUPS(top[0], Mem{Base: to, Disp: third * thirdBytes})
 	}
 }
