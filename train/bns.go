@@ -107,7 +107,7 @@ func (d *thinned) draw(m *bns, epoch int) *thinned {
 	return d
 }
 
-// thins reports whether a transfer moves fewer rows than halo's. With a memory scores do not, see bnsCached.
+// thins reports whether a transfer moves fewer rows than halo's. With a memory scores do not, see transfer.always.
 func (m *bns) thins(t transfer, training bool) bool {
 	return training && t.layer >= 0 && m.p < 1 && !(t.scores && m.opt.Strategy.Cached)
 }

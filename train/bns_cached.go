@@ -13,9 +13,7 @@ import "starling/tensor"
 // In the first epoch all are kept. It moves the rows of bns, and a worker has memory
 // for its far rows and for the gradients of those it sends, of every layer.
 //
-// Scores of attention, one number a head, and their gradients travel for all vertices in every epoch.
-// A softmax's gradients of scores add up to nothing in each neighbourhood. Old ones beside
-// new ones do not, and what is left over made training diverge: see docs/strategies/bns.md.
+// Scores of attention and their gradients travel for all vertices in every epoch, see transfer.always.
 //
 // All rows are there, so that every model can be trained. (Control variates,
 // old + (z - old)/p, are right on average, but were hardly better than plain bns: see
@@ -44,7 +42,7 @@ func (m *bnsCached) fetch(t transfer, b *border, into, src tensor.Matrix) arriva
 		return m.bns.fetch(t, b, into, src)
 	}
 	d := m.now.draw(m.bns, m.epoch)
-	kept, _ := m.keeper(keep{t.layer, t.scores, "far"}, into.Type(), into.Rows, into.Cols)
+	kept, _ := m.keeper(keep{t.layer, "far"}, into.Type(), into.Rows, into.Cols)
 	rows := m.dev.Scratch(src.Type(), len(d.far), src.Cols)
 	return &spread{arrival: m.exact.fetch(t, &d.border, rows, src), m: m.bns, rows: rows, arrived: func() {
 		m.renew(kept, rows, d.come)
@@ -57,7 +55,7 @@ func (m *bnsCached) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arr
 		return m.bns.giveBack(t, b, rows, dst)
 	}
 	d := m.now.draw(m.bns, m.epoch)
-	kept, _ := m.keeper(keep{t.layer, t.scores, "back"}, rows.Type(), b.send.Len(), rows.Cols)
+	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
 	out := m.dev.Scratch(rows.Type(), len(d.far), rows.Cols)
 	m.dev.GatherRows(out, rows, d.come)
 	x := m.exact.giveBack(t, &d.border, out, dst).(*exchange)

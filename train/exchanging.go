@@ -52,6 +52,13 @@ type transfer struct {
 	kind     wire.Kind
 }
 
+// always reports whether a transfer brings all rows as they are now, also where those of others are late or old: in measuring
+// passes, of features that never change, and of attention's scores, which are a number a head.
+//
+// A softmax's gradients of scores add up to nothing in each neighbourhood. Old ones beside new ones do not, and what is left
+// over moves weights where the loss hardly resists: see docs/strategies/bns.md.
+func (t transfer) always(training bool) bool { return !training || t.layer < 0 || t.scores }
+
 // arrival is an exchange under way. wait returns when its rows are there, done when
 // its buffers are free.
 type arrival interface {

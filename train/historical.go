@@ -32,18 +32,13 @@ func newHistorical(s *site) *historical {
 
 // keep names a matrix that outlives a pass.
 type keep struct {
-	layer  int
-	scores bool
-	what   string // far: peers' rows; back: gradients that peers gave back; own: own rows as last sent
+	layer int
+	what  string // far: peers' rows; back: gradients that peers gave back; own: own rows as last sent
 }
 
 // name is what a checkpoint calls a matrix.
 func (h *historical) name(k keep) string {
-	what := "rows"
-	if k.scores {
-		what = "scores"
-	}
-	return fmt.Sprintf("%s.%d.%s.%s", h.opt.Strategy.Name, k.layer, what, k.what)
+	return fmt.Sprintf("%s.%d.rows.%s", h.opt.Strategy.Name, k.layer, k.what)
 }
 
 // keeper is the matrix of a name, made when first asked for.

@@ -15,8 +15,8 @@ import "starling/tensor"
 // Smoothing (§3.4) replaces what has arrived by a moving average,
 // m = γ·m + (1-γ)·z, of rows and of gradients, from the first that arrive on.
 //
-// It sends the bytes of halo. Features that never change, and measuring passes, are
-// exact.
+// It sends the bytes of halo. Features that never change, scores of attention with their
+// gradients, and measuring passes are exact; scores are waited for, see transfer.always.
 type pipegcn struct {
 	*exact
 	smooth float64
@@ -39,7 +39,7 @@ func newPipeGCN(s *site) (planned, error) {
 }
 
 func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
-	if !m.training || t.layer < 0 {
+	if t.always(m.training) {
 		return m.exact.fetch(t, b, into, src)
 	}
 	t.late = true
@@ -50,6 +50,9 @@ func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 }
 
 func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	if t.always(m.training) {
+		return m.exact.giveBack(t, b, rows, dst)
+	}
 	t.late = true
 	out := m.dev.Scratch(rows.Type(), rows.Rows, rows.Cols) // rows are the caller's, and gone before they have left
 	m.dev.Copy(out, rows)

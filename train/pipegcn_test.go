@@ -20,7 +20,7 @@ func TestPipeGCNNotLateIsHalo(t *testing.T) {
 }
 
 // delayed is what pipegcn computes, without its overlap: everything travels at once,
-// and is put aside on the host until the next epoch.
+// and all but scores is put aside on the host until the next epoch.
 type delayed struct {
 	*exact
 	smooth     float64
@@ -48,7 +48,7 @@ func (m *delayed) exchange(t transfer, now []float64) []float64 {
 
 func (m *delayed) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 	a := m.exact.fetch(t, b, into, src)
-	if !m.training || t.layer < 0 {
+	if t.always(m.training) {
 		return a
 	}
 	return &maskedRows{a, func() {
@@ -62,6 +62,9 @@ func (m *delayed) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 }
 
 func (m *delayed) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	if t.scores {
+		return m.exact.giveBack(t, b, rows, dst)
+	}
 	sum := m.dev.New(dst.Type(), dst.Rows, dst.Cols)
 	return &maskedRows{m.exact.giveBack(t, b, rows, sum), func() {
 		v := make([]float64, dst.Rows*dst.Cols)

@@ -31,7 +31,7 @@ import (
 //
 // With Choice.Clip = c each worker's gradients of parameters are clipped to c·√workers
 // before they are added up (§4.3.2). With bound 0 and no clipping all is exact, as are
-// measuring and features that never change.
+// measuring, features that never change, and scores of attention with their gradients.
 type sancus struct {
 	*exchanging
 	m *skipping

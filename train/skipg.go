@@ -15,7 +15,7 @@ import (
 //
 //	dz_i = Σ_j A_jiᵀ·dy_j  for j = i as it is now, for other j as it was last sent
 //
-// With K = 0 it is exact.
+// With K = 0 it is exact. Gradients of attention's scores return in every epoch.
 type skipg struct {
 	*blocks
 	every, first int
@@ -44,13 +44,16 @@ func (m *skipg) remember() []remembered {
 func (m *skipg) due(epoch int) bool { return epoch == m.first || epoch%m.every == 0 }
 
 func (m *skipg) rows(t transfer, b *border, peer, epoch int, training bool) int64 {
-	if t.backward && !m.due(epoch) {
+	if t.backward && !t.always(training) && !m.due(epoch) {
 		return 0
 	}
 	return m.blocks.rows(t, b, peer, epoch, training)
 }
 
 func (m *skipg) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	if t.always(m.training) {
+		return m.blocks.giveBack(t, b, rows, dst)
+	}
 	kept, ok := m.kept[t]
 	if !ok {
 		kept = m.dev.New(dst.Type(), dst.Rows, dst.Cols)

@@ -28,11 +28,8 @@ type turn struct {
 	words       *words // that say what comes; nil: known without
 }
 
-// turn decides who sends a layer's block to whom; scores go where their rows go.
+// turn decides who sends a layer's block to whom.
 func (m *skipping) turn(t transfer, b *border, src tensor.Matrix) *turn {
-	if t.scores {
-		return m.turns[t.layer]
-	}
 	n, me := m.end.Size(), m.end.Rank()
 	d := &turn{comes: make([]bool, n), goes: make([]bool, n)}
 	m.turns[t.layer] = d
@@ -57,18 +54,18 @@ func (m *skipping) rows(t transfer, b *border, peer, epoch int, training bool) i
 	if t.backward {
 		from, to = to, from
 	}
-	if training && t.layer >= 0 && m.bound.rule != "variation" && !m.due(from, to, epoch) {
+	if !t.always(training) && m.bound.rule != "variation" && !m.due(from, to, epoch) {
 		return 0
 	}
 	return m.blocks.rows(t, b, peer, epoch, training)
 }
 
 func (m *skipping) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
-	if !m.training || t.layer < 0 {
+	if t.always(m.training) {
 		return m.blocks.fetch(t, b, into, src)
 	}
 	d := m.turn(t, b, src)
-	kept, _ := m.keeper(keep{t.layer, t.scores, "far"}, into.Type(), into.Rows, into.Cols)
+	kept, _ := m.keeper(keep{t.layer, "far"}, into.Type(), into.Rows, into.Cols)
 	x := &exchange{m: m.exact, t: t, in: kept, out: src, start: time.Now()}
 	x.arrived = func() { m.dev.Copy(into, kept) }
 	take := func() { m.receiveFrom(x, d.comes, b.farPtr) }
@@ -87,8 +84,11 @@ func (m *skipping) fetch(t transfer, b *border, into, src tensor.Matrix) arrival
 }
 
 func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
+	if t.always(m.training) {
+		return m.blocks.giveBack(t, b, rows, dst)
+	}
 	d := m.turns[t.layer]
-	kept, _ := m.keeper(keep{t.layer, t.scores, "back"}, rows.Type(), b.send.Len(), rows.Cols)
+	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
 	x := &exchange{m: m.exact, t: t, in: kept, out: rows, start: time.Now()}
 	x.arrived = func() { m.addTheirs(b, dst, kept) }
 	m.receiveFrom(x, d.goes, b.sendPtr)

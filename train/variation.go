@@ -14,7 +14,7 @@ func (m *skipping) changed(layer int, src tensor.Matrix) bool {
 	if m.bound.change == 0 {
 		return true
 	}
-	last, made := m.keeper(keep{layer: layer, what: "own"}, src.Type(), src.Rows, src.Cols)
+	last, made := m.keeper(keep{layer, "own"}, src.Type(), src.Rows, src.Cols)
 	if !made {
 		diff := m.dev.Scratch(src.Type(), src.Rows, src.Cols)
 		m.dev.Combine(diff, 1, src, -1, last)
