@@ -67,6 +67,7 @@ func (b *bench) sparse() []kernel {
 	}
 	adj := b.SparseMatrix(b.Rows, b.Rows, ptr, index, nil)
 	x, y, scale := b.rows(), b.rows(), b.filled(tensor.F32, b.Rows, 1)
+	scaled := adj.WithValues(b.filled(tensor.F32, len(index), 1)) // GCN's scales of columns lie with the edges
 	const heads = 4
 	left, right, stat := b.filled(tensor.F32, b.Rows, heads), b.filled(tensor.F32, b.Rows, heads), b.filled(tensor.F32, b.Rows, 2*heads)
 	work, gather := float64(len(index)*b.Width*b.typ.Size()), b.gather(x, index)
@@ -74,7 +75,7 @@ func (b *bench) sparse() []kernel {
 	kernels := []kernel{
 		{"sum", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{}) }, gather},
 		{"mean", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{RowScale: scale}) }, gather},
-		{"gcn-sum", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{RowScale: scale, ColScale: scale, Self: 1}) }, gather},
+		{"gcn-sum", work, func() { b.Aggregate(y, scaled, x, tensor.Aggregate{RowScale: scale, SelfScale: scale, Self: 1}) }, gather},
 	}
 	if b.Width%heads == 0 {
 		kernels = append(kernels, kernel{"attention", work, func() { b.Attend(y, stat, adj, x, left, right, attention) }, gather})
@@ -98,12 +99,16 @@ func (b *bench) elements() []kernel {
 	read, double, move, triad := b.stream(1, 0), b.stream(2, 0), b.stream(1, 1), b.stream(2, 1)
 	n := int64(b.Rows)
 	return []kernel{
+		{"zero", one, func() { b.Zero(y) }, move},
 		{"copy", 2 * one, func() { b.Copy(y, x) }, move},
 		{"combine", 3 * one, func() { b.Combine(y, 0.5, x, 0.25, dy) }, triad},
+		{"relu", 2 * one, func() { b.Activate(y, x, tensor.After{Bias: bias, Act: tensor.ReLU}) }, move},
+		{"elu", 2 * one, func() { b.Activate(y, x, tensor.After{Bias: bias, Act: tensor.ELU}) }, move},
 		{"relu-dropout", 2 * one, func() { b.Activate(y, x, reluBias) }, move},
 		{"elu-dropout", 2 * one, func() { b.Activate(y, x, eluBias) }, move},
 		{"relu-gradient", 3 * one, func() { b.ActivateGrad(y, dy, x, relu, dgamma) }, triad},
 		{"elu-gradient", 3 * one, func() { b.ActivateGrad(y, dy, x, elu, dgamma) }, triad},
+		{"dot", 2 * one, func() { b.Dot(x, dy) }, double},
 		{"column-sums", one, func() { b.ColumnSums(sums, x) }, read},
 		{"batch-norm", 2 * one, func() { b.BatchNorm(y, x, moments, gamma, bias, 1e-5, tensor.After{Act: tensor.ReLU}) }, move},
 		{"batch-norm-sums", 2 * one, func() { b.BatchNormSums(gs, dy, x, moments, 1e-5) }, double},
@@ -120,11 +125,18 @@ func (b *bench) losses() []kernel {
 	for i := range all {
 		labels[i], all[i] = uint32(i%b.Width), uint32(i)
 	}
-	class, every, best := b.Indices(labels), b.Indices(all), make([]uint32, b.Rows)
+	half := make([]uint32, 0, b.Rows/2)
+	for i := range b.Rows {
+		if i%16 < 8 {
+			half = append(half, uint32(i))
+		}
+	}
+	class, every, some, best := b.Indices(labels), b.Indices(all), b.Indices(half), make([]uint32, b.Rows)
 	one := float64(x.Bytes())
 	read, move, triad := b.stream(1, 0), b.stream(1, 1), b.stream(2, 1)
 	return []kernel{
 		{"cross-entropy", 2 * one, func() { b.CrossEntropy(y, x, class, every, 1e-3) }, move},
+		{"cross-entropy-half", 1.5 * one, func() { b.CrossEntropy(y, x, class, some, 1e-3) }, move},
 		{"bce", 3 * one, func() { b.BCE(y, x, dy, every, 1e-3) }, triad},
 		{"softmax", 2 * one, func() { b.Softmax(y, x) }, move},
 		{"argmax", one, func() { b.Argmax(best, x) }, read},

@@ -59,7 +59,7 @@ func (b *bench) stream(inputs, outputs int) yardstick {
 			hi := lo + piece
 			switch {
 			case outputs == 0:
-				simd.StreamRead(b.Level(), of[0][lo:hi])
+				simd.StreamRead(b.Level(), of[i*piece/n%inputs][lo:hi])
 			case inputs == 1:
 				simd.StreamCopy(b.Level(), of[0][lo:hi], of[1][lo:hi])
 			default:
