@@ -56,7 +56,7 @@ type transfer struct {
 // passes, of features that never change, and of attention's scores, which are a number a head.
 //
 // A softmax's gradients of scores add up to nothing in each neighbourhood. Old ones beside new ones do not, and what is left
-// over moves weights where the loss hardly resists: see docs/strategies/bns.md.
+// over moves weights where the loss hardly resists: see docs/strategies/bns.md. Fresh gradients of old scores gain little, see pipegcn.md there.
 func (t transfer) always(training bool) bool { return !training || t.layer < 0 || t.scores }
 
 // arrival is an exchange under way. wait returns when its rows are there, done when
