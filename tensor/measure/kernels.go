@@ -14,8 +14,10 @@ type bench struct {
 	mine []tensor.Matrix
 }
 
-// families share matrices; each gives them back before the next.
-var families = []func(*bench) []kernel{(*bench).dense, (*bench).sparse, (*bench).elements, (*bench).losses}
+// family is kernels that share matrices, which they give back before the next's.
+type family func(*bench) []kernel
+
+var families = []family{(*bench).dense, (*bench).sparse, (*bench).elements, (*bench).losses}
 
 func (b *bench) free() {
 	for _, m := range b.mine {

@@ -72,9 +72,12 @@ func Run(ctx context.Context, c *tensor.CPU, o Options, emit func(Row)) error {
 	o.complete()
 	for _, t := range o.Types {
 		for _, family := range families {
+			if !slices.ContainsFunc(family.names(), o.wants) {
+				continue // its matrices may take a while to fill
+			}
 			b := &bench{CPU: c, Options: o, typ: t}
 			for _, k := range family(b) {
-				if !strings.Contains(k.name, o.Only) {
+				if !o.wants(k.name) {
 					continue
 				}
 				if err := ctx.Err(); err != nil {
@@ -89,16 +92,24 @@ func Run(ctx context.Context, c *tensor.CPU, o Options, emit func(Row)) error {
 	return nil
 }
 
+func (o *Options) wants(name string) bool { return strings.Contains(name, o.Only) }
+
 // Names lists what can be measured.
 func Names() (names []string) {
+	for _, family := range families {
+		names = append(names, family.names()...)
+	}
+	return names
+}
+
+// names asks for the kernels of a small graph.
+func (f family) names() (names []string) {
 	c := tensor.NewCPU(1)
 	defer c.Close()
 	b := &bench{CPU: c, Options: Options{Rows: 16, Width: 16, Degree: 1}, typ: tensor.F32}
 	defer b.free()
-	for _, family := range families {
-		for _, k := range family(b) {
-			names = append(names, k.name)
-		}
+	for _, k := range f(b) {
+		names = append(names, k.name)
 	}
 	return names
 }
