@@ -60,15 +60,19 @@ func beginFolded(bf16 bool) {
 
 // dotHeads is dotLanes for heads of whole vectors.
 func dotHeads(bf16 bool) {
-	name := "dotHeads512"
+	foldedFunction("dotHeads512", "the dot products", bf16, folded.dotBody)
+}
+
+// foldedFunction is a function with a body for each shape of heads.
+func foldedFunction(name, what string, bf16 bool, body func(folded)) {
 	if bf16 {
 		name += "b16"
 	}
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
-	Doc(name + " computes the dot products of an attendRowArgs.")
+	Doc(name + " computes " + what + " of an attendRowArgs.")
 	beginFolded(bf16)
-	eachFolded(bf16, folded.dotBody)
+	eachFolded(bf16, body)
 }
 
 func (t folded) dotBody() {
@@ -92,15 +96,7 @@ func (t folded) dotBody() {
 
 // gradHeads is gradLanes for heads of whole vectors.
 func gradHeads(bf16 bool) {
-	name := "attendGradHeads512"
-	if bf16 {
-		name += "b16"
-	}
-	TEXT(name, NOSPLIT, "func(a *byte)")
-	Pragma("noescape")
-	Doc(name + " computes the wide rows of an attendRowArgs.")
-	beginFolded(bf16)
-	eachFolded(bf16, folded.gradBody)
+	foldedFunction("attendGradHeads512", "the wide rows", bf16, folded.gradBody)
 }
 
 func (t folded) gradBody() {
