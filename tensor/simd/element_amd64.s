@@ -56,6 +56,104 @@ DATA elementPowers<>+120(SB)/4, $0x3f7d257d
 DATA elementPowers<>+124(SB)/4, $0x3f7e83b3
 GLOBL elementPowers<>(SB), RODATA|NOPTR, $128
 
+DATA elementParabolas<>+0(SB)/4, $0xbebdee86
+DATA elementParabolas<>+4(SB)/4, $0xbf003bf5
+DATA elementParabolas<>+8(SB)/4, $0xbf1d99fa
+DATA elementParabolas<>+12(SB)/4, $0xbf3607ce
+DATA elementParabolas<>+16(SB)/4, $0xbf50d729
+DATA elementParabolas<>+20(SB)/4, $0xbf67eab8
+DATA elementParabolas<>+24(SB)/4, $0xbf743f30
+DATA elementParabolas<>+28(SB)/4, $0xbf7a756e
+DATA elementParabolas<>+32(SB)/4, $0xbf7e3291
+DATA elementParabolas<>+36(SB)/4, $0xbf7fa647
+DATA elementParabolas<>+40(SB)/4, $0xbf7fef7f
+DATA elementParabolas<>+44(SB)/4, $0xbf7ffd16
+DATA elementParabolas<>+48(SB)/4, $0x00000000
+DATA elementParabolas<>+52(SB)/4, $0xb601b39c
+DATA elementParabolas<>+56(SB)/4, $0xb71d0100
+DATA elementParabolas<>+60(SB)/4, $0xb7d8217c
+DATA elementParabolas<>+64(SB)/4, $0xb8987c30
+DATA elementParabolas<>+68(SB)/4, $0xb94f7b61
+DATA elementParabolas<>+72(SB)/4, $0xb9d8bc07
+DATA elementParabolas<>+76(SB)/4, $0xba41e7cc
+DATA elementParabolas<>+80(SB)/4, $0xbabf46e7
+DATA elementParabolas<>+84(SB)/4, $0xbb434424
+DATA elementParabolas<>+88(SB)/4, $0xbbaabf87
+DATA elementParabolas<>+92(SB)/4, $0xbc06d42d
+DATA elementParabolas<>+96(SB)/4, $0xbc68ff79
+DATA elementParabolas<>+100(SB)/4, $0xbcd0a256
+DATA elementParabolas<>+104(SB)/4, $0xbd25119a
+DATA elementParabolas<>+108(SB)/4, $0xbd6ff888
+DATA elementParabolas<>+112(SB)/4, $0xbdbadca1
+DATA elementParabolas<>+116(SB)/4, $0xbe1455e5
+DATA elementParabolas<>+120(SB)/4, $0xbe530dd9
+DATA elementParabolas<>+124(SB)/4, $0xbe8b34f1
+DATA elementParabolas<>+128(SB)/4, $0x3eb80bfb
+DATA elementParabolas<>+132(SB)/4, $0x3e811e84
+DATA elementParabolas<>+136(SB)/4, $0x3e31d84f
+DATA elementParabolas<>+140(SB)/4, $0x3df178f3
+DATA elementParabolas<>+144(SB)/4, $0x3d862460
+DATA elementParabolas<>+148(SB)/4, $0x3ce99740
+DATA elementParabolas<>+152(SB)/4, $0x3c467ff3
+DATA elementParabolas<>+156(SB)/4, $0x3ba5a4c6
+DATA elementParabolas<>+160(SB)/4, $0x3ab7355a
+DATA elementParabolas<>+164(SB)/4, $0x396e07e5
+DATA elementParabolas<>+168(SB)/4, $0x3816554f
+DATA elementParabolas<>+172(SB)/4, $0x36ba042b
+DATA elementParabolas<>+176(SB)/4, $0x3f7fffab
+DATA elementParabolas<>+180(SB)/4, $0x3f7feec6
+DATA elementParabolas<>+184(SB)/4, $0x3f7fcfc6
+DATA elementParabolas<>+188(SB)/4, $0x3f7fa1fd
+DATA elementParabolas<>+192(SB)/4, $0x3f7f440a
+DATA elementParabolas<>+196(SB)/4, $0x3f7e9556
+DATA elementParabolas<>+200(SB)/4, $0x3f7db386
+DATA elementParabolas<>+204(SB)/4, $0x3f7ca1ea
+DATA elementParabolas<>+208(SB)/4, $0x3f7aba16
+DATA elementParabolas<>+212(SB)/4, $0x3f779d43
+DATA elementParabolas<>+216(SB)/4, $0x3f73f560
+DATA elementParabolas<>+220(SB)/4, $0x3f6fd635
+DATA elementParabolas<>+224(SB)/4, $0x3f6900a8
+DATA elementParabolas<>+228(SB)/4, $0x3f5ec1af
+DATA elementParabolas<>+232(SB)/4, $0x3f53b390
+DATA elementParabolas<>+236(SB)/4, $0x3f482b2f
+DATA elementParabolas<>+240(SB)/4, $0x3f36bc95
+DATA elementParabolas<>+244(SB)/4, $0x3f1f8ec1
+DATA elementParabolas<>+248(SB)/4, $0x3f09b11d
+DATA elementParabolas<>+252(SB)/4, $0x3eeb6287
+DATA elementParabolas<>+256(SB)/4, $0x3d66ad9f
+DATA elementParabolas<>+260(SB)/4, $0x3d0be9d5
+DATA elementParabolas<>+264(SB)/4, $0x3ca9b93a
+DATA elementParabolas<>+268(SB)/4, $0x3c4de294
+DATA elementParabolas<>+272(SB)/4, $0x3bc4cb73
+DATA elementParabolas<>+276(SB)/4, $0x3b10cb21
+DATA elementParabolas<>+280(SB)/4, $0x3a5510f0
+DATA elementParabolas<>+284(SB)/4, $0x399cc3ec
+DATA elementParabolas<>+288(SB)/4, $0x389293f6
+DATA elementParabolas<>+292(SB)/4, $0x371eb287
+DATA elementParabolas<>+296(SB)/4, $0x35abd19f
+DATA elementParabolas<>+300(SB)/4, $0x343a0674
+DATA elementParabolas<>+304(SB)/4, $0x3efeabd5
+DATA elementParabolas<>+308(SB)/4, $0x3efa121b
+DATA elementParabolas<>+312(SB)/4, $0x3ef63198
+DATA elementParabolas<>+316(SB)/4, $0x3ef26079
+DATA elementParabolas<>+320(SB)/4, $0x3eecc3d1
+DATA elementParabolas<>+324(SB)/4, $0x3ee57afd
+DATA elementParabolas<>+328(SB)/4, $0x3ede6b88
+DATA elementParabolas<>+332(SB)/4, $0x3ed793b0
+DATA elementParabolas<>+336(SB)/4, $0x3ecdb6df
+DATA elementParabolas<>+340(SB)/4, $0x3ec14030
+DATA elementParabolas<>+344(SB)/4, $0x3eb58ad2
+DATA elementParabolas<>+348(SB)/4, $0x3eaa8b0d
+DATA elementParabolas<>+352(SB)/4, $0x3e9b4f4c
+DATA elementParabolas<>+356(SB)/4, $0x3e890f75
+DATA elementParabolas<>+360(SB)/4, $0x3e71e925
+DATA elementParabolas<>+364(SB)/4, $0x3e557c48
+DATA elementParabolas<>+368(SB)/4, $0x3e311d86
+DATA elementParabolas<>+372(SB)/4, $0x3e09f004
+DATA elementParabolas<>+376(SB)/4, $0x3dd6da0d
+DATA elementParabolas<>+380(SB)/4, $0x3da753a4
+GLOBL elementParabolas<>(SB), RODATA|NOPTR, $384
+
 DATA elementUpper<>+0(SB)/2, $0x0001
 DATA elementUpper<>+2(SB)/2, $0x0003
 DATA elementUpper<>+4(SB)/2, $0x0005
@@ -1239,71 +1337,59 @@ act102:
 	JMP          both105
 
 half104:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
-	VBROADCASTSS element3f800000<>+0(SB), Z10
+	VBROADCASTSS elementc17e6666<>+0(SB), Z9
+	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
-	VMAXPS       Z5, Z9, Z12
-	VMAXPS       Z6, Z9, Z13
-	VMAXPS       Z7, Z9, Z14
-	VMAXPS       Z8, Z9, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z15
-	VBROADCASTSS element4b40007f<>+0(SB), Z18
-	VMOVAPS      Z18, Z19
-	VMOVAPS      Z18, Z20
-	VMOVAPS      Z18, Z21
-	VMOVAPS      Z18, Z22
-	VFMADD231PS  Z15, Z12, Z19
-	VFMADD231PS  Z15, Z13, Z20
-	VFMADD231PS  Z15, Z14, Z21
-	VFMADD231PS  Z15, Z9, Z22
-	VSUBPS       Z18, Z19, Z15
-	VSUBPS       Z18, Z20, Z16
-	VSUBPS       Z18, Z21, Z17
-	VSUBPS       Z18, Z22, Z18
-	VBROADCASTSS element3f317218<>+0(SB), Z23
-	VFNMADD231PS Z23, Z15, Z12
-	VFNMADD231PS Z23, Z16, Z13
-	VFNMADD231PS Z23, Z17, Z14
-	VFNMADD231PS Z23, Z18, Z9
-	VBROADCASTSS element3d291291<>+0(SB), Z18
-	VMOVAPS      Z18, Z15
-	VMOVAPS      Z18, Z16
-	VMOVAPS      Z18, Z17
-	VMOVAPS      Z18, Z18
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VBROADCASTSS element3f00035c<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VMULPS       Z12, Z15, Z15
-	VMULPS       Z13, Z16, Z16
-	VMULPS       Z14, Z17, Z17
-	VMULPS       Z9, Z18, Z18
-	VFMADD213PS  Z12, Z12, Z15
-	VFMADD213PS  Z13, Z13, Z16
-	VFMADD213PS  Z14, Z14, Z17
-	VFMADD213PS  Z9, Z9, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
+	VMOVUPS      elementParabolas<>+0(SB), Z12
+	VMOVUPS      elementParabolas<>+64(SB), Z13
+	VMOVUPS      elementParabolas<>+128(SB), Z14
+	VMOVUPS      elementParabolas<>+192(SB), Z15
+	VMOVUPS      elementParabolas<>+256(SB), Z16
+	VMOVUPS      elementParabolas<>+320(SB), Z17
+	VMAXPS       Z5, Z9, Z5
+	VSUBPS       Z10, Z5, Z18
+	VMAXPS       Z6, Z9, Z6
+	VSUBPS       Z10, Z6, Z19
+	VMAXPS       Z7, Z9, Z7
+	VSUBPS       Z10, Z7, Z20
+	VMAXPS       Z8, Z9, Z8
+	VSUBPS       Z10, Z8, Z9
+	VPSRLD       $0x15, Z18, Z18
+	VMOVAPS      Z18, Z10
+	VMOVAPS      Z18, Z24
+	VPERMI2PS    Z13, Z12, Z18
+	VPERMI2PS    Z15, Z14, Z10
+	VPERMI2PS    Z17, Z16, Z24
+	VPSRLD       $0x15, Z19, Z19
+	VMOVAPS      Z19, Z21
+	VMOVAPS      Z19, Z25
+	VPERMI2PS    Z13, Z12, Z19
+	VPERMI2PS    Z15, Z14, Z21
+	VPERMI2PS    Z17, Z16, Z25
+	VPSRLD       $0x15, Z20, Z20
+	VMOVAPS      Z20, Z22
+	VMOVAPS      Z20, Z26
+	VPERMI2PS    Z13, Z12, Z20
+	VPERMI2PS    Z15, Z14, Z22
+	VPERMI2PS    Z17, Z16, Z26
+	VPSRLD       $0x15, Z9, Z9
+	VMOVAPS      Z9, Z23
+	VMOVAPS      Z9, Z27
+	VPERMI2PS    Z13, Z12, Z9
+	VPERMI2PS    Z15, Z14, Z23
+	VPERMI2PS    Z17, Z16, Z27
+	VFMADD213PS  Z10, Z5, Z24
 	VCMPPS       $0x0a, Z11, Z5, K3
-	VSUBPS       Z10, Z19, K3, Z5
-	VFMADD231PS  Z15, Z19, K3, Z5
+	VFMADD213PS  Z18, Z24, K3, Z5
+	VFMADD213PS  Z21, Z6, Z25
 	VCMPPS       $0x0a, Z11, Z6, K3
-	VSUBPS       Z10, Z20, K3, Z6
-	VFMADD231PS  Z16, Z20, K3, Z6
+	VFMADD213PS  Z19, Z25, K3, Z6
+	VFMADD213PS  Z22, Z7, Z26
 	VCMPPS       $0x0a, Z11, Z7, K3
-	VSUBPS       Z10, Z21, K3, Z7
-	VFMADD231PS  Z17, Z21, K3, Z7
+	VFMADD213PS  Z20, Z26, K3, Z7
+	VFMADD213PS  Z23, Z8, Z27
 	VCMPPS       $0x0a, Z11, Z8, K3
-	VSUBPS       Z10, Z22, K3, Z8
-	VFMADD231PS  Z18, Z22, K3, Z8
+	VFMADD213PS  Z9, Z27, K3, Z8
 
 both105:
 act103:
@@ -1640,43 +1726,37 @@ act131:
 	JMP          both134
 
 half133:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
+	VBROADCASTSS elementc17e6666<>+0(SB), Z7
+	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
-	VMAXPS       Z5, Z7, Z10
-	VMAXPS       Z6, Z7, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
-	VBROADCASTSS element4b40007f<>+0(SB), Z12
-	VMOVAPS      Z12, Z13
-	VMOVAPS      Z12, Z14
-	VFMADD231PS  Z11, Z10, Z13
-	VFMADD231PS  Z11, Z7, Z14
-	VSUBPS       Z12, Z13, Z11
-	VSUBPS       Z12, Z14, Z12
-	VBROADCASTSS element3f317218<>+0(SB), Z15
-	VFNMADD231PS Z15, Z11, Z10
-	VFNMADD231PS Z15, Z12, Z7
-	VBROADCASTSS element3d291291<>+0(SB), Z12
-	VMOVAPS      Z12, Z11
-	VMOVAPS      Z12, Z12
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VBROADCASTSS element3f00035c<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VMULPS       Z10, Z11, Z11
-	VMULPS       Z7, Z12, Z12
-	VFMADD213PS  Z10, Z10, Z11
-	VFMADD213PS  Z7, Z7, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
+	VMOVUPS      elementParabolas<>+0(SB), Z10
+	VMOVUPS      elementParabolas<>+64(SB), Z11
+	VMOVUPS      elementParabolas<>+128(SB), Z12
+	VMOVUPS      elementParabolas<>+192(SB), Z13
+	VMOVUPS      elementParabolas<>+256(SB), Z14
+	VMOVUPS      elementParabolas<>+320(SB), Z15
+	VMAXPS       Z5, Z7, Z5
+	VSUBPS       Z8, Z5, Z16
+	VMAXPS       Z6, Z7, Z6
+	VSUBPS       Z8, Z6, Z7
+	VPSRLD       $0x15, Z16, Z16
+	VMOVAPS      Z16, Z8
+	VMOVAPS      Z16, Z18
+	VPERMI2PS    Z11, Z10, Z16
+	VPERMI2PS    Z13, Z12, Z8
+	VPERMI2PS    Z15, Z14, Z18
+	VPSRLD       $0x15, Z7, Z7
+	VMOVAPS      Z7, Z17
+	VMOVAPS      Z7, Z19
+	VPERMI2PS    Z11, Z10, Z7
+	VPERMI2PS    Z13, Z12, Z17
+	VPERMI2PS    Z15, Z14, Z19
+	VFMADD213PS  Z8, Z5, Z18
 	VCMPPS       $0x0a, Z9, Z5, K3
-	VSUBPS       Z8, Z13, K3, Z5
-	VFMADD231PS  Z11, Z13, K3, Z5
+	VFMADD213PS  Z16, Z18, K3, Z5
+	VFMADD213PS  Z17, Z6, Z19
 	VCMPPS       $0x0a, Z9, Z6, K3
-	VSUBPS       Z8, Z14, K3, Z6
-	VFMADD231PS  Z12, Z14, K3, Z6
+	VFMADD213PS  Z7, Z19, K3, Z6
 
 both134:
 act132:
@@ -1918,29 +1998,26 @@ act160:
 	JMP          both163
 
 half162:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS elementc17e6666<>+0(SB), Z6
+	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z5, Z6, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VSUBPS       Z11, Z10, Z9
-	VBROADCASTSS element3f317218<>+0(SB), Z11
-	VFNMADD231PS Z11, Z9, Z6
-	VBROADCASTSS element3d291291<>+0(SB), Z9
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3f00035c<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VMULPS       Z6, Z9, Z9
-	VFMADD213PS  Z6, Z6, Z9
-	VPSLLD       $0x17, Z10, Z10
+	VMOVUPS      elementParabolas<>+0(SB), Z9
+	VMOVUPS      elementParabolas<>+64(SB), Z10
+	VMOVUPS      elementParabolas<>+128(SB), Z11
+	VMOVUPS      elementParabolas<>+192(SB), Z12
+	VMOVUPS      elementParabolas<>+256(SB), Z13
+	VMOVUPS      elementParabolas<>+320(SB), Z14
+	VMAXPS       Z5, Z6, Z5
+	VSUBPS       Z7, Z5, Z6
+	VPSRLD       $0x15, Z6, Z6
+	VMOVAPS      Z6, Z7
+	VMOVAPS      Z6, Z15
+	VPERMI2PS    Z10, Z9, Z6
+	VPERMI2PS    Z12, Z11, Z7
+	VPERMI2PS    Z14, Z13, Z15
+	VFMADD213PS  Z7, Z5, Z15
 	VCMPPS       $0x0a, Z8, Z5, K3
-	VSUBPS       Z7, Z10, K3, Z5
-	VFMADD231PS  Z9, Z10, K3, Z5
+	VFMADD213PS  Z6, Z15, K3, Z5
 
 both163:
 act161:
@@ -2129,29 +2206,26 @@ act184:
 	JMP          both187
 
 half186:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS elementc17e6666<>+0(SB), Z6
+	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z5, Z6, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VSUBPS       Z11, Z10, Z9
-	VBROADCASTSS element3f317218<>+0(SB), Z11
-	VFNMADD231PS Z11, Z9, Z6
-	VBROADCASTSS element3d291291<>+0(SB), Z9
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3f00035c<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VMULPS       Z6, Z9, Z9
-	VFMADD213PS  Z6, Z6, Z9
-	VPSLLD       $0x17, Z10, Z10
+	VMOVUPS      elementParabolas<>+0(SB), Z9
+	VMOVUPS      elementParabolas<>+64(SB), Z10
+	VMOVUPS      elementParabolas<>+128(SB), Z11
+	VMOVUPS      elementParabolas<>+192(SB), Z12
+	VMOVUPS      elementParabolas<>+256(SB), Z13
+	VMOVUPS      elementParabolas<>+320(SB), Z14
+	VMAXPS       Z5, Z6, Z5
+	VSUBPS       Z7, Z5, Z6
+	VPSRLD       $0x15, Z6, Z6
+	VMOVAPS      Z6, Z7
+	VMOVAPS      Z6, Z15
+	VPERMI2PS    Z10, Z9, Z6
+	VPERMI2PS    Z12, Z11, Z7
+	VPERMI2PS    Z14, Z13, Z15
+	VFMADD213PS  Z7, Z5, Z15
 	VCMPPS       $0x0a, Z8, Z5, K3
-	VSUBPS       Z7, Z10, K3, Z5
-	VFMADD231PS  Z9, Z10, K3, Z5
+	VFMADD213PS  Z6, Z15, K3, Z5
 
 both187:
 act185:
@@ -2245,17 +2319,11 @@ GLOBL element3e2aaa49<>(SB), RODATA|NOPTR, $4
 DATA element3efffffe<>+0(SB)/4, $0x3efffffe
 GLOBL element3efffffe<>(SB), RODATA|NOPTR, $4
 
-DATA element3f317218<>+0(SB)/4, $0x3f317218
-GLOBL element3f317218<>(SB), RODATA|NOPTR, $4
+DATA elementc17e6666<>+0(SB)/4, $0xc17e6666
+GLOBL elementc17e6666<>(SB), RODATA|NOPTR, $4
 
-DATA element3d291291<>+0(SB)/4, $0x3d291291
-GLOBL element3d291291<>(SB), RODATA|NOPTR, $4
-
-DATA element3e2b8e80<>+0(SB)/4, $0x3e2b8e80
-GLOBL element3e2b8e80<>(SB), RODATA|NOPTR, $4
-
-DATA element3f00035c<>+0(SB)/4, $0x3f00035c
-GLOBL element3f00035c<>(SB), RODATA|NOPTR, $4
+DATA element3d800000<>+0(SB)/4, $0x3d800000
+GLOBL element3d800000<>(SB), RODATA|NOPTR, $4
 
 DATA element7feb352d<>+0(SB)/4, $0x7feb352d
 GLOBL element7feb352d<>(SB), RODATA|NOPTR, $4
@@ -3364,169 +3432,295 @@ TEXT ·layerGradAVX512(SB), $16-8
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
 	MOVQ       88(AX), R8
-	MOVQ       104(AX), R9
 	VMOVSS     element3f800000<>+0(SB), X2
 	VPXOR      X3, X3, X3
 	VCVTSI2SSQ DX, X3, X3
 	VDIVSS     X3, X2, X2
-	MOVQ       72(AX), R10
+	MOVQ       72(AX), R9
 
-rows307:
-	VBROADCASTSS (R8), Z3
-	VBROADCASTSS 4(R8), Z4
+group307:
+	CMPQ         R9, $0x02
+	JLT          group308
+	VBROADCASTSS 4(R8), Z3
+	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	MOVQ         112(AX), R11
-	MOVQ         120(AX), R12
+	VBROADCASTSS element80000000<>+0(SB), Z9
+	VPXORD       Z9, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	ADDQ         96(AX), R8
+	VBROADCASTSS 4(R8), Z9
+	VBROADCASTSS (R8), Z10
+	VBROADCASTSS element00000000<>+0(SB), Z11
+	VBROADCASTSS element00000000<>+0(SB), Z12
+	VBROADCASTSS element00000000<>+0(SB), Z13
+	VBROADCASTSS element00000000<>+0(SB), Z14
+	VBROADCASTSS element80000000<>+0(SB), Z15
+	VPXORD       Z15, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	ADDQ         96(AX), R8
+	MOVQ         SI, R10
+	ADDQ         32(AX), R10
+	MOVQ         DI, R11
+	ADDQ         56(AX), R11
 	XORQ         CX, CX
-	LEAQ         32(CX), R13
-	CMPQ         R13, DX
-	JGT          cols309
-
-cols308:
-	CMPB       40(AX), $0x00
-	JNE        half310
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z9
-	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both311
-
-half310:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
-
-both311:
-	CMPB       64(AX), $0x00
-	JNE        half312
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z11
-	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both313
-
-half312:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
-
-both313:
-	VSUBPS      Z3, Z11, Z11
-	VMULPS      Z4, Z11, Z11
-	VMOVUPS     (R11)(CX*4), Z13
-	VFMADD231PS Z9, Z11, Z13
-	VMOVUPS     Z13, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Z9, Z13
-	VMOVUPS     Z13, (R12)(CX*4)
-	VMOVUPS     (R9)(CX*4), Z13
-	VMULPS      Z13, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z11, Z7
-	VSUBPS      Z3, Z12, Z12
-	VMULPS      Z4, Z12, Z12
-	VMOVUPS     64(R11)(CX*4), Z9
-	VFMADD231PS Z10, Z12, Z9
-	VMOVUPS     Z9, 64(R11)(CX*4)
-	VADDPS      64(R12)(CX*4), Z10, Z9
-	VMOVUPS     Z9, 64(R12)(CX*4)
-	VMOVUPS     64(R9)(CX*4), Z9
-	VMULPS      Z9, Z10, Z10
-	VADDPS      Z10, Z6, Z6
-	VFMADD231PS Z10, Z12, Z8
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R13
-	CMPQ        R13, DX
-	JLE         cols308
+	LEAQ         32(CX), R12
+	CMPQ         R12, DX
+	JGT          cols310
 
 cols309:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols315
-
-cols314:
 	CMPB       40(AX), $0x00
-	JNE        half316
+	JNE        half311
 	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both317
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z15
+	VMOVUPS    64(SI)(CX*4), Z16
+	JMP        both312
 
-half316:
+half311:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
+	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both317:
+both312:
 	CMPB       64(AX), $0x00
-	JNE        half318
+	JNE        half313
 	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both319
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z17
+	VMOVUPS    64(DI)(CX*4), Z18
+	JMP        both314
 
-half318:
+half313:
 	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
+	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
+	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both319:
-	VSUBPS      Z3, Z10, Z10
-	VMULPS      Z4, Z10, Z10
-	VMOVUPS     (R11)(CX*4), Z11
-	VFMADD231PS Z9, Z10, Z11
-	VMOVUPS     Z11, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Z9, Z11
-	VMOVUPS     Z11, (R12)(CX*4)
-	VMOVUPS     (R9)(CX*4), Z11
-	VMULPS      Z11, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z10, Z7
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R13
-	CMPQ        R13, DX
-	JLE         cols314
+both314:
+	CMPB       40(AX), $0x00
+	JNE        half315
+	PREFETCHT0 3072(R10)(CX*4)
+	PREFETCHT0 3136(R10)(CX*4)
+	VMOVUPS    (R10)(CX*4), Z19
+	VMOVUPS    64(R10)(CX*4), Z20
+	JMP        both316
 
-cols315:
-	CMPQ       CX, DX
-	JGE        row320
+half315:
+	PREFETCHT0 3072(R10)(CX*2)
+	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
+	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
+
+both316:
+	CMPB       64(AX), $0x00
+	JNE        half317
+	PREFETCHT0 3072(R11)(CX*4)
+	PREFETCHT0 3136(R11)(CX*4)
+	VMOVUPS    (R11)(CX*4), Z21
+	VMOVUPS    64(R11)(CX*4), Z22
+	JMP        both318
+
+half317:
+	PREFETCHT0 3072(R11)(CX*2)
+	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
+	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
+
+both318:
+	MOVQ        104(AX), R12
+	MOVQ        112(AX), R13
+	MOVQ        120(AX), R14
+	VMOVUPS     (R12)(CX*4), Z23
+	VMOVUPS     (R13)(CX*4), Z24
+	VMOVUPS     (R14)(CX*4), Z25
+	VFMADD213PS Z4, Z3, Z17
+	VFMADD231PS Z15, Z17, Z24
+	VADDPS      Z15, Z25, Z25
+	VMULPS      Z23, Z15, Z15
+	VADDPS      Z15, Z5, Z5
+	VFMADD231PS Z15, Z17, Z7
+	VFMADD213PS Z10, Z9, Z21
+	VFMADD231PS Z19, Z21, Z24
+	VADDPS      Z19, Z25, Z25
+	VMULPS      Z23, Z19, Z19
+	VADDPS      Z19, Z11, Z11
+	VFMADD231PS Z19, Z21, Z13
+	VMOVUPS     Z24, (R13)(CX*4)
+	VMOVUPS     Z25, (R14)(CX*4)
+	VMOVUPS     64(R12)(CX*4), Z15
+	VMOVUPS     64(R13)(CX*4), Z17
+	VMOVUPS     64(R14)(CX*4), Z19
+	VFMADD213PS Z4, Z3, Z18
+	VFMADD231PS Z16, Z18, Z17
+	VADDPS      Z16, Z19, Z19
+	VMULPS      Z15, Z16, Z16
+	VADDPS      Z16, Z6, Z6
+	VFMADD231PS Z16, Z18, Z8
+	VFMADD213PS Z10, Z9, Z22
+	VFMADD231PS Z20, Z22, Z17
+	VADDPS      Z20, Z19, Z19
+	VMULPS      Z15, Z20, Z20
+	VADDPS      Z20, Z12, Z12
+	VFMADD231PS Z20, Z22, Z14
+	VMOVUPS     Z17, 64(R13)(CX*4)
+	VMOVUPS     Z19, 64(R14)(CX*4)
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R12
+	CMPQ        R12, DX
+	JLE         cols309
+
+cols310:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols320
+
+cols319:
 	CMPB       40(AX), $0x00
 	JNE        half321
 	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z9
+	VMOVUPS    (SI)(CX*4), Z15
 	JMP        both322
 
 half321:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z15
+	VPSLLD     $0x10, Z15, Z15
 
 both322:
 	CMPB       64(AX), $0x00
 	JNE        half323
 	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z10
+	VMOVUPS    (DI)(CX*4), Z16
 	JMP        both324
 
 half323:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z16
+	VPSLLD     $0x10, Z16, Z16
 
 both324:
-	VSUBPS      Z3, Z10, Z10
-	VMULPS      Z4, Z10, Z10
-	VMOVUPS     (R11)(CX*4), Z11
-	VFMADD231PS Z9, Z10, Z11
-	VMOVUPS     Z11, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Z9, Z11
-	VMOVUPS     Z11, (R12)(CX*4)
-	VMOVUPS.Z   (R9)(CX*4), K2, Z11
-	VMULPS      Z11, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z10, Z7
+	CMPB       40(AX), $0x00
+	JNE        half325
+	PREFETCHT0 3072(R10)(CX*4)
+	VMOVUPS    (R10)(CX*4), Z17
+	JMP        both326
 
-row320:
+half325:
+	PREFETCHT0 3072(R10)(CX*2)
+	VPMOVZXWD  (R10)(CX*2), Z17
+	VPSLLD     $0x10, Z17, Z17
+
+both326:
+	CMPB       64(AX), $0x00
+	JNE        half327
+	PREFETCHT0 3072(R11)(CX*4)
+	VMOVUPS    (R11)(CX*4), Z18
+	JMP        both328
+
+half327:
+	PREFETCHT0 3072(R11)(CX*2)
+	VPMOVZXWD  (R11)(CX*2), Z18
+	VPSLLD     $0x10, Z18, Z18
+
+both328:
+	MOVQ        104(AX), R12
+	MOVQ        112(AX), R13
+	MOVQ        120(AX), R14
+	VMOVUPS     (R12)(CX*4), Z19
+	VMOVUPS     (R13)(CX*4), Z20
+	VMOVUPS     (R14)(CX*4), Z21
+	VFMADD213PS Z4, Z3, Z16
+	VFMADD231PS Z15, Z16, Z20
+	VADDPS      Z15, Z21, Z21
+	VMULPS      Z19, Z15, Z15
+	VADDPS      Z15, Z5, Z5
+	VFMADD231PS Z15, Z16, Z7
+	VFMADD213PS Z10, Z9, Z18
+	VFMADD231PS Z17, Z18, Z20
+	VADDPS      Z17, Z21, Z21
+	VMULPS      Z19, Z17, Z17
+	VADDPS      Z17, Z11, Z11
+	VFMADD231PS Z17, Z18, Z13
+	VMOVUPS     Z20, (R13)(CX*4)
+	VMOVUPS     Z21, (R14)(CX*4)
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R12
+	CMPQ        R12, DX
+	JLE         cols319
+
+cols320:
+	CMPQ       CX, DX
+	JGE        row329
+	CMPB       40(AX), $0x00
+	JNE        half330
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z15
+	JMP        both331
+
+half330:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
+	VPSLLD      $0x10, Z15, Z15
+
+both331:
+	CMPB       64(AX), $0x00
+	JNE        half332
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K2, Z16
+	JMP        both333
+
+half332:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
+	VPSLLD      $0x10, Z16, Z16
+
+both333:
+	CMPB       40(AX), $0x00
+	JNE        half334
+	PREFETCHT0 3072(R10)(CX*4)
+	VMOVUPS.Z  (R10)(CX*4), K2, Z17
+	JMP        both335
+
+half334:
+	PREFETCHT0  3072(R10)(CX*2)
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
+	VPSLLD      $0x10, Z17, Z17
+
+both335:
+	CMPB       64(AX), $0x00
+	JNE        half336
+	PREFETCHT0 3072(R11)(CX*4)
+	VMOVUPS.Z  (R11)(CX*4), K2, Z18
+	JMP        both337
+
+half336:
+	PREFETCHT0  3072(R11)(CX*2)
+	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
+	VPSLLD      $0x10, Z18, Z18
+
+both337:
+	MOVQ        104(AX), R12
+	MOVQ        112(AX), R13
+	MOVQ        120(AX), R14
+	VMOVUPS.Z   (R12)(CX*4), K2, Z19
+	VMOVUPS     (R13)(CX*4), Z20
+	VMOVUPS     (R14)(CX*4), Z21
+	VFMADD213PS Z4, Z3, Z16
+	VFMADD231PS Z15, Z16, Z20
+	VADDPS      Z15, Z21, Z21
+	VMULPS      Z19, Z15, Z15
+	VADDPS      Z15, Z5, Z5
+	VFMADD231PS Z15, Z16, Z7
+	VFMADD213PS Z10, Z9, Z18
+	VFMADD231PS Z17, Z18, Z20
+	VADDPS      Z17, Z21, Z21
+	VMULPS      Z19, Z17, Z17
+	VADDPS      Z17, Z11, Z11
+	VFMADD231PS Z17, Z18, Z13
+	VMOVUPS     Z20, (R13)(CX*4)
+	VMOVUPS     Z21, (R14)(CX*4)
+
+row329:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -3549,253 +3743,887 @@ row320:
 	VADDPS        X7, X6, X7
 	VMULSS        X2, X7, X7
 	VBROADCASTSS  X7, Z6
-	VMULPS        Z4, Z5, Z5
-	VMULPS        Z4, Z6, Z6
-	VMULPS        Z4, Z6, Z6
+	VFMADD231PS   Z4, Z6, Z5
+	VMULPS        Z3, Z5, Z5
+	VMULPS        Z3, Z6, Z6
+	VMULPS        Z3, Z6, Z6
+	VADDPS        Z12, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y4
+	VADDPS        Y4, Y11, Y4
+	VEXTRACTF32X4 $0x01, Y4, X7
+	VADDPS        X7, X4, X7
+	VPERMILPS     $0x4e, X7, X4
+	VADDPS        X7, X4, X7
+	VPERMILPS     $0xb1, X7, X4
+	VADDPS        X7, X4, X7
+	VMULSS        X2, X7, X7
+	VBROADCASTSS  X7, Z4
+	VADDPS        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y7
+	VADDPS        Y7, Y13, Y7
+	VEXTRACTF32X4 $0x01, Y7, X8
+	VADDPS        X8, X7, X8
+	VPERMILPS     $0x4e, X8, X7
+	VADDPS        X8, X7, X8
+	VPERMILPS     $0xb1, X8, X7
+	VADDPS        X8, X7, X8
+	VMULSS        X2, X8, X8
+	VBROADCASTSS  X8, Z7
+	VFMADD231PS   Z10, Z7, Z4
+	VMULPS        Z9, Z4, Z4
+	VMULPS        Z9, Z7, Z7
+	VMULPS        Z9, Z7, Z7
+	MOVQ          BX, R12
+	ADDQ          8(AX), R12
 	XORQ          CX, CX
-	LEAQ          32(CX), R11
-	CMPQ          R11, DX
-	JGT           cols326
+	LEAQ          32(CX), R13
+	CMPQ          R13, DX
+	JGT           cols339
 
-cols325:
-	CMPB       40(AX), $0x00
-	JNE        half327
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z7
-	VMOVUPS    64(SI)(CX*4), Z8
-	JMP        both328
+cols338:
+	MOVQ    104(AX), R13
+	CMPB    40(AX), $0x00
+	JNE     half340
+	VMOVUPS (SI)(CX*4), Z8
+	VMOVUPS 64(SI)(CX*4), Z10
+	JMP     both341
 
-half327:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z7
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z8
+half340:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both328:
-	CMPB       64(AX), $0x00
-	JNE        half329
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z9
-	VMOVUPS    64(DI)(CX*4), Z10
-	JMP        both330
+both341:
+	CMPB    64(AX), $0x00
+	JNE     half342
+	VMOVUPS (DI)(CX*4), Z11
+	VMOVUPS 64(DI)(CX*4), Z12
+	JMP     both343
 
-half329:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z10
+half342:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both330:
-	VSUBPS      Z3, Z9, Z9
-	VFMADD213PS Z5, Z6, Z9
-	VMOVUPS     (R9)(CX*4), Z11
-	VMULPS      Z11, Z7, Z7
-	VFMSUB213PS Z9, Z4, Z7
-	VSUBPS      Z3, Z10, Z10
-	VFMADD213PS Z5, Z6, Z10
-	VMOVUPS     64(R9)(CX*4), Z9
-	VMULPS      Z9, Z8, Z8
-	VFMSUB213PS Z10, Z4, Z8
+both343:
+	VFMADD213PS Z5, Z6, Z11
+	VMOVUPS     (R13)(CX*4), Z13
+	VMULPS      Z13, Z8, Z8
+	VFMSUB213PS Z11, Z3, Z8
+	VFMADD213PS Z5, Z6, Z12
+	VMOVUPS     64(R13)(CX*4), Z11
+	VMULPS      Z11, Z10, Z10
+	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half331
+	JNE         half344
 	CMPB        17(AX), $0x00
-	JEQ         near333
-	VMOVNTPS    Z7, (BX)(CX*4)
-	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed334
+	JEQ         near346
+	VMOVNTPS    Z8, (BX)(CX*4)
+	VMOVNTPS    Z10, 64(BX)(CX*4)
+	JMP         placed347
 
-near333:
-	VMOVUPS Z7, (BX)(CX*4)
-	VMOVUPS Z8, 64(BX)(CX*4)
+near346:
+	VMOVUPS Z8, (BX)(CX*4)
+	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed334:
-	JMP both332
+placed347:
+	JMP both345
 
-half331:
-	VCMPPS       $0x03, Z7, Z8, K3
+half344:
+	VCMPPS       $0x03, Z8, Z10, K3
 	KORTESTW     K3, K3
-	JNE          nan335
-	VBROADCASTSS element00010000<>+0(SB), Z9
-	VBROADCASTSS element00007fff<>+0(SB), Z10
-	VBROADCASTSS element00008000<>+0(SB), Z11
-	VMOVDQU32    elementUpper<>+0(SB), Z12
-	VPTESTMD     Z9, Z7, K3
-	VPADDD       Z10, Z7, Z13
-	VPADDD       Z11, Z7, K3, Z13
-	VPTESTMD     Z9, Z8, K3
-	VPADDD       Z10, Z8, Z7
-	VPADDD       Z11, Z8, K3, Z7
-	VPERMT2W     Z7, Z12, Z13
+	JNE          nan348
+	VBROADCASTSS element00010000<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00008000<>+0(SB), Z13
+	VMOVDQU32    elementUpper<>+0(SB), Z14
+	VPTESTMD     Z11, Z8, K3
+	VPADDD       Z12, Z8, Z15
+	VPADDD       Z13, Z8, K3, Z15
+	VPTESTMD     Z11, Z10, K3
+	VPADDD       Z12, Z10, Z8
+	VPADDD       Z13, Z10, K3, Z8
+	VPERMT2W     Z8, Z14, Z15
 	CMPB         17(AX), $0x00
-	JEQ          near337
-	VMOVNTDQ     Z13, (BX)(CX*2)
-	JMP          placed338
+	JEQ          near350
+	VMOVNTDQ     Z15, (BX)(CX*2)
+	JMP          placed351
 
-near337:
-	VMOVDQU32 Z13, (BX)(CX*2)
+near350:
+	VMOVDQU32 Z15, (BX)(CX*2)
 
-placed338:
-	JMP stored336
+placed351:
+	JMP stored349
 
-nan335:
-	VBROADCASTSS element00000001<>+0(SB), Z9
-	VBROADCASTSS element00007fff<>+0(SB), Z10
-	VBROADCASTSS element00400000<>+0(SB), Z11
-	VPSRLD       $0x10, Z7, Z12
-	VPANDD       Z9, Z12, Z12
-	VPADDD       Z10, Z12, Z12
-	VPADDD       Z7, Z12, Z12
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z11, Z7, K3, Z12
-	VPSRLD       $0x10, Z12, Z12
-	VPMOVDW      Z12, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z8, Z11
-	VPANDD       Z7, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z8, Z11, Z11
+nan348:
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z8, Z14
+	VPANDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z8, Z14, Z14
 	VCMPPS       $0x03, Z8, Z8, K3
-	VPORD        Z10, Z8, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, 32(BX)(CX*2)
-
-stored336:
-both332:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R11
-	CMPQ R11, DX
-	JLE  cols325
-
-cols326:
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JGT  cols340
-
-cols339:
-	CMPB       40(AX), $0x00
-	JNE        half341
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z7
-	JMP        both342
-
-half341:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-
-both342:
-	CMPB       64(AX), $0x00
-	JNE        half343
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z8
-	JMP        both344
-
-half343:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-
-both344:
-	VSUBPS      Z3, Z8, Z8
-	VFMADD213PS Z5, Z6, Z8
-	VMOVUPS     (R9)(CX*4), Z9
-	VMULPS      Z9, Z7, Z7
-	VFMSUB213PS Z8, Z4, Z7
-	CMPB        16(AX), $0x00
-	JNE         half345
-	CMPB        17(AX), $0x00
-	JEQ         near347
-	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed348
-
-near347:
-	VMOVUPS Z7, (BX)(CX*4)
-
-placed348:
-	JMP both346
-
-half345:
+	VPORD        Z13, Z8, K3, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPMOVDW      Z14, (BX)(CX*2)
 	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z7, Z11
-	VPANDD       Z8, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z7, Z11, Z11
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z10, Z7, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, (BX)(CX*2)
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z10, Z13
+	VPANDD       Z8, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z10, Z13, Z13
+	VCMPPS       $0x03, Z10, Z10, K3
+	VPORD        Z12, Z10, K3, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, 32(BX)(CX*2)
 
-both346:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols339
-
-cols340:
-	CMPQ       CX, DX
-	JGE        row349
-	CMPB       40(AX), $0x00
-	JNE        half350
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z7
-	JMP        both351
-
-half350:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
-	VPSLLD      $0x10, Z7, Z7
-
-both351:
-	CMPB       64(AX), $0x00
-	JNE        half352
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z8
-	JMP        both353
+stored349:
+both345:
+	CMPB    40(AX), $0x00
+	JNE     half352
+	VMOVUPS (R10)(CX*4), Z8
+	VMOVUPS 64(R10)(CX*4), Z10
+	JMP     both353
 
 half352:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
-	VPSLLD      $0x10, Z8, Z8
+	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
+	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
 both353:
-	VSUBPS      Z3, Z8, Z8
-	VFMADD213PS Z5, Z6, Z8
-	VMOVUPS.Z   (R9)(CX*4), K2, Z3
-	VMULPS      Z3, Z7, Z7
-	VFMSUB213PS Z8, Z4, Z7
-	CMPB        16(AX), $0x00
-	JNE         half354
-	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both355
+	CMPB    64(AX), $0x00
+	JNE     half354
+	VMOVUPS (R11)(CX*4), Z11
+	VMOVUPS 64(R11)(CX*4), Z12
+	JMP     both355
 
 half354:
-	VBROADCASTSS element00000001<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00400000<>+0(SB), Z5
-	VPSRLD       $0x10, Z7, Z6
-	VPANDD       Z3, Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VPADDD       Z7, Z6, Z6
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z5, Z7, K3, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, K2, (BX)(CX*2)
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
 both355:
-row349:
-	ADDQ 96(AX), R8
+	VFMADD213PS Z4, Z7, Z11
+	VMOVUPS     (R13)(CX*4), Z13
+	VMULPS      Z13, Z8, Z8
+	VFMSUB213PS Z11, Z9, Z8
+	VFMADD213PS Z4, Z7, Z12
+	VMOVUPS     64(R13)(CX*4), Z11
+	VMULPS      Z11, Z10, Z10
+	VFMSUB213PS Z12, Z9, Z10
+	CMPB        16(AX), $0x00
+	JNE         half356
+	CMPB        17(AX), $0x00
+	JEQ         near358
+	VMOVNTPS    Z8, (R12)(CX*4)
+	VMOVNTPS    Z10, 64(R12)(CX*4)
+	JMP         placed359
+
+near358:
+	VMOVUPS Z8, (R12)(CX*4)
+	VMOVUPS Z10, 64(R12)(CX*4)
+
+placed359:
+	JMP both357
+
+half356:
+	VCMPPS       $0x03, Z8, Z10, K3
+	KORTESTW     K3, K3
+	JNE          nan360
+	VBROADCASTSS element00010000<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00008000<>+0(SB), Z13
+	VMOVDQU32    elementUpper<>+0(SB), Z14
+	VPTESTMD     Z11, Z8, K3
+	VPADDD       Z12, Z8, Z15
+	VPADDD       Z13, Z8, K3, Z15
+	VPTESTMD     Z11, Z10, K3
+	VPADDD       Z12, Z10, Z8
+	VPADDD       Z13, Z10, K3, Z8
+	VPERMT2W     Z8, Z14, Z15
+	CMPB         17(AX), $0x00
+	JEQ          near362
+	VMOVNTDQ     Z15, (R12)(CX*2)
+	JMP          placed363
+
+near362:
+	VMOVDQU32 Z15, (R12)(CX*2)
+
+placed363:
+	JMP stored361
+
+nan360:
+	VBROADCASTSS element00000001<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VPSRLD       $0x10, Z8, Z14
+	VPANDD       Z11, Z14, Z14
+	VPADDD       Z12, Z14, Z14
+	VPADDD       Z8, Z14, Z14
+	VCMPPS       $0x03, Z8, Z8, K3
+	VPORD        Z13, Z8, K3, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPMOVDW      Z14, (R12)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z8
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z10, Z13
+	VPANDD       Z8, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z10, Z13, Z13
+	VCMPPS       $0x03, Z10, Z10, K3
+	VPORD        Z12, Z10, K3, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, 32(R12)(CX*2)
+
+stored361:
+both357:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R13
+	CMPQ R13, DX
+	JLE  cols338
+
+cols339:
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols365
+
+cols364:
+	MOVQ    104(AX), R13
+	CMPB    40(AX), $0x00
+	JNE     half366
+	VMOVUPS (SI)(CX*4), Z8
+	JMP     both367
+
+half366:
+	VPMOVZXWD (SI)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+
+both367:
+	CMPB    64(AX), $0x00
+	JNE     half368
+	VMOVUPS (DI)(CX*4), Z10
+	JMP     both369
+
+half368:
+	VPMOVZXWD (DI)(CX*2), Z10
+	VPSLLD    $0x10, Z10, Z10
+
+both369:
+	VFMADD213PS Z5, Z6, Z10
+	VMOVUPS     (R13)(CX*4), Z11
+	VMULPS      Z11, Z8, Z8
+	VFMSUB213PS Z10, Z3, Z8
+	CMPB        16(AX), $0x00
+	JNE         half370
+	CMPB        17(AX), $0x00
+	JEQ         near372
+	VMOVNTPS    Z8, (BX)(CX*4)
+	JMP         placed373
+
+near372:
+	VMOVUPS Z8, (BX)(CX*4)
+
+placed373:
+	JMP both371
+
+half370:
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z8, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z8, Z13, Z13
+	VCMPPS       $0x03, Z8, Z8, K3
+	VPORD        Z12, Z8, K3, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, (BX)(CX*2)
+
+both371:
+	CMPB    40(AX), $0x00
+	JNE     half374
+	VMOVUPS (R10)(CX*4), Z8
+	JMP     both375
+
+half374:
+	VPMOVZXWD (R10)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+
+both375:
+	CMPB    64(AX), $0x00
+	JNE     half376
+	VMOVUPS (R11)(CX*4), Z10
+	JMP     both377
+
+half376:
+	VPMOVZXWD (R11)(CX*2), Z10
+	VPSLLD    $0x10, Z10, Z10
+
+both377:
+	VFMADD213PS Z4, Z7, Z10
+	VMOVUPS     (R13)(CX*4), Z11
+	VMULPS      Z11, Z8, Z8
+	VFMSUB213PS Z10, Z9, Z8
+	CMPB        16(AX), $0x00
+	JNE         half378
+	CMPB        17(AX), $0x00
+	JEQ         near380
+	VMOVNTPS    Z8, (R12)(CX*4)
+	JMP         placed381
+
+near380:
+	VMOVUPS Z8, (R12)(CX*4)
+
+placed381:
+	JMP both379
+
+half378:
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z8, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z8, Z13, Z13
+	VCMPPS       $0x03, Z8, Z8, K3
+	VPORD        Z12, Z8, K3, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, (R12)(CX*2)
+
+both379:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JLE  cols364
+
+cols365:
+	CMPQ      CX, DX
+	JGE       row382
+	MOVQ      104(AX), R13
+	CMPB      40(AX), $0x00
+	JNE       half383
+	VMOVUPS.Z (SI)(CX*4), K2, Z8
+	JMP       both384
+
+half383:
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
+	VPSLLD      $0x10, Z8, Z8
+
+both384:
+	CMPB      64(AX), $0x00
+	JNE       half385
+	VMOVUPS.Z (DI)(CX*4), K2, Z10
+	JMP       both386
+
+half385:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
+	VPSLLD      $0x10, Z10, Z10
+
+both386:
+	VFMADD213PS Z5, Z6, Z10
+	VMOVUPS.Z   (R13)(CX*4), K2, Z5
+	VMULPS      Z5, Z8, Z8
+	VFMSUB213PS Z10, Z3, Z8
+	CMPB        16(AX), $0x00
+	JNE         half387
+	VMOVUPS     Z8, K2, (BX)(CX*4)
+	JMP         both388
+
+half387:
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z8, Z10
+	VPANDD       Z3, Z10, Z10
+	VPADDD       Z5, Z10, Z10
+	VPADDD       Z8, Z10, Z10
+	VCMPPS       $0x03, Z8, Z8, K3
+	VPORD        Z6, Z8, K3, Z10
+	VPSRLD       $0x10, Z10, Z10
+	VPMOVDW      Z10, K2, (BX)(CX*2)
+
+both388:
+	CMPB      40(AX), $0x00
+	JNE       half389
+	VMOVUPS.Z (R10)(CX*4), K2, Z3
+	JMP       both390
+
+half389:
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
+
+both390:
+	CMPB      64(AX), $0x00
+	JNE       half391
+	VMOVUPS.Z (R11)(CX*4), K2, Z5
+	JMP       both392
+
+half391:
+	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both392:
+	VFMADD213PS Z4, Z7, Z5
+	VMOVUPS.Z   (R13)(CX*4), K2, Z4
+	VMULPS      Z4, Z3, Z3
+	VFMSUB213PS Z5, Z9, Z3
+	CMPB        16(AX), $0x00
+	JNE         half393
+	VMOVUPS     Z3, K2, (R12)(CX*4)
+	JMP         both394
+
+half393:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z3, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z3, Z7, Z7
+	VCMPPS       $0x03, Z3, Z3, K3
+	VPORD        Z6, Z3, K3, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, K2, (R12)(CX*2)
+
+both394:
+row382:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
-	DECQ R10
-	JNZ  rows307
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	SUBQ $0x02, R9
+	JMP  group307
+
+group308:
+group395:
+	CMPQ         R9, $0x01
+	JLT          group396
+	VBROADCASTSS 4(R8), Z3
+	VBROADCASTSS (R8), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VBROADCASTSS element80000000<>+0(SB), Z9
+	VPXORD       Z9, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	ADDQ         96(AX), R8
+	XORQ         CX, CX
+	LEAQ         32(CX), R10
+	CMPQ         R10, DX
+	JGT          cols398
+
+cols397:
+	CMPB       40(AX), $0x00
+	JNE        half399
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z9
+	VMOVUPS    64(SI)(CX*4), Z10
+	JMP        both400
+
+half399:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
+	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
+
+both400:
+	CMPB       64(AX), $0x00
+	JNE        half401
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z11
+	VMOVUPS    64(DI)(CX*4), Z12
+	JMP        both402
+
+half401:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
+	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
+
+both402:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS     (R10)(CX*4), Z13
+	VMOVUPS     (R11)(CX*4), Z14
+	VMOVUPS     (R12)(CX*4), Z15
+	VFMADD213PS Z4, Z3, Z11
+	VFMADD231PS Z9, Z11, Z14
+	VADDPS      Z9, Z15, Z15
+	VMULPS      Z13, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z11, Z7
+	VMOVUPS     Z14, (R11)(CX*4)
+	VMOVUPS     Z15, (R12)(CX*4)
+	VMOVUPS     64(R10)(CX*4), Z9
+	VMOVUPS     64(R11)(CX*4), Z11
+	VMOVUPS     64(R12)(CX*4), Z13
+	VFMADD213PS Z4, Z3, Z12
+	VFMADD231PS Z10, Z12, Z11
+	VADDPS      Z10, Z13, Z13
+	VMULPS      Z9, Z10, Z10
+	VADDPS      Z10, Z6, Z6
+	VFMADD231PS Z10, Z12, Z8
+	VMOVUPS     Z11, 64(R11)(CX*4)
+	VMOVUPS     Z13, 64(R12)(CX*4)
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R10
+	CMPQ        R10, DX
+	JLE         cols397
+
+cols398:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols404
+
+cols403:
+	CMPB       40(AX), $0x00
+	JNE        half405
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z9
+	JMP        both406
+
+half405:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+
+both406:
+	CMPB       64(AX), $0x00
+	JNE        half407
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	JMP        both408
+
+half407:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z10
+	VPSLLD     $0x10, Z10, Z10
+
+both408:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS     (R10)(CX*4), Z11
+	VMOVUPS     (R11)(CX*4), Z12
+	VMOVUPS     (R12)(CX*4), Z13
+	VFMADD213PS Z4, Z3, Z10
+	VFMADD231PS Z9, Z10, Z12
+	VADDPS      Z9, Z13, Z13
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z10, Z7
+	VMOVUPS     Z12, (R11)(CX*4)
+	VMOVUPS     Z13, (R12)(CX*4)
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R10
+	CMPQ        R10, DX
+	JLE         cols403
+
+cols404:
+	CMPQ       CX, DX
+	JGE        row409
+	CMPB       40(AX), $0x00
+	JNE        half410
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z9
+	JMP        both411
+
+half410:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
+	VPSLLD      $0x10, Z9, Z9
+
+both411:
+	CMPB       64(AX), $0x00
+	JNE        half412
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K2, Z10
+	JMP        both413
+
+half412:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
+	VPSLLD      $0x10, Z10, Z10
+
+both413:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS.Z   (R10)(CX*4), K2, Z11
+	VMOVUPS     (R11)(CX*4), Z12
+	VMOVUPS     (R12)(CX*4), Z13
+	VFMADD213PS Z4, Z3, Z10
+	VFMADD231PS Z9, Z10, Z12
+	VADDPS      Z9, Z13, Z13
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z10, Z7
+	VMOVUPS     Z12, (R11)(CX*4)
+	VMOVUPS     Z13, (R12)(CX*4)
+
+row409:
+	VADDPS        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y6
+	VADDPS        Y6, Y5, Y6
+	VEXTRACTF32X4 $0x01, Y6, X5
+	VADDPS        X5, X6, X5
+	VPERMILPS     $0x4e, X5, X6
+	VADDPS        X5, X6, X5
+	VPERMILPS     $0xb1, X5, X6
+	VADDPS        X5, X6, X5
+	VMULSS        X2, X5, X5
+	VBROADCASTSS  X5, Z5
+	VADDPS        Z8, Z7, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y6
+	VADDPS        Y6, Y7, Y6
+	VEXTRACTF32X4 $0x01, Y6, X7
+	VADDPS        X7, X6, X7
+	VPERMILPS     $0x4e, X7, X6
+	VADDPS        X7, X6, X7
+	VPERMILPS     $0xb1, X7, X6
+	VADDPS        X7, X6, X7
+	VMULSS        X2, X7, X7
+	VBROADCASTSS  X7, Z6
+	VFMADD231PS   Z4, Z6, Z5
+	VMULPS        Z3, Z5, Z5
+	VMULPS        Z3, Z6, Z6
+	VMULPS        Z3, Z6, Z6
+	XORQ          CX, CX
+	LEAQ          32(CX), R10
+	CMPQ          R10, DX
+	JGT           cols415
+
+cols414:
+	MOVQ    104(AX), R10
+	CMPB    40(AX), $0x00
+	JNE     half416
+	VMOVUPS (SI)(CX*4), Z4
+	VMOVUPS 64(SI)(CX*4), Z7
+	JMP     both417
+
+half416:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
+
+both417:
+	CMPB    64(AX), $0x00
+	JNE     half418
+	VMOVUPS (DI)(CX*4), Z8
+	VMOVUPS 64(DI)(CX*4), Z9
+	JMP     both419
+
+half418:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
+
+both419:
+	VFMADD213PS Z5, Z6, Z8
+	VMOVUPS     (R10)(CX*4), Z10
+	VMULPS      Z10, Z4, Z4
+	VFMSUB213PS Z8, Z3, Z4
+	VFMADD213PS Z5, Z6, Z9
+	VMOVUPS     64(R10)(CX*4), Z8
+	VMULPS      Z8, Z7, Z7
+	VFMSUB213PS Z9, Z3, Z7
+	CMPB        16(AX), $0x00
+	JNE         half420
+	CMPB        17(AX), $0x00
+	JEQ         near422
+	VMOVNTPS    Z4, (BX)(CX*4)
+	VMOVNTPS    Z7, 64(BX)(CX*4)
+	JMP         placed423
+
+near422:
+	VMOVUPS Z4, (BX)(CX*4)
+	VMOVUPS Z7, 64(BX)(CX*4)
+
+placed423:
+	JMP both421
+
+half420:
+	VCMPPS       $0x03, Z4, Z7, K3
+	KORTESTW     K3, K3
+	JNE          nan424
+	VBROADCASTSS element00010000<>+0(SB), Z8
+	VBROADCASTSS element00007fff<>+0(SB), Z9
+	VBROADCASTSS element00008000<>+0(SB), Z10
+	VMOVDQU32    elementUpper<>+0(SB), Z11
+	VPTESTMD     Z8, Z4, K3
+	VPADDD       Z9, Z4, Z12
+	VPADDD       Z10, Z4, K3, Z12
+	VPTESTMD     Z8, Z7, K3
+	VPADDD       Z9, Z7, Z4
+	VPADDD       Z10, Z7, K3, Z4
+	VPERMT2W     Z4, Z11, Z12
+	CMPB         17(AX), $0x00
+	JEQ          near426
+	VMOVNTDQ     Z12, (BX)(CX*2)
+	JMP          placed427
+
+near426:
+	VMOVDQU32 Z12, (BX)(CX*2)
+
+placed427:
+	JMP stored425
+
+nan424:
+	VBROADCASTSS element00000001<>+0(SB), Z8
+	VBROADCASTSS element00007fff<>+0(SB), Z9
+	VBROADCASTSS element00400000<>+0(SB), Z10
+	VPSRLD       $0x10, Z4, Z11
+	VPANDD       Z8, Z11, Z11
+	VPADDD       Z9, Z11, Z11
+	VPADDD       Z4, Z11, Z11
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z10, Z4, K3, Z11
+	VPSRLD       $0x10, Z11, Z11
+	VPMOVDW      Z11, (BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00400000<>+0(SB), Z9
+	VPSRLD       $0x10, Z7, Z10
+	VPANDD       Z4, Z10, Z10
+	VPADDD       Z8, Z10, Z10
+	VPADDD       Z7, Z10, Z10
+	VCMPPS       $0x03, Z7, Z7, K3
+	VPORD        Z9, Z7, K3, Z10
+	VPSRLD       $0x10, Z10, Z10
+	VPMOVDW      Z10, 32(BX)(CX*2)
+
+stored425:
+both421:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R10
+	CMPQ R10, DX
+	JLE  cols414
+
+cols415:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols429
+
+cols428:
+	MOVQ    104(AX), R10
+	CMPB    40(AX), $0x00
+	JNE     half430
+	VMOVUPS (SI)(CX*4), Z4
+	JMP     both431
+
+half430:
+	VPMOVZXWD (SI)(CX*2), Z4
+	VPSLLD    $0x10, Z4, Z4
+
+both431:
+	CMPB    64(AX), $0x00
+	JNE     half432
+	VMOVUPS (DI)(CX*4), Z7
+	JMP     both433
+
+half432:
+	VPMOVZXWD (DI)(CX*2), Z7
+	VPSLLD    $0x10, Z7, Z7
+
+both433:
+	VFMADD213PS Z5, Z6, Z7
+	VMOVUPS     (R10)(CX*4), Z8
+	VMULPS      Z8, Z4, Z4
+	VFMSUB213PS Z7, Z3, Z4
+	CMPB        16(AX), $0x00
+	JNE         half434
+	CMPB        17(AX), $0x00
+	JEQ         near436
+	VMOVNTPS    Z4, (BX)(CX*4)
+	JMP         placed437
+
+near436:
+	VMOVUPS Z4, (BX)(CX*4)
+
+placed437:
+	JMP both435
+
+half434:
+	VBROADCASTSS element00000001<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00400000<>+0(SB), Z9
+	VPSRLD       $0x10, Z4, Z10
+	VPANDD       Z7, Z10, Z10
+	VPADDD       Z8, Z10, Z10
+	VPADDD       Z4, Z10, Z10
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z9, Z4, K3, Z10
+	VPSRLD       $0x10, Z10, Z10
+	VPMOVDW      Z10, (BX)(CX*2)
+
+both435:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JLE  cols428
+
+cols429:
+	CMPQ      CX, DX
+	JGE       row438
+	MOVQ      104(AX), R10
+	CMPB      40(AX), $0x00
+	JNE       half439
+	VMOVUPS.Z (SI)(CX*4), K2, Z4
+	JMP       both440
+
+half439:
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both440:
+	CMPB      64(AX), $0x00
+	JNE       half441
+	VMOVUPS.Z (DI)(CX*4), K2, Z7
+	JMP       both442
+
+half441:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
+	VPSLLD      $0x10, Z7, Z7
+
+both442:
+	VFMADD213PS Z5, Z6, Z7
+	VMOVUPS.Z   (R10)(CX*4), K2, Z5
+	VMULPS      Z5, Z4, Z4
+	VFMSUB213PS Z7, Z3, Z4
+	CMPB        16(AX), $0x00
+	JNE         half443
+	VMOVUPS     Z4, K2, (BX)(CX*4)
+	JMP         both444
+
+half443:
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z4, Z7
+	VPANDD       Z3, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z6, Z4, K3, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, K2, (BX)(CX*2)
+
+both444:
+row438:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	SUBQ $0x01, R9
+	JMP  group395
+
+group396:
 	SFENCE
 	VZEROUPPER
 	RET
+
+DATA element80000000<>+0(SB)/4, $0x80000000
+GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 // func softmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
@@ -3822,26 +4650,26 @@ TEXT ·softmaxAVX512(SB), $16-8
 	VBROADCASTSS element3e2aaa49<>+0(SB), Z10
 	VBROADCASTSS element3efffffe<>+0(SB), Z11
 	CMPQ         DX, $0x10
-	JGT          wider357
+	JGT          wider446
 	XORQ         BX, BX
 	XORQ         CX, CX
 	XORQ         R10, R10
 
-far358:
+far447:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far358
+	JLT  far447
 
-rows359:
+rows448:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have360
+	JZ    have449
 	MOVL  (CX)(BX*4), SI
 
-have360:
+have449:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -3849,24 +4677,24 @@ have360:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next361
+	JGE   next450
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted362
+	JZ    unlisted451
 	MOVL  (R9)(CX*4), R8
 
-unlisted362:
+unlisted451:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next361:
+next450:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip363
+	JZ    skip452
 	MOVL  (CX)(SI*4), R9
 
-skip363:
+skip452:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x00, R11
@@ -3874,17 +4702,17 @@ skip363:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half364
+	JNE        half453
 	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z0
-	JMP        both365
+	JMP        both454
 
-half364:
+half453:
 	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both365:
+both454:
 	VBROADCASTSS  elementff800000<>+0(SB), Z1
 	VBLENDMPS     Z0, Z1, K1, Z0
 	VMOVAPS       Z0, Z1
@@ -3927,32 +4755,32 @@ both365:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled366
+	JS            unlabelled455
 	CMPB          16(AX), $0x00
-	JNE           half367
+	JNE           half456
 	VMOVSS        (DI)(R9*4), X13
-	JMP           both368
+	JMP           both457
 
-half367:
+half456:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X13
 
-both368:
+both457:
 	VSUBSS   X13, X1, X14
 	MOVQ     88(AX), DI
 	VMOVSS   X14, (DI)(BX*4)
 	VUCOMISS X13, X1
-	JNE      unlabelled366
+	JNE      unlabelled455
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled366
+	JNE      unlabelled455
 	INCQ     112(AX)
 
-unlabelled366:
+unlabelled455:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip369
+	JZ           skip458
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -3965,11 +4793,11 @@ unlabelled366:
 	VSUBPS       Z13, Z12, K2, Z12
 	VMULPS       Z1, Z12, Z12
 	CMPB         40(AX), $0x00
-	JNE          half370
+	JNE          half459
 	VMOVUPS      Z12, K1, (DI)(CX*4)
-	JMP          both371
+	JMP          both460
 
-half370:
+half459:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z13
@@ -3982,35 +4810,35 @@ half370:
 	VPSRLD       $0x10, Z14, Z14
 	VPMOVDW      Z14, K1, (DI)(CX*2)
 
-both371:
-skip369:
+both460:
+skip458:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows359
-	JMP  done356
+	JLT  rows448
+	JMP  done445
 
-wider357:
+wider446:
 	CMPQ DX, $0x20
-	JGT  wider372
+	JGT  wider461
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far373:
+far462:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far373
+	JLT  far462
 
-rows374:
+rows463:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have375
+	JZ    have464
 	MOVL  (CX)(BX*4), SI
 
-have375:
+have464:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4018,24 +4846,24 @@ have375:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next376
+	JGE   next465
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted377
+	JZ    unlisted466
 	MOVL  (R9)(CX*4), R8
 
-unlisted377:
+unlisted466:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next376:
+next465:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip378
+	JZ    skip467
 	MOVL  (CX)(SI*4), R9
 
-skip378:
+skip467:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x10, R11
@@ -4043,21 +4871,21 @@ skip378:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half379
+	JNE        half468
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z0
 	VMOVUPS.Z  64(DI)(CX*4), K1, Z1
-	JMP        both380
+	JMP        both469
 
-half379:
+half468:
 	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z0
 	VPSLLD      $0x10, Z0, Z0
 	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both380:
+both469:
 	VBROADCASTSS  elementff800000<>+0(SB), Z12
 	VBLENDMPS     Z1, Z12, K1, Z1
 	VMOVAPS       Z0, Z12
@@ -4122,32 +4950,32 @@ both380:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled381
+	JS            unlabelled470
 	CMPB          16(AX), $0x00
-	JNE           half382
+	JNE           half471
 	VMOVSS        (DI)(R9*4), X1
-	JMP           both383
+	JMP           both472
 
-half382:
+half471:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both383:
+both472:
 	VSUBSS   X1, X12, X15
 	MOVQ     88(AX), DI
 	VMOVSS   X15, (DI)(BX*4)
 	VUCOMISS X1, X12
-	JNE      unlabelled381
+	JNE      unlabelled470
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled381
+	JNE      unlabelled470
 	INCQ     112(AX)
 
-unlabelled381:
+unlabelled470:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip384
+	JZ           skip473
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -4163,12 +4991,12 @@ unlabelled381:
 	VSUBPS       Z12, Z14, K2, Z14
 	VMULPS       Z1, Z14, Z14
 	CMPB         40(AX), $0x00
-	JNE          half385
+	JNE          half474
 	VMOVUPS      Z13, (DI)(CX*4)
 	VMOVUPS      Z14, K1, 64(DI)(CX*4)
-	JMP          both386
+	JMP          both475
 
-half385:
+half474:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4192,35 +5020,35 @@ half385:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, K1, 32(DI)(CX*2)
 
-both386:
-skip384:
+both475:
+skip473:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows374
-	JMP  done356
+	JLT  rows463
+	JMP  done445
 
-wider372:
+wider461:
 	CMPQ DX, $0x30
-	JGT  wider387
+	JGT  wider476
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far388:
+far477:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far388
+	JLT  far477
 
-rows389:
+rows478:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have390
+	JZ    have479
 	MOVL  (CX)(BX*4), SI
 
-have390:
+have479:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4228,24 +5056,24 @@ have390:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next391
+	JGE   next480
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted392
+	JZ    unlisted481
 	MOVL  (R9)(CX*4), R8
 
-unlisted392:
+unlisted481:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next391:
+next480:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip393
+	JZ    skip482
 	MOVL  (CX)(SI*4), R9
 
-skip393:
+skip482:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x20, R11
@@ -4253,16 +5081,16 @@ skip393:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half394
+	JNE        half483
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z0
 	VMOVUPS    64(DI)(CX*4), Z1
 	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
-	JMP        both395
+	JMP        both484
 
-half394:
+half483:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z0
@@ -4272,7 +5100,7 @@ half394:
 	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both395:
+both484:
 	VBROADCASTSS  elementff800000<>+0(SB), Z13
 	VBLENDMPS     Z12, Z13, K1, Z12
 	VMOVAPS       Z0, Z13
@@ -4359,32 +5187,32 @@ both395:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled396
+	JS            unlabelled485
 	CMPB          16(AX), $0x00
-	JNE           half397
+	JNE           half486
 	VMOVSS        (DI)(R9*4), X1
-	JMP           both398
+	JMP           both487
 
-half397:
+half486:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both398:
+both487:
 	VSUBSS   X1, X13, X12
 	MOVQ     88(AX), DI
 	VMOVSS   X12, (DI)(BX*4)
 	VUCOMISS X1, X13
-	JNE      unlabelled396
+	JNE      unlabelled485
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled396
+	JNE      unlabelled485
 	INCQ     112(AX)
 
-unlabelled396:
+unlabelled485:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip399
+	JZ           skip488
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -4403,13 +5231,13 @@ unlabelled396:
 	VSUBPS       Z12, Z16, K2, Z16
 	VMULPS       Z1, Z16, Z16
 	CMPB         40(AX), $0x00
-	JNE          half400
+	JNE          half489
 	VMOVUPS      Z14, (DI)(CX*4)
 	VMOVUPS      Z15, 64(DI)(CX*4)
 	VMOVUPS      Z16, K1, 128(DI)(CX*4)
-	JMP          both401
+	JMP          both490
 
-half400:
+half489:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4444,35 +5272,35 @@ half400:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, K1, 64(DI)(CX*2)
 
-both401:
-skip399:
+both490:
+skip488:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows389
-	JMP  done356
+	JLT  rows478
+	JMP  done445
 
-wider387:
+wider476:
 	CMPQ DX, $0x40
-	JGT  wider402
+	JGT  wider491
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far403:
+far492:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far403
+	JLT  far492
 
-rows404:
+rows493:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have405
+	JZ    have494
 	MOVL  (CX)(BX*4), SI
 
-have405:
+have494:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4480,24 +5308,24 @@ have405:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next406
+	JGE   next495
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted407
+	JZ    unlisted496
 	MOVL  (R9)(CX*4), R8
 
-unlisted407:
+unlisted496:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next406:
+next495:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip408
+	JZ    skip497
 	MOVL  (CX)(SI*4), R9
 
-skip408:
+skip497:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x30, R11
@@ -4505,7 +5333,7 @@ skip408:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half409
+	JNE        half498
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
@@ -4514,9 +5342,9 @@ skip408:
 	VMOVUPS    64(DI)(CX*4), Z1
 	VMOVUPS    128(DI)(CX*4), Z12
 	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
-	JMP        both410
+	JMP        both499
 
-half409:
+half498:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z0
@@ -4528,7 +5356,7 @@ half409:
 	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both410:
+both499:
 	VBROADCASTSS  elementff800000<>+0(SB), Z14
 	VBLENDMPS     Z13, Z14, K1, Z13
 	VMOVAPS       Z0, Z14
@@ -4637,32 +5465,32 @@ both410:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled411
+	JS            unlabelled500
 	CMPB          16(AX), $0x00
-	JNE           half412
+	JNE           half501
 	VMOVSS        (DI)(R9*4), X1
-	JMP           both413
+	JMP           both502
 
-half412:
+half501:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both413:
+both502:
 	VSUBSS   X1, X14, X12
 	MOVQ     88(AX), DI
 	VMOVSS   X12, (DI)(BX*4)
 	VUCOMISS X1, X14
-	JNE      unlabelled411
+	JNE      unlabelled500
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled411
+	JNE      unlabelled500
 	INCQ     112(AX)
 
-unlabelled411:
+unlabelled500:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip414
+	JZ           skip503
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -4684,14 +5512,14 @@ unlabelled411:
 	VSUBPS       Z12, Z18, K2, Z18
 	VMULPS       Z1, Z18, Z18
 	CMPB         40(AX), $0x00
-	JNE          half415
+	JNE          half504
 	VMOVUPS      Z15, (DI)(CX*4)
 	VMOVUPS      Z16, 64(DI)(CX*4)
 	VMOVUPS      Z17, 128(DI)(CX*4)
 	VMOVUPS      Z18, K1, 192(DI)(CX*4)
-	JMP          both416
+	JMP          both505
 
-half415:
+half504:
 	VBROADCASTSS element00000001<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4737,35 +5565,35 @@ half415:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, K1, 96(DI)(CX*2)
 
-both416:
-skip414:
+both505:
+skip503:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows404
-	JMP  done356
+	JLT  rows493
+	JMP  done445
 
-wider402:
+wider491:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far417:
+far506:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far417
+	JLT  far506
 
-turn418:
+turn507:
 	CMPQ  BX, 48(AX)
-	JCC   skip419
+	JCC   skip508
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have420
+	JZ    have509
 	MOVL  (CX)(BX*4), SI
 
-have420:
+have509:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4773,25 +5601,25 @@ have420:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even421
+	JZ    even510
 	LEAQ  (CX)(SI*4), CX
 
-even421:
+even510:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next422
+	JGE   next511
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted423
+	JZ    unlisted512
 	MOVL  (R8)(CX*4), SI
 
-unlisted423:
+unlisted512:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next422:
+next511:
 	VBROADCASTSS elementff800000<>+0(SB), Z12
 	VBROADCASTSS elementffff0000<>+0(SB), Z13
 	VMOVAPS      Z12, Z14
@@ -4799,18 +5627,18 @@ next422:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols425
+	JGT          cols514
 
-cols424:
+cols513:
 	CMPB       16(AX), $0x00
-	JNE        half426
+	JNE        half515
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z14, Z14
 	VMAXPS     64(DI)(CX*4), Z15, Z15
-	JMP        both427
+	JMP        both516
 
-half426:
+half515:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z17
@@ -4818,55 +5646,55 @@ half426:
 	VMAXPS     Z17, Z14, Z14
 	VMAXPS     Z16, Z15, Z15
 
-both427:
+both516:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols424
+	JLE  cols513
 
-cols425:
+cols514:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols429
+	JGT  cols518
 
-cols428:
+cols517:
 	CMPB       16(AX), $0x00
-	JNE        half430
+	JNE        half519
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z13
-	JMP        both431
+	JMP        both520
 
-half430:
+half519:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z13
 	VPSLLD     $0x10, Z13, Z13
 
-both431:
+both520:
 	VMAXPS Z13, Z14, Z14
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols428
+	JLE    cols517
 
-cols429:
+cols518:
 	CMPQ       CX, DX
-	JGE        row432
+	JGE        row521
 	CMPB       16(AX), $0x00
-	JNE        half433
+	JNE        half522
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z13
-	JMP        both434
+	JMP        both523
 
-half433:
+half522:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both434:
+both523:
 	VBLENDMPS Z13, Z12, K2, Z13
 	VMAXPS    Z13, Z14, Z14
 
-row432:
+row521:
 	VMAXPS        Z15, Z14, Z14
 	VEXTRACTF64X4 $0x01, Z14, Y12
 	VMAXPS        Y12, Y14, Y12
@@ -4879,17 +5707,17 @@ row432:
 	MOVQ          88(AX), CX
 	VMOVSS        X13, (CX)(BX*4)
 
-skip419:
+skip508:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip435
+	JCC   skip524
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have436
+	JZ    have525
 	MOVL  (CX)(BX*4), SI
 
-have436:
+have525:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -4897,10 +5725,10 @@ have436:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even437
+	JZ    even526
 	LEAQ  (R10)(CX*4), R10
 
-even437:
+even526:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z12
 	VBROADCASTSS element00000000<>+0(SB), Z13
@@ -4908,30 +5736,30 @@ even437:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols439
+	JGT          cols528
 
-cols438:
+cols527:
 	CMPB    16(AX), $0x00
-	JNE     half440
+	JNE     half529
 	VMOVUPS (DI)(CX*4), Z15
 	VMOVUPS 64(DI)(CX*4), Z16
 	VMOVUPS 128(DI)(CX*4), Z17
 	VMOVUPS 192(DI)(CX*4), Z18
-	JMP     both441
+	JMP     both530
 
-half440:
+half529:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z18
 
-both441:
+both530:
 	VSUBPS       Z12, Z15, Z15
 	VSUBPS       Z12, Z16, Z16
 	VSUBPS       Z12, Z17, Z17
 	VSUBPS       Z12, Z18, Z18
 	CMPB         16(AX), $0x00
-	JNE          half442
+	JNE          half531
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VMAXPS       Z17, Z5, Z17
@@ -5000,9 +5828,9 @@ both441:
 	VADDPS       Z21, Z13, Z13
 	VMOVUPS      Z22, 192(R10)(CX*4)
 	VADDPS       Z22, Z14, Z14
-	JMP          both443
+	JMP          both532
 
-half442:
+half531:
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VMAXPS       Z17, Z5, Z17
@@ -5053,33 +5881,33 @@ half442:
 	VMOVUPS      Z18, 192(R10)(CX*4)
 	VADDPS       Z18, Z14, Z14
 
-both443:
+both532:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols438
+	JLE  cols527
 
-cols439:
+cols528:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols445
+	JGT  cols534
 
-cols444:
+cols533:
 	CMPB    16(AX), $0x00
-	JNE     half446
+	JNE     half535
 	VMOVUPS (DI)(CX*4), Z15
 	VMOVUPS 64(DI)(CX*4), Z16
-	JMP     both447
+	JMP     both536
 
-half446:
+half535:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
 
-both447:
+both536:
 	VSUBPS       Z12, Z15, Z15
 	VSUBPS       Z12, Z16, Z16
 	CMPB         16(AX), $0x00
-	JNE          half448
+	JNE          half537
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VMOVAPS      Z2, Z19
@@ -5114,9 +5942,9 @@ both447:
 	VADDPS       Z17, Z13, Z13
 	VMOVUPS      Z18, 64(R10)(CX*4)
 	VADDPS       Z18, Z14, Z14
-	JMP          both449
+	JMP          both538
 
-half448:
+half537:
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VBROADCASTSS element4238aa3b<>+0(SB), Z17
@@ -5145,31 +5973,31 @@ half448:
 	VMOVUPS      Z16, 64(R10)(CX*4)
 	VADDPS       Z16, Z14, Z14
 
-both449:
+both538:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols444
+	JLE  cols533
 
-cols445:
+cols534:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols451
+	JGT  cols540
 
-cols450:
+cols539:
 	CMPB    16(AX), $0x00
-	JNE     half452
+	JNE     half541
 	VMOVUPS (DI)(CX*4), Z15
-	JMP     both453
+	JMP     both542
 
-half452:
+half541:
 	VPMOVZXWD (DI)(CX*2), Z15
 	VPSLLD    $0x10, Z15, Z15
 
-both453:
+both542:
 	VSUBPS       Z12, Z15, Z15
 	CMPB         16(AX), $0x00
-	JNE          half454
+	JNE          half543
 	VMAXPS       Z15, Z5, Z15
 	VMOVAPS      Z2, Z17
 	VFMADD231PS  Z6, Z15, Z17
@@ -5187,9 +6015,9 @@ both453:
 	VFMADD213PS  Z17, Z17, Z16
 	VMOVUPS      Z16, (R10)(CX*4)
 	VADDPS       Z16, Z13, Z13
-	JMP          both455
+	JMP          both544
 
-half454:
+half543:
 	VMAXPS       Z15, Z5, Z15
 	VBROADCASTSS element4238aa3b<>+0(SB), Z16
 	VBROADCASTSS element4b400000<>+0(SB), Z17
@@ -5207,28 +6035,28 @@ half454:
 	VMOVUPS      Z15, (R10)(CX*4)
 	VADDPS       Z15, Z13, Z13
 
-both455:
+both544:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols450
+	JLE  cols539
 
-cols451:
+cols540:
 	CMPQ      CX, DX
-	JGE       row456
+	JGE       row545
 	CMPB      16(AX), $0x00
-	JNE       half457
+	JNE       half546
 	VMOVUPS.Z (DI)(CX*4), K2, Z15
-	JMP       both458
+	JMP       both547
 
-half457:
+half546:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both458:
+both547:
 	VSUBPS       Z12, Z15, Z15
 	CMPB         16(AX), $0x00
-	JNE          half459
+	JNE          half548
 	VMAXPS       Z15, Z5, Z15
 	VMOVAPS      Z2, Z16
 	VFMADD231PS  Z6, Z15, Z16
@@ -5247,9 +6075,9 @@ both458:
 	VMOVAPS.Z    Z12, K2, Z12
 	VMOVUPS      Z12, (R10)(CX*4)
 	VADDPS       Z12, Z13, Z13
-	JMP          both460
+	JMP          both549
 
-half459:
+half548:
 	VMAXPS       Z15, Z5, Z15
 	VBROADCASTSS element4238aa3b<>+0(SB), Z12
 	VBROADCASTSS element4b400000<>+0(SB), Z16
@@ -5268,8 +6096,8 @@ half459:
 	VMOVUPS      Z15, (R10)(CX*4)
 	VADDPS       Z15, Z13, Z13
 
-both460:
-row456:
+both549:
+row545:
 	VADDPS        Z14, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y12
 	VADDPS        Y12, Y13, Y12
@@ -5284,28 +6112,28 @@ row456:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip462
+	JZ            skip551
 	MOVL          (CX)(SI*4), R8
 
-skip462:
+skip551:
 	TESTQ  R8, R8
-	JS     unlabelled461
+	JS     unlabelled550
 	VMOVSS (R10)(R8*4), X12
 	VSUBSS X13, X12, X12
 	VMOVSS X12, (R10)(R8*4)
 
-unlabelled461:
-skip435:
+unlabelled550:
+skip524:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip463
+	JCC   skip552
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have464
+	JZ    have553
 	MOVL  (CX)(BX*4), SI
 
-have464:
+have553:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -5313,17 +6141,17 @@ have464:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even465
+	JZ    even554
 	LEAQ  (R10)(CX*4), R10
 
-even465:
+even554:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip466
+	JZ    skip555
 	MOVL  (CX)(SI*4), R8
 
-skip466:
+skip555:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X12
 	MOVQ   80(AX), CX
@@ -5331,81 +6159,81 @@ skip466:
 	MOVQ   80(AX), CX
 	VMOVSS X13, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled467
+	JS     unlabelled556
 	CMPB   16(AX), $0x00
-	JNE    half468
+	JNE    half557
 	VMOVSS (DI)(R8*4), X14
-	JMP    both469
+	JMP    both558
 
-half468:
+half557:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X14
 
-both469:
+both558:
 	VSUBSS       X14, X12, X15
 	MOVQ         88(AX), CX
 	VMOVSS       X15, (CX)(BX*4)
 	VUCOMISS     X14, X12
-	JNE          unlabelled467
+	JNE          unlabelled556
 	VBROADCASTSS X12, Z12
 	XORQ         CX, CX
 
-next471:
+next560:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last473
+	JGT     last562
 	CMPB    16(AX), $0x00
-	JNE     half474
+	JNE     half563
 	VMOVUPS (DI)(CX*4), Z14
-	JMP     both475
+	JMP     both564
 
-half474:
+half563:
 	VPMOVZXWD (DI)(CX*2), Z14
 	VPSLLD    $0x10, Z14, Z14
 
-both475:
+both564:
 	VCMPPS $0x00, Z12, Z14, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found470
+	JNZ    found559
 	ADDQ   $0x10, CX
-	JMP    next471
+	JMP    next560
 
-last473:
+last562:
 	CMPQ      CX, DX
-	JGE       end472
+	JGE       end561
 	CMPB      16(AX), $0x00
-	JNE       half476
+	JNE       half565
 	VMOVUPS.Z (DI)(CX*4), K2, Z14
-	JMP       both477
+	JMP       both566
 
-half476:
+half565:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z14
 	VPSLLD      $0x10, Z14, Z14
 
-both477:
+both566:
 	VCMPPS $0x00, Z12, Z14, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found470
+	JNZ    found559
 	MOVQ   DX, CX
-	JMP    end472
+	JMP    end561
 
-found470:
+found559:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end472:
+end561:
 	CMPQ CX, R8
-	JNE  unlabelled467
+	JNE  unlabelled556
 	INCQ 112(AX)
 
-unlabelled467:
+unlabelled556:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip478
+	JZ           skip567
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X12
@@ -5414,38 +6242,38 @@ unlabelled467:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols480
+	JGT          cols569
 
-cols479:
+cols568:
 	VMULPS   (R10)(CX*4), Z12, Z13
 	VMULPS   64(R10)(CX*4), Z12, Z14
 	VMULPS   128(R10)(CX*4), Z12, Z15
 	VMULPS   192(R10)(CX*4), Z12, Z16
 	CMPB     40(AX), $0x00
-	JNE      half481
+	JNE      half570
 	CMPB     41(AX), $0x00
-	JEQ      near483
+	JEQ      near572
 	VMOVNTPS Z13, (DI)(CX*4)
 	VMOVNTPS Z14, 64(DI)(CX*4)
 	VMOVNTPS Z15, 128(DI)(CX*4)
 	VMOVNTPS Z16, 192(DI)(CX*4)
-	JMP      placed484
+	JMP      placed573
 
-near483:
+near572:
 	VMOVUPS Z13, (DI)(CX*4)
 	VMOVUPS Z14, 64(DI)(CX*4)
 	VMOVUPS Z15, 128(DI)(CX*4)
 	VMOVUPS Z16, 192(DI)(CX*4)
 
-placed484:
-	JMP both482
+placed573:
+	JMP both571
 
-half481:
+half570:
 	VCMPPS       $0x03, Z13, Z14, K3
 	VCMPPS       $0x03, Z15, Z16, K4
 	KORW         K4, K3, K3
 	KORTESTW     K3, K3
-	JNE          nan485
+	JNE          nan574
 	VBROADCASTSS element00010000<>+0(SB), Z17
 	VBROADCASTSS element00007fff<>+0(SB), Z18
 	VBROADCASTSS element00008000<>+0(SB), Z19
@@ -5465,19 +6293,19 @@ half481:
 	VPADDD       Z19, Z16, K3, Z14
 	VPERMT2W     Z14, Z20, Z13
 	CMPB         41(AX), $0x00
-	JEQ          near487
+	JEQ          near576
 	VMOVNTDQ     Z21, (DI)(CX*2)
 	VMOVNTDQ     Z13, 64(DI)(CX*2)
-	JMP          placed488
+	JMP          placed577
 
-near487:
+near576:
 	VMOVDQU32 Z21, (DI)(CX*2)
 	VMOVDQU32 Z13, 64(DI)(CX*2)
 
-placed488:
-	JMP stored486
+placed577:
+	JMP stored575
 
-nan485:
+nan574:
 	VBROADCASTSS element00000001<>+0(SB), Z17
 	VBROADCASTSS element00007fff<>+0(SB), Z18
 	VBROADCASTSS element00400000<>+0(SB), Z19
@@ -5523,40 +6351,40 @@ nan485:
 	VPSRLD       $0x10, Z17, Z17
 	VPMOVDW      Z17, 96(DI)(CX*2)
 
-stored486:
-both482:
+stored575:
+both571:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols479
+	JLE  cols568
 
-cols480:
+cols569:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols490
+	JGT  cols579
 
-cols489:
+cols578:
 	VMULPS   (R10)(CX*4), Z12, Z13
 	VMULPS   64(R10)(CX*4), Z12, Z14
 	CMPB     40(AX), $0x00
-	JNE      half491
+	JNE      half580
 	CMPB     41(AX), $0x00
-	JEQ      near493
+	JEQ      near582
 	VMOVNTPS Z13, (DI)(CX*4)
 	VMOVNTPS Z14, 64(DI)(CX*4)
-	JMP      placed494
+	JMP      placed583
 
-near493:
+near582:
 	VMOVUPS Z13, (DI)(CX*4)
 	VMOVUPS Z14, 64(DI)(CX*4)
 
-placed494:
-	JMP both492
+placed583:
+	JMP both581
 
-half491:
+half580:
 	VCMPPS       $0x03, Z13, Z14, K3
 	KORTESTW     K3, K3
-	JNE          nan495
+	JNE          nan584
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -5569,17 +6397,17 @@ half491:
 	VPADDD       Z17, Z14, K3, Z13
 	VPERMT2W     Z13, Z18, Z19
 	CMPB         41(AX), $0x00
-	JEQ          near497
+	JEQ          near586
 	VMOVNTDQ     Z19, (DI)(CX*2)
-	JMP          placed498
+	JMP          placed587
 
-near497:
+near586:
 	VMOVDQU32 Z19, (DI)(CX*2)
 
-placed498:
-	JMP stored496
+placed587:
+	JMP stored585
 
-nan495:
+nan584:
 	VBROADCASTSS element00000001<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00400000<>+0(SB), Z17
@@ -5603,34 +6431,34 @@ nan495:
 	VPSRLD       $0x10, Z17, Z17
 	VPMOVDW      Z17, 32(DI)(CX*2)
 
-stored496:
-both492:
+stored585:
+both581:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols489
+	JLE  cols578
 
-cols490:
+cols579:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols500
+	JGT  cols589
 
-cols499:
+cols588:
 	VMULPS   (R10)(CX*4), Z12, Z13
 	CMPB     40(AX), $0x00
-	JNE      half501
+	JNE      half590
 	CMPB     41(AX), $0x00
-	JEQ      near503
+	JEQ      near592
 	VMOVNTPS Z13, (DI)(CX*4)
-	JMP      placed504
+	JMP      placed593
 
-near503:
+near592:
 	VMOVUPS Z13, (DI)(CX*4)
 
-placed504:
-	JMP both502
+placed593:
+	JMP both591
 
-half501:
+half590:
 	VBROADCASTSS element00000001<>+0(SB), Z14
 	VBROADCASTSS element00007fff<>+0(SB), Z15
 	VBROADCASTSS element00400000<>+0(SB), Z16
@@ -5643,22 +6471,22 @@ half501:
 	VPSRLD       $0x10, Z17, Z17
 	VPMOVDW      Z17, (DI)(CX*2)
 
-both502:
+both591:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols499
+	JLE  cols588
 
-cols500:
+cols589:
 	CMPQ    CX, DX
-	JGE     row505
+	JGE     row594
 	VMULPS  (R10)(CX*4), Z12, Z12
 	CMPB    40(AX), $0x00
-	JNE     half506
+	JNE     half595
 	VMOVUPS Z12, K2, (DI)(CX*4)
-	JMP     both507
+	JMP     both596
 
-half506:
+half595:
 	VBROADCASTSS element00000001<>+0(SB), Z13
 	VBROADCASTSS element00007fff<>+0(SB), Z14
 	VBROADCASTSS element00400000<>+0(SB), Z15
@@ -5671,16 +6499,16 @@ half506:
 	VPSRLD       $0x10, Z16, Z16
 	VPMOVDW      Z16, K2, (DI)(CX*2)
 
-both507:
-row505:
-skip478:
-skip463:
+both596:
+row594:
+skip567:
+skip552:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn418
+	JLT  turn507
 
-done356:
+done445:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -5723,15 +6551,15 @@ TEXT ·bceAVX512(SB), $16-8
 	VMOVUPD      152(AX), Z3
 	MOVQ         72(AX), R8
 
-rows508:
+rows597:
 	XORQ CX, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JGT  cols510
+	JGT  cols599
 
-cols509:
+cols598:
 	CMPB       16(AX), $0x00
-	JNE        half511
+	JNE        half600
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -5740,9 +6568,9 @@ cols509:
 	VMOVUPS    64(BX)(CX*4), Z7
 	VMOVUPS    128(BX)(CX*4), Z8
 	VMOVUPS    192(BX)(CX*4), Z9
-	JMP        both512
+	JMP        both601
 
-half511:
+half600:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
@@ -5750,9 +6578,9 @@ half511:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z8
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z9
 
-both512:
+both601:
 	CMPB       40(AX), $0x00
-	JNE        half513
+	JNE        half602
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -5761,9 +6589,9 @@ both512:
 	VMOVUPS    64(SI)(CX*4), Z11
 	VMOVUPS    128(SI)(CX*4), Z12
 	VMOVUPS    192(SI)(CX*4), Z13
-	JMP        both514
+	JMP        both603
 
-half513:
+half602:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z10
@@ -5771,7 +6599,7 @@ half513:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z13
 
-both514:
+both603:
 	VBROADCASTSS  element00000000<>+0(SB), Z14
 	VBROADCASTSS  element80000000<>+0(SB), Z15
 	VMAXPS        Z6, Z14, Z19
@@ -5795,7 +6623,7 @@ both514:
 	VCVTPS2PD     Y14, Z14
 	VADDPD        Z14, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half515
+	JNE           half604
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -5882,7 +6710,7 @@ both514:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip517
+	JZ            skip606
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -5921,30 +6749,30 @@ both514:
 	VFMSUB213PS   Z13, Z6, Z21
 	VMULPS        Z23, Z21, Z21
 	CMPB          64(AX), $0x00
-	JNE           half518
+	JNE           half607
 	CMPB          65(AX), $0x00
-	JEQ           near520
+	JEQ           near609
 	VMOVNTPS      Z14, (DI)(CX*4)
 	VMOVNTPS      Z19, 64(DI)(CX*4)
 	VMOVNTPS      Z20, 128(DI)(CX*4)
 	VMOVNTPS      Z21, 192(DI)(CX*4)
-	JMP           placed521
+	JMP           placed610
 
-near520:
+near609:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z19, 64(DI)(CX*4)
 	VMOVUPS Z20, 128(DI)(CX*4)
 	VMOVUPS Z21, 192(DI)(CX*4)
 
-placed521:
-	JMP both519
+placed610:
+	JMP both608
 
-half518:
+half607:
 	VCMPPS       $0x03, Z14, Z19, K3
 	VCMPPS       $0x03, Z20, Z21, K4
 	KORW         K4, K3, K3
 	KORTESTW     K3, K3
-	JNE          nan522
+	JNE          nan611
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -5964,19 +6792,19 @@ half518:
 	VPADDD       Z8, Z21, K3, Z6
 	VPERMT2W     Z6, Z9, Z11
 	CMPB         65(AX), $0x00
-	JEQ          near524
+	JEQ          near613
 	VMOVNTDQ     Z10, (DI)(CX*2)
 	VMOVNTDQ     Z11, 64(DI)(CX*2)
-	JMP          placed525
+	JMP          placed614
 
-near524:
+near613:
 	VMOVDQU32 Z10, (DI)(CX*2)
 	VMOVDQU32 Z11, 64(DI)(CX*2)
 
-placed525:
-	JMP stored523
+placed614:
+	JMP stored612
 
-nan522:
+nan611:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6022,12 +6850,12 @@ nan522:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 96(DI)(CX*2)
 
-stored523:
-both519:
-skip517:
-	JMP both516
+stored612:
+both608:
+skip606:
+	JMP both605
 
-half515:
+half604:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -6086,7 +6914,7 @@ half515:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip526
+	JZ            skip615
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -6113,30 +6941,30 @@ half515:
 	VFMSUB213PS   Z13, Z6, Z15
 	VMULPS        Z23, Z15, Z15
 	CMPB          64(AX), $0x00
-	JNE           half527
+	JNE           half616
 	CMPB          65(AX), $0x00
-	JEQ           near529
+	JEQ           near618
 	VMOVNTPS      Z16, (DI)(CX*4)
 	VMOVNTPS      Z17, 64(DI)(CX*4)
 	VMOVNTPS      Z18, 128(DI)(CX*4)
 	VMOVNTPS      Z15, 192(DI)(CX*4)
-	JMP           placed530
+	JMP           placed619
 
-near529:
+near618:
 	VMOVUPS Z16, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z15, 192(DI)(CX*4)
 
-placed530:
-	JMP both528
+placed619:
+	JMP both617
 
-half527:
+half616:
 	VCMPPS       $0x03, Z16, Z17, K3
 	VCMPPS       $0x03, Z18, Z15, K4
 	KORW         K4, K3, K3
 	KORTESTW     K3, K3
-	JNE          nan531
+	JNE          nan620
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -6156,19 +6984,19 @@ half527:
 	VPADDD       Z8, Z15, K3, Z6
 	VPERMT2W     Z6, Z9, Z11
 	CMPB         65(AX), $0x00
-	JEQ          near533
+	JEQ          near622
 	VMOVNTDQ     Z10, (DI)(CX*2)
 	VMOVNTDQ     Z11, 64(DI)(CX*2)
-	JMP          placed534
+	JMP          placed623
 
-near533:
+near622:
 	VMOVDQU32 Z10, (DI)(CX*2)
 	VMOVDQU32 Z11, 64(DI)(CX*2)
 
-placed534:
-	JMP stored532
+placed623:
+	JMP stored621
 
-nan531:
+nan620:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6214,49 +7042,49 @@ nan531:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 96(DI)(CX*2)
 
-stored532:
-both528:
-skip526:
-both516:
+stored621:
+both617:
+skip615:
+both605:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols509
+	JLE  cols598
 
-cols510:
+cols599:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols536
+	JGT  cols625
 
-cols535:
+cols624:
 	CMPB       16(AX), $0x00
-	JNE        half537
+	JNE        half626
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
 	VMOVUPS    64(BX)(CX*4), Z7
-	JMP        both538
+	JMP        both627
 
-half537:
+half626:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z7
 
-both538:
+both627:
 	CMPB       40(AX), $0x00
-	JNE        half539
+	JNE        half628
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	VMOVUPS    64(SI)(CX*4), Z9
-	JMP        both540
+	JMP        both629
 
-half539:
+half628:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z9
 
-both540:
+both629:
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VBROADCASTSS  element80000000<>+0(SB), Z11
 	VMAXPS        Z6, Z10, Z13
@@ -6272,7 +7100,7 @@ both540:
 	VCVTPS2PD     Y10, Z10
 	VADDPD        Z10, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half541
+	JNE           half630
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -6325,7 +7153,7 @@ both540:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip543
+	JZ            skip632
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -6346,24 +7174,24 @@ both540:
 	VFMSUB213PS   Z9, Z6, Z13
 	VMULPS        Z15, Z13, Z13
 	CMPB          64(AX), $0x00
-	JNE           half544
+	JNE           half633
 	CMPB          65(AX), $0x00
-	JEQ           near546
+	JEQ           near635
 	VMOVNTPS      Z10, (DI)(CX*4)
 	VMOVNTPS      Z13, 64(DI)(CX*4)
-	JMP           placed547
+	JMP           placed636
 
-near546:
+near635:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z13, 64(DI)(CX*4)
 
-placed547:
-	JMP both545
+placed636:
+	JMP both634
 
-half544:
+half633:
 	VCMPPS       $0x03, Z10, Z13, K3
 	KORTESTW     K3, K3
-	JNE          nan548
+	JNE          nan637
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -6376,17 +7204,17 @@ half544:
 	VPADDD       Z8, Z13, K3, Z6
 	VPERMT2W     Z6, Z9, Z11
 	CMPB         65(AX), $0x00
-	JEQ          near550
+	JEQ          near639
 	VMOVNTDQ     Z11, (DI)(CX*2)
-	JMP          placed551
+	JMP          placed640
 
-near550:
+near639:
 	VMOVDQU32 Z11, (DI)(CX*2)
 
-placed551:
-	JMP stored549
+placed640:
+	JMP stored638
 
-nan548:
+nan637:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6410,12 +7238,12 @@ nan548:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 32(DI)(CX*2)
 
-stored549:
-both545:
-skip543:
-	JMP both542
+stored638:
+both634:
+skip632:
+	JMP both631
 
-half541:
+half630:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -6452,7 +7280,7 @@ half541:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip552
+	JZ            skip641
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -6467,24 +7295,24 @@ half541:
 	VFMSUB213PS   Z9, Z6, Z11
 	VMULPS        Z15, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half553
+	JNE           half642
 	CMPB          65(AX), $0x00
-	JEQ           near555
+	JEQ           near644
 	VMOVNTPS      Z12, (DI)(CX*4)
 	VMOVNTPS      Z11, 64(DI)(CX*4)
-	JMP           placed556
+	JMP           placed645
 
-near555:
+near644:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed556:
-	JMP both554
+placed645:
+	JMP both643
 
-half553:
+half642:
 	VCMPPS       $0x03, Z12, Z11, K3
 	KORTESTW     K3, K3
-	JNE          nan557
+	JNE          nan646
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -6497,17 +7325,17 @@ half553:
 	VPADDD       Z8, Z11, K3, Z6
 	VPERMT2W     Z6, Z9, Z10
 	CMPB         65(AX), $0x00
-	JEQ          near559
+	JEQ          near648
 	VMOVNTDQ     Z10, (DI)(CX*2)
-	JMP          placed560
+	JMP          placed649
 
-near559:
+near648:
 	VMOVDQU32 Z10, (DI)(CX*2)
 
-placed560:
-	JMP stored558
+placed649:
+	JMP stored647
 
-nan557:
+nan646:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6531,45 +7359,45 @@ nan557:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 32(DI)(CX*2)
 
-stored558:
-both554:
-skip552:
-both542:
+stored647:
+both643:
+skip641:
+both631:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols535
+	JLE  cols624
 
-cols536:
+cols625:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols562
+	JGT  cols651
 
-cols561:
+cols650:
 	CMPB       16(AX), $0x00
-	JNE        half563
+	JNE        half652
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
-	JMP        both564
+	JMP        both653
 
-half563:
+half652:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both564:
+both653:
 	CMPB       40(AX), $0x00
-	JNE        half565
+	JNE        half654
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
-	JMP        both566
+	JMP        both655
 
-half565:
+half654:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both566:
+both655:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -6581,7 +7409,7 @@ both566:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half567
+	JNE           half656
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -6617,7 +7445,7 @@ both566:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip569
+	JZ            skip658
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -6629,19 +7457,19 @@ both566:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half570
+	JNE           half659
 	CMPB          65(AX), $0x00
-	JEQ           near572
+	JEQ           near661
 	VMOVNTPS      Z8, (DI)(CX*4)
-	JMP           placed573
+	JMP           placed662
 
-near572:
+near661:
 	VMOVUPS Z8, (DI)(CX*4)
 
-placed573:
-	JMP both571
+placed662:
+	JMP both660
 
-half570:
+half659:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -6654,11 +7482,11 @@ half570:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, (DI)(CX*2)
 
-both571:
-skip569:
-	JMP both568
+both660:
+skip658:
+	JMP both657
 
-half567:
+half656:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -6684,7 +7512,7 @@ half567:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip574
+	JZ            skip663
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -6693,19 +7521,19 @@ half567:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half575
+	JNE           half664
 	CMPB          65(AX), $0x00
-	JEQ           near577
+	JEQ           near666
 	VMOVNTPS      Z9, (DI)(CX*4)
-	JMP           placed578
+	JMP           placed667
 
-near577:
+near666:
 	VMOVUPS Z9, (DI)(CX*4)
 
-placed578:
-	JMP both576
+placed667:
+	JMP both665
 
-half575:
+half664:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6718,41 +7546,41 @@ half575:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, (DI)(CX*2)
 
-both576:
-skip574:
-both568:
+both665:
+skip663:
+both657:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols561
+	JLE  cols650
 
-cols562:
+cols651:
 	CMPQ       CX, DX
-	JGE        row579
+	JGE        row668
 	CMPB       16(AX), $0x00
-	JNE        half580
+	JNE        half669
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z6
-	JMP        both581
+	JMP        both670
 
-half580:
+half669:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both581:
+both670:
 	CMPB       40(AX), $0x00
-	JNE        half582
+	JNE        half671
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z7
-	JMP        both583
+	JMP        both672
 
-half582:
+half671:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both583:
+both672:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -6764,7 +7592,7 @@ both583:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half584
+	JNE           half673
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -6801,7 +7629,7 @@ both583:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip586
+	JZ            skip675
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -6813,11 +7641,11 @@ both583:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half587
+	JNE           half676
 	VMOVUPS       Z8, K2, (DI)(CX*4)
-	JMP           both588
+	JMP           both677
 
-half587:
+half676:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -6830,11 +7658,11 @@ half587:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, K2, (DI)(CX*2)
 
-both588:
-skip586:
-	JMP both585
+both677:
+skip675:
+	JMP both674
 
-half584:
+half673:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -6861,7 +7689,7 @@ half584:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip589
+	JZ            skip678
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -6870,11 +7698,11 @@ half584:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half590
+	JNE           half679
 	VMOVUPS       Z9, K2, (DI)(CX*4)
-	JMP           both591
+	JMP           both680
 
-half590:
+half679:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6887,15 +7715,15 @@ half590:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, K2, (DI)(CX*2)
 
-both591:
-skip589:
-both585:
-row579:
+both680:
+skip678:
+both674:
+row668:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows508
+	JNZ           rows597
 	VMOVUPD       Z2, 88(AX)
 	VMOVUPD       Z3, 152(AX)
 	VADDPD        Z5, Z4, Z4
@@ -6910,9 +7738,6 @@ row579:
 	SFENCE
 	VZEROUPPER
 	RET
-
-DATA element80000000<>+0(SB)/4, $0x80000000
-GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
@@ -6936,9 +7761,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         181(AX), $0x00
-	JEQ          skip592
+	JEQ          skip681
 	CMPQ         R11, $0x00
-	JLE          last593
+	JLE          last682
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -6946,65 +7771,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols595
+	JGT          cols684
 
-cols594:
+cols683:
 	CMPB       40(AX), $0x00
-	JNE        half596
+	JNE        half685
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both597
+	JMP        both686
 
-half596:
+half685:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both597:
+both686:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols594
+	JLE    cols683
 
-cols595:
+cols684:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols599
+	JGT  cols688
 
-cols598:
+cols687:
 	CMPB       40(AX), $0x00
-	JNE        half600
+	JNE        half689
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both601
+	JMP        both690
 
-half600:
+half689:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both601:
+both690:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols598
+	JLE    cols687
 
-cols599:
+cols688:
 	CMPQ       CX, DX
-	JGE        row602
+	JGE        row691
 	CMPB       40(AX), $0x00
-	JNE        half603
+	JNE        half692
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both604
+	JMP        both693
 
-half603:
+half692:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7012,18 +7837,18 @@ half603:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy605:
+copy694:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy605
+	JNZ       copy694
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both604:
+both693:
 	VADDPS Y6, Y4, Y4
 
-row602:
+row691:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -7034,9 +7859,9 @@ row602:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last593:
+last682:
 	CMPQ         R11, $0x00
-	JLE          last606
+	JLE          last695
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -7045,24 +7870,24 @@ last593:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols608
+	JGT          cols697
 
-cols607:
+cols696:
 	CMPB       40(AX), $0x00
-	JNE        half609
+	JNE        half698
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both610
+	JMP        both699
 
-half609:
+half698:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both610:
+both699:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -7070,43 +7895,43 @@ both610:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols607
+	JLE         cols696
 
-cols608:
+cols697:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols612
+	JGT  cols701
 
-cols611:
+cols700:
 	CMPB       40(AX), $0x00
-	JNE        half613
+	JNE        half702
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both614
+	JMP        both703
 
-half613:
+half702:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both614:
+both703:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols611
+	JLE         cols700
 
-cols612:
+cols701:
 	CMPQ       CX, DX
-	JGE        row615
+	JGE        row704
 	CMPB       40(AX), $0x00
-	JNE        half616
+	JNE        half705
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both617
+	JMP        both706
 
-half616:
+half705:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -7114,20 +7939,20 @@ half616:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy618:
+copy707:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy618
+	JNZ       copy707
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both617:
+both706:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row615:
+row704:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -7142,9 +7967,9 @@ row615:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last606:
+last695:
 	CMPQ         R11, $0x01
-	JLE          last619
+	JLE          last708
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -7154,65 +7979,65 @@ last606:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols621
+	JGT          cols710
 
-cols620:
+cols709:
 	CMPB       40(AX), $0x00
-	JNE        half622
+	JNE        half711
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both623
+	JMP        both712
 
-half622:
+half711:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both623:
+both712:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols620
+	JLE    cols709
 
-cols621:
+cols710:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols625
+	JGT  cols714
 
-cols624:
+cols713:
 	CMPB       40(AX), $0x00
-	JNE        half626
+	JNE        half715
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both627
+	JMP        both716
 
-half626:
+half715:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both627:
+both716:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols624
+	JLE    cols713
 
-cols625:
+cols714:
 	CMPQ       CX, DX
-	JGE        row628
+	JGE        row717
 	CMPB       40(AX), $0x00
-	JNE        half629
+	JNE        half718
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both630
+	JMP        both719
 
-half629:
+half718:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7220,18 +8045,18 @@ half629:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy631:
+copy720:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy631
+	JNZ       copy720
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both630:
+both719:
 	VADDPS Y6, Y4, Y4
 
-row628:
+row717:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -7242,15 +8067,15 @@ row628:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last619:
-skip592:
+last708:
+skip681:
 	MOVQ 72(AX), R11
 
-rows632:
+rows721:
 	CMPB         181(AX), $0x00
-	JEQ          skip633
+	JEQ          skip722
 	CMPQ         R11, $0x02
-	JLE          last634
+	JLE          last723
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -7262,65 +8087,65 @@ rows632:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols636
+	JGT          cols725
 
-cols635:
+cols724:
 	CMPB       40(AX), $0x00
-	JNE        half637
+	JNE        half726
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both638
+	JMP        both727
 
-half637:
+half726:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both638:
+both727:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols635
+	JLE    cols724
 
-cols636:
+cols725:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols640
+	JGT  cols729
 
-cols639:
+cols728:
 	CMPB       40(AX), $0x00
-	JNE        half641
+	JNE        half730
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both642
+	JMP        both731
 
-half641:
+half730:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both642:
+both731:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols639
+	JLE    cols728
 
-cols640:
+cols729:
 	CMPQ       CX, DX
-	JGE        row643
+	JGE        row732
 	CMPB       40(AX), $0x00
-	JNE        half644
+	JNE        half733
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both645
+	JMP        both734
 
-half644:
+half733:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7328,18 +8153,18 @@ half644:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy646:
+copy735:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy646
+	JNZ       copy735
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both645:
+both734:
 	VADDPS Y6, Y4, Y4
 
-row643:
+row732:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -7350,9 +8175,9 @@ row643:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last634:
+last723:
 	CMPQ         R11, $0x01
-	JLE          last647
+	JLE          last736
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -7363,24 +8188,24 @@ last634:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols649
+	JGT          cols738
 
-cols648:
+cols737:
 	CMPB       40(AX), $0x00
-	JNE        half650
+	JNE        half739
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both651
+	JMP        both740
 
-half650:
+half739:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both651:
+both740:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -7388,43 +8213,43 @@ both651:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols648
+	JLE         cols737
 
-cols649:
+cols738:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols653
+	JGT  cols742
 
-cols652:
+cols741:
 	CMPB       40(AX), $0x00
-	JNE        half654
+	JNE        half743
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both655
+	JMP        both744
 
-half654:
+half743:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both655:
+both744:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols652
+	JLE         cols741
 
-cols653:
+cols742:
 	CMPQ       CX, DX
-	JGE        row656
+	JGE        row745
 	CMPB       40(AX), $0x00
-	JNE        half657
+	JNE        half746
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both658
+	JMP        both747
 
-half657:
+half746:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -7432,20 +8257,20 @@ half657:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy659:
+copy748:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy659
+	JNZ       copy748
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both658:
+both747:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row656:
+row745:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -7460,17 +8285,17 @@ row656:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last647:
-skip633:
+last736:
+skip722:
 	CMPB  160(AX), $0x00
-	JEQ   skip660
+	JEQ   skip749
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id661
+	JZ    id750
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id661:
+id750:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -7495,60 +8320,60 @@ id661:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip660:
+skip749:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols663
+	JGT  cols752
 
-cols662:
+cols751:
 	CMPB       40(AX), $0x00
-	JNE        half664
+	JNE        half753
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both665
+	JMP        both754
 
-half664:
+half753:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both665:
+both754:
 	CMPB         180(AX), $0x00
-	JEQ          skip666
+	JEQ          skip755
 	VBROADCASTSS 168(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip667
+	JZ           skip756
 	VBROADCASTSS 172(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half668
+	JNE          half757
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both669
+	JMP          both758
 
-half668:
+half757:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both669:
+both758:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip667:
-skip666:
+skip756:
+skip755:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip670
+	JZ           skip759
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -7556,58 +8381,58 @@ skip666:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip670:
+skip759:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip671
+	JZ      skip760
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip671:
+skip760:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip673
+	JZ          skip762
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip674
+	JZ          skip763
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal672
+	JMP         normal761
 
-skip674:
+skip763:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip673:
+skip762:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip675
+	JZ      skip764
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip675:
-normal672:
+skip764:
+normal761:
 	CMPB         182(AX), $0x00
-	JEQ          none676
+	JEQ          none765
 	CMPB         182(AX), $0x01
-	JNE          act677
+	JNE          act766
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act677:
+act766:
 	CMPB         182(AX), $0x03
-	JNE          act678
+	JNE          act767
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -7617,11 +8442,11 @@ act677:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act678:
+act767:
 	CMPB         182(AX), $0x02
-	JNE          act679
+	JNE          act768
 	CMPB         16(AX), $0x00
-	JNE          half680
+	JNE          half769
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -7670,9 +8495,9 @@ act678:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both681
+	JMP          both770
 
-half680:
+half769:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -7713,11 +8538,11 @@ half680:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both681:
-act679:
-none676:
+both770:
+act768:
+none765:
 	CMPB         160(AX), $0x00
-	JEQ          skip682
+	JEQ          skip771
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -7751,14 +8576,14 @@ none676:
 	VPCMPEQD     Y6, Y12, Y6
 	VPAND        Y6, Y5, Y5
 
-skip682:
+skip771:
 	CMPB    16(AX), $0x00
-	JNE     half683
+	JNE     half772
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both684
+	JMP     both773
 
-half683:
+half772:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -7788,115 +8613,115 @@ half683:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both684:
+both773:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols662
+	JLE  cols751
 
-cols663:
+cols752:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols686
+	JGT  cols775
 
-cols685:
+cols774:
 	CMPB       40(AX), $0x00
-	JNE        half687
+	JNE        half776
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both688
+	JMP        both777
 
-half687:
+half776:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both688:
+both777:
 	CMPB         180(AX), $0x00
-	JEQ          skip689
+	JEQ          skip778
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip690
+	JZ           skip779
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half691
+	JNE          half780
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both692
+	JMP          both781
 
-half691:
+half780:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both692:
+both781:
 	VFMADD231PS Y5, Y6, Y4
 
-skip690:
-skip689:
+skip779:
+skip778:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip693
+	JZ           skip782
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip693:
+skip782:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip694
+	JZ      skip783
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip694:
+skip783:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip696
+	JZ          skip785
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip697
+	JZ          skip786
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal695
+	JMP         normal784
 
-skip697:
+skip786:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip696:
+skip785:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip698
+	JZ      skip787
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip698:
-normal695:
+skip787:
+normal784:
 	CMPB         182(AX), $0x00
-	JEQ          none699
+	JEQ          none788
 	CMPB         182(AX), $0x01
-	JNE          act700
+	JNE          act789
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act700:
+act789:
 	CMPB         182(AX), $0x03
-	JNE          act701
+	JNE          act790
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act701:
+act790:
 	CMPB         182(AX), $0x02
-	JNE          act702
+	JNE          act791
 	CMPB         16(AX), $0x00
-	JNE          half703
+	JNE          half792
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -7927,9 +8752,9 @@ act701:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both704
+	JMP          both793
 
-half703:
+half792:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -7955,11 +8780,11 @@ half703:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both704:
-act702:
-none699:
+both793:
+act791:
+none788:
 	CMPB         160(AX), $0x00
-	JEQ          skip705
+	JEQ          skip794
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -7980,13 +8805,13 @@ none699:
 	VPCMPEQD     Y5, Y11, Y5
 	VPAND        Y5, Y4, Y4
 
-skip705:
+skip794:
 	CMPB    16(AX), $0x00
-	JNE     half706
+	JNE     half795
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both707
+	JMP     both796
 
-half706:
+half795:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -8002,22 +8827,22 @@ half706:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both707:
+both796:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols685
+	JLE  cols774
 
-cols686:
+cols775:
 	CMPQ       CX, DX
-	JGE        row708
+	JGE        row797
 	CMPB       40(AX), $0x00
-	JNE        half709
+	JNE        half798
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both710
+	JMP        both799
 
-half709:
+half798:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -8025,30 +8850,30 @@ half709:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy711:
+copy800:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy711
+	JNZ       copy800
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both710:
+both799:
 	CMPB         180(AX), $0x00
-	JEQ          skip712
+	JEQ          skip801
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip713
+	JZ           skip802
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half714
+	JNE          half803
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both715
+	JMP          both804
 
-half714:
+half803:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8056,80 +8881,80 @@ half714:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy716:
+copy805:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy716
+	JNZ       copy805
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both715:
+both804:
 	VFMADD231PS Y5, Y6, Y4
 
-skip713:
-skip712:
+skip802:
+skip801:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip717
+	JZ           skip806
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip717:
+skip806:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip718
+	JZ         skip807
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip718:
+skip807:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip720
+	JZ          skip809
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip721
+	JZ          skip810
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal719
+	JMP         normal808
 
-skip721:
+skip810:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip720:
+skip809:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip722
+	JZ         skip811
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip722:
-normal719:
+skip811:
+normal808:
 	CMPB         182(AX), $0x00
-	JEQ          none723
+	JEQ          none812
 	CMPB         182(AX), $0x01
-	JNE          act724
+	JNE          act813
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act724:
+act813:
 	CMPB         182(AX), $0x03
-	JNE          act725
+	JNE          act814
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act725:
+act814:
 	CMPB         182(AX), $0x02
-	JNE          act726
+	JNE          act815
 	CMPB         16(AX), $0x00
-	JNE          half727
+	JNE          half816
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -8160,9 +8985,9 @@ act725:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both728
+	JMP          both817
 
-half727:
+half816:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -8188,11 +9013,11 @@ half727:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both728:
-act726:
-none723:
+both817:
+act815:
+none812:
 	CMPB         160(AX), $0x00
-	JEQ          skip729
+	JEQ          skip818
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -8213,13 +9038,13 @@ none723:
 	VPCMPEQD     Y5, Y11, Y5
 	VPAND        Y5, Y4, Y4
 
-skip729:
+skip818:
 	CMPB       16(AX), $0x00
-	JNE        half730
+	JNE        half819
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both731
+	JMP        both820
 
-half730:
+half819:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -8238,22 +9063,34 @@ half730:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy732:
+copy821:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy732
+	JNZ  copy821
 
-both731:
-row708:
+both820:
+row797:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows632
+	JNZ  rows721
 	VZEROUPPER
 	RET
+
+DATA element3f317218<>+0(SB)/4, $0x3f317218
+GLOBL element3f317218<>(SB), RODATA|NOPTR, $4
+
+DATA element3d291291<>+0(SB)/4, $0x3d291291
+GLOBL element3d291291<>(SB), RODATA|NOPTR, $4
+
+DATA element3e2b8e80<>+0(SB)/4, $0x3e2b8e80
+GLOBL element3e2b8e80<>(SB), RODATA|NOPTR, $4
+
+DATA element3f00035c<>+0(SB)/4, $0x3f00035c
+GLOBL element3f00035c<>(SB), RODATA|NOPTR, $4
 
 DATA elementf1bbcd88<>+0(SB)/4, $0xf1bbcd88
 GLOBL elementf1bbcd88<>(SB), RODATA|NOPTR, $4
@@ -8275,16 +9112,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows733:
+rows822:
 	CMPB  128(AX), $0x00
-	JEQ   skip734
+	JEQ   skip823
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id735
+	JZ    id824
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id735:
+id824:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -8309,56 +9146,56 @@ id735:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip734:
+skip823:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols737
+	JGT  cols826
 
-cols736:
+cols825:
 	CMPB       40(AX), $0x00
-	JNE        half738
+	JNE        half827
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both739
+	JMP        both828
 
-half738:
+half827:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both739:
+both828:
 	CMPB       136(AX), $0x00
-	JEQ        skip740
+	JEQ        skip829
 	CMPB       64(AX), $0x00
-	JNE        half741
+	JNE        half830
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both742
+	JMP        both831
 
-half741:
+half830:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both742:
+both831:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act743
+	JNE          act832
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act743:
+act832:
 	CMPB         136(AX), $0x03
-	JNE          act744
+	JNE          act833
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -8367,16 +9204,16 @@ act743:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act744:
+act833:
 	CMPB         136(AX), $0x02
-	JNE          act745
+	JNE          act834
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip746
+	JEQ          skip835
 	VBROADCASTSS 124(AX), Y8
 
-skip746:
+skip835:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -8384,18 +9221,18 @@ skip746:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act745:
-skip740:
+act834:
+skip829:
 	CMPB         128(AX), $0x00
-	JEQ          skip747
+	JEQ          skip836
 	CMPB         136(AX), $0x01
-	JNE          draws748
+	JNE          draws837
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn749
+	JMP          drawn838
 
-draws748:
+draws837:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -8429,15 +9266,15 @@ draws748:
 	VPCMPEQD     Y5, Y11, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn749:
-skip747:
+drawn838:
+skip836:
 	CMPB    16(AX), $0x00
-	JNE     half750
+	JNE     half839
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both751
+	JMP     both840
 
-half750:
+half839:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -8467,92 +9304,92 @@ half750:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both751:
+both840:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip752
+	JZ      skip841
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip752:
+skip841:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols736
+	JLE  cols825
 
-cols737:
+cols826:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols754
+	JGT  cols843
 
-cols753:
+cols842:
 	CMPB       40(AX), $0x00
-	JNE        half755
+	JNE        half844
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both756
+	JMP        both845
 
-half755:
+half844:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both756:
+both845:
 	CMPB       136(AX), $0x00
-	JEQ        skip757
+	JEQ        skip846
 	CMPB       64(AX), $0x00
-	JNE        half758
+	JNE        half847
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both759
+	JMP        both848
 
-half758:
+half847:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both759:
+both848:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act760
+	JNE          act849
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act760:
+act849:
 	CMPB         136(AX), $0x03
-	JNE          act761
+	JNE          act850
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act761:
+act850:
 	CMPB         136(AX), $0x02
-	JNE          act762
+	JNE          act851
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip763
+	JEQ          skip852
 	VBROADCASTSS 124(AX), Y6
 
-skip763:
+skip852:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act762:
-skip757:
+act851:
+skip846:
 	CMPB         128(AX), $0x00
-	JEQ          skip764
+	JEQ          skip853
 	CMPB         136(AX), $0x01
-	JNE          draws765
+	JNE          draws854
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn766
+	JMP          drawn855
 
-draws765:
+draws854:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8573,14 +9410,14 @@ draws765:
 	VPCMPEQD     Y4, Y10, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn766:
-skip764:
+drawn855:
+skip853:
 	CMPB    16(AX), $0x00
-	JNE     half767
+	JNE     half856
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both768
+	JMP     both857
 
-half767:
+half856:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8596,29 +9433,29 @@ half767:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both768:
+both857:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip769
+	JZ      skip858
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip769:
+skip858:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols753
+	JLE  cols842
 
-cols754:
+cols843:
 	CMPQ       CX, DX
-	JGE        row770
+	JGE        row859
 	CMPB       40(AX), $0x00
-	JNE        half771
+	JNE        half860
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both772
+	JMP        both861
 
-half771:
+half860:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -8626,24 +9463,24 @@ half771:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy773:
+copy862:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy773
+	JNZ       copy862
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both772:
+both861:
 	CMPB       136(AX), $0x00
-	JEQ        skip774
+	JEQ        skip863
 	CMPB       64(AX), $0x00
-	JNE        half775
+	JNE        half864
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both776
+	JMP        both865
 
-half775:
+half864:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -8651,54 +9488,54 @@ half775:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy777:
+copy866:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy777
+	JNZ       copy866
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both776:
+both865:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act778
+	JNE          act867
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act778:
+act867:
 	CMPB         136(AX), $0x03
-	JNE          act779
+	JNE          act868
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act779:
+act868:
 	CMPB         136(AX), $0x02
-	JNE          act780
+	JNE          act869
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip781
+	JEQ          skip870
 	VBROADCASTSS 124(AX), Y6
 
-skip781:
+skip870:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act780:
-skip774:
+act869:
+skip863:
 	CMPB         128(AX), $0x00
-	JEQ          skip782
+	JEQ          skip871
 	CMPB         136(AX), $0x01
-	JNE          draws783
+	JNE          draws872
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn784
+	JMP          drawn873
 
-draws783:
+draws872:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -8719,14 +9556,14 @@ draws783:
 	VPCMPEQD     Y4, Y10, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn784:
-skip782:
+drawn873:
+skip871:
 	CMPB       16(AX), $0x00
-	JNE        half785
+	JNE        half874
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both786
+	JMP        both875
 
-half785:
+half874:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -8745,26 +9582,26 @@ half785:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy787:
+copy876:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy787
+	JNZ  copy876
 
-both786:
+both875:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip788
+	JZ      skip877
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip788:
-row770:
+skip877:
+row859:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows733
+	JNZ  rows822
 	VZEROUPPER
 	RET
 
@@ -8787,43 +9624,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows789:
+rows878:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols791
+	JGT  cols880
 
-cols790:
+cols879:
 	CMPB       40(AX), $0x00
-	JNE        half792
+	JNE        half881
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both793
+	JMP        both882
 
-half792:
+half881:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both793:
+both882:
 	CMPB       64(AX), $0x00
-	JNE        half794
+	JNE        half883
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both795
+	JMP        both884
 
-half794:
+half883:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both795:
+both884:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -8839,12 +9676,12 @@ both795:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half796
+	JNE          half885
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both797
+	JMP          both886
 
-half796:
+half885:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -8874,42 +9711,42 @@ half796:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both797:
+both886:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols790
+	JLE  cols879
 
-cols791:
+cols880:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols799
+	JGT  cols888
 
-cols798:
+cols887:
 	CMPB       40(AX), $0x00
-	JNE        half800
+	JNE        half889
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both801
+	JMP        both890
 
-half800:
+half889:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both801:
+both890:
 	CMPB       64(AX), $0x00
-	JNE        half802
+	JNE        half891
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both803
+	JMP        both892
 
-half802:
+half891:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both803:
+both892:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -8918,11 +9755,11 @@ both803:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half804
+	JNE          half893
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both805
+	JMP          both894
 
-half804:
+half893:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -8938,22 +9775,22 @@ half804:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both805:
+both894:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols798
+	JLE  cols887
 
-cols799:
+cols888:
 	CMPQ       CX, DX
-	JGE        row806
+	JGE        row895
 	CMPB       40(AX), $0x00
-	JNE        half807
+	JNE        half896
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both808
+	JMP        both897
 
-half807:
+half896:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -8961,22 +9798,22 @@ half807:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy809:
+copy898:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy809
+	JNZ       copy898
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both808:
+both897:
 	CMPB       64(AX), $0x00
-	JNE        half810
+	JNE        half899
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both811
+	JMP        both900
 
-half810:
+half899:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -8984,15 +9821,15 @@ half810:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy812:
+copy901:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy812
+	JNZ       copy901
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both811:
+both900:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -9001,11 +9838,11 @@ both811:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half813
+	JNE          half902
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both814
+	JMP          both903
 
-half813:
+half902:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9024,19 +9861,19 @@ half813:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy815:
+copy904:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy815
+	JNZ  copy904
 
-both814:
-row806:
+both903:
+row895:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows789
+	JNZ  rows878
 	VZEROUPPER
 	RET
 
@@ -9054,193 +9891,205 @@ TEXT ·layerGradAVX2(SB), $16-8
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
 	MOVQ       88(AX), R8
-	MOVQ       104(AX), R9
 	VMOVSS     element3f800000<>+0(SB), X1
 	VPXOR      X2, X2, X2
 	VCVTSI2SSQ DX, X2, X2
 	VDIVSS     X2, X1, X1
-	MOVQ       72(AX), R10
+	MOVQ       72(AX), R9
 
-rows816:
-	VBROADCASTSS (R8), Y2
-	VBROADCASTSS 4(R8), Y3
+group905:
+	CMPQ         R9, $0x01
+	JLT          group906
+	VBROADCASTSS 4(R8), Y2
+	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
-	MOVQ         112(AX), R11
-	MOVQ         120(AX), R12
+	VBROADCASTSS element80000000<>+0(SB), Y8
+	VPXOR        Y8, Y3, Y3
+	VMULPS       Y2, Y3, Y3
+	ADDQ         96(AX), R8
 	XORQ         CX, CX
-	LEAQ         16(CX), R13
-	CMPQ         R13, DX
-	JGT          cols818
+	LEAQ         16(CX), R10
+	CMPQ         R10, DX
+	JGT          cols908
 
-cols817:
+cols907:
 	CMPB       40(AX), $0x00
-	JNE        half819
+	JNE        half909
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both820
+	JMP        both910
 
-half819:
+half909:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both820:
+both910:
 	CMPB       64(AX), $0x00
-	JNE        half821
+	JNE        half911
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both822
+	JMP        both912
 
-half821:
+half911:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both822:
-	VSUBPS      Y2, Y10, Y10
-	VMULPS      Y3, Y10, Y10
-	VMOVUPS     (R11)(CX*4), Y12
-	VFMADD231PS Y8, Y10, Y12
-	VMOVUPS     Y12, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Y8, Y12
-	VMOVUPS     Y12, (R12)(CX*4)
-	VMOVUPS     (R9)(CX*4), Y12
+both912:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS     (R10)(CX*4), Y12
+	VMOVUPS     (R11)(CX*4), Y13
+	VMOVUPS     (R12)(CX*4), Y14
+	VFMADD213PS Y3, Y2, Y10
+	VFMADD231PS Y8, Y10, Y13
+	VADDPS      Y8, Y14, Y14
 	VMULPS      Y12, Y8, Y8
 	VADDPS      Y8, Y4, Y4
 	VFMADD231PS Y8, Y10, Y6
-	VSUBPS      Y2, Y11, Y11
-	VMULPS      Y3, Y11, Y11
-	VMOVUPS     32(R11)(CX*4), Y8
-	VFMADD231PS Y9, Y11, Y8
-	VMOVUPS     Y8, 32(R11)(CX*4)
-	VADDPS      32(R12)(CX*4), Y9, Y8
-	VMOVUPS     Y8, 32(R12)(CX*4)
-	VMOVUPS     32(R9)(CX*4), Y8
+	VMOVUPS     Y13, (R11)(CX*4)
+	VMOVUPS     Y14, (R12)(CX*4)
+	VMOVUPS     32(R10)(CX*4), Y8
+	VMOVUPS     32(R11)(CX*4), Y10
+	VMOVUPS     32(R12)(CX*4), Y12
+	VFMADD213PS Y3, Y2, Y11
+	VFMADD231PS Y9, Y11, Y10
+	VADDPS      Y9, Y12, Y12
 	VMULPS      Y8, Y9, Y9
 	VADDPS      Y9, Y5, Y5
 	VFMADD231PS Y9, Y11, Y7
+	VMOVUPS     Y10, 32(R11)(CX*4)
+	VMOVUPS     Y12, 32(R12)(CX*4)
 	ADDQ        $0x10, CX
-	LEAQ        16(CX), R13
-	CMPQ        R13, DX
-	JLE         cols817
+	LEAQ        16(CX), R10
+	CMPQ        R10, DX
+	JLE         cols907
 
-cols818:
-	LEAQ 8(CX), R13
-	CMPQ R13, DX
-	JGT  cols824
+cols908:
+	LEAQ 8(CX), R10
+	CMPQ R10, DX
+	JGT  cols914
 
-cols823:
+cols913:
 	CMPB       40(AX), $0x00
-	JNE        half825
+	JNE        half915
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both826
+	JMP        both916
 
-half825:
+half915:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both826:
+both916:
 	CMPB       64(AX), $0x00
-	JNE        half827
+	JNE        half917
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both828
+	JMP        both918
 
-half827:
+half917:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both828:
-	VSUBPS      Y2, Y9, Y9
-	VMULPS      Y3, Y9, Y9
-	VMOVUPS     (R11)(CX*4), Y10
-	VFMADD231PS Y8, Y9, Y10
-	VMOVUPS     Y10, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Y8, Y10
-	VMOVUPS     Y10, (R12)(CX*4)
-	VMOVUPS     (R9)(CX*4), Y10
+both918:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS     (R10)(CX*4), Y10
+	VMOVUPS     (R11)(CX*4), Y11
+	VMOVUPS     (R12)(CX*4), Y12
+	VFMADD213PS Y3, Y2, Y9
+	VFMADD231PS Y8, Y9, Y11
+	VADDPS      Y8, Y12, Y12
 	VMULPS      Y10, Y8, Y8
 	VADDPS      Y8, Y4, Y4
 	VFMADD231PS Y8, Y9, Y6
+	VMOVUPS     Y11, (R11)(CX*4)
+	VMOVUPS     Y12, (R12)(CX*4)
 	ADDQ        $0x08, CX
-	LEAQ        8(CX), R13
-	CMPQ        R13, DX
-	JLE         cols823
+	LEAQ        8(CX), R10
+	CMPQ        R10, DX
+	JLE         cols913
 
-cols824:
+cols914:
 	CMPQ       CX, DX
-	JGE        row829
+	JGE        row919
 	CMPB       40(AX), $0x00
-	JNE        half830
+	JNE        half920
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both831
+	JMP        both921
 
-half830:
+half920:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
-	MOVQ       DX, R13
-	SUBQ       CX, R13
-	LEAQ       (SI)(CX*2), R15
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (SI)(CX*2), R12
 
-copy832:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy832
+copy922:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy922
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both831:
+both921:
 	CMPB       64(AX), $0x00
-	JNE        half833
+	JNE        half923
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both834
+	JMP        both924
 
-half833:
+half923:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
-	MOVQ       DX, R13
-	SUBQ       CX, R13
-	LEAQ       (DI)(CX*2), R15
+	MOVQ       DX, R10
+	SUBQ       CX, R10
+	LEAQ       (DI)(CX*2), R12
 
-copy835:
-	MOVW      -2(R15)(R13*2), R14
-	MOVW      R14, -2(SP)(R13*2)
-	DECQ      R13
-	JNZ       copy835
+copy925:
+	MOVW      -2(R12)(R10*2), R11
+	MOVW      R11, -2(SP)(R10*2)
+	DECQ      R10
+	JNZ       copy925
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both834:
-	VSUBPS      Y2, Y9, Y9
-	VMULPS      Y3, Y9, Y9
-	VMOVUPS     (R11)(CX*4), Y10
-	VFMADD231PS Y8, Y9, Y10
-	VMOVUPS     Y10, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Y8, Y10
-	VMOVUPS     Y10, (R12)(CX*4)
-	VMASKMOVPS  (R9)(CX*4), Y0, Y10
+both924:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMASKMOVPS  (R10)(CX*4), Y0, Y10
+	VMOVUPS     (R11)(CX*4), Y11
+	VMOVUPS     (R12)(CX*4), Y12
+	VFMADD213PS Y3, Y2, Y9
+	VFMADD231PS Y8, Y9, Y11
+	VADDPS      Y8, Y12, Y12
 	VMULPS      Y10, Y8, Y8
 	VADDPS      Y8, Y4, Y4
 	VFMADD231PS Y8, Y9, Y6
+	VMOVUPS     Y11, (R11)(CX*4)
+	VMOVUPS     Y12, (R12)(CX*4)
 
-row829:
+row919:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -9259,251 +10108,240 @@ row829:
 	VADDPS       X5, X6, X5
 	VMULSS       X1, X5, X5
 	VBROADCASTSS X5, Y5
-	VMULPS       Y3, Y4, Y4
-	VMULPS       Y3, Y5, Y5
-	VMULPS       Y3, Y5, Y5
+	VFMADD231PS  Y3, Y5, Y4
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y2, Y5, Y5
+	VMULPS       Y2, Y5, Y5
 	XORQ         CX, CX
-	LEAQ         16(CX), R11
-	CMPQ         R11, DX
-	JGT          cols837
+	LEAQ         16(CX), R10
+	CMPQ         R10, DX
+	JGT          cols927
 
-cols836:
-	CMPB       40(AX), $0x00
-	JNE        half838
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Y6
-	VMOVUPS    32(SI)(CX*4), Y7
-	JMP        both839
+cols926:
+	MOVQ    104(AX), R10
+	CMPB    40(AX), $0x00
+	JNE     half928
+	VMOVUPS (SI)(CX*4), Y3
+	VMOVUPS 32(SI)(CX*4), Y6
+	JMP     both929
 
-half838:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-	VPMOVZXWD  16(SI)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
+half928:
+	VPMOVZXWD (SI)(CX*2), Y3
+	VPSLLD    $0x10, Y3, Y3
+	VPMOVZXWD 16(SI)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
 
-both839:
-	CMPB       64(AX), $0x00
-	JNE        half840
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y8
-	VMOVUPS    32(DI)(CX*4), Y9
-	JMP        both841
+both929:
+	CMPB    64(AX), $0x00
+	JNE     half930
+	VMOVUPS (DI)(CX*4), Y7
+	VMOVUPS 32(DI)(CX*4), Y8
+	JMP     both931
 
-half840:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y8
-	VPSLLD     $0x10, Y8, Y8
-	VPMOVZXWD  16(DI)(CX*2), Y9
-	VPSLLD     $0x10, Y9, Y9
+half930:
+	VPMOVZXWD (DI)(CX*2), Y7
+	VPSLLD    $0x10, Y7, Y7
+	VPMOVZXWD 16(DI)(CX*2), Y8
+	VPSLLD    $0x10, Y8, Y8
 
-both841:
-	VSUBPS      Y2, Y8, Y8
-	VFMADD213PS Y4, Y5, Y8
-	VMOVUPS     (R9)(CX*4), Y10
-	VMULPS      Y10, Y6, Y6
-	VFMSUB213PS Y8, Y3, Y6
-	VSUBPS      Y2, Y9, Y9
-	VFMADD213PS Y4, Y5, Y9
-	VMOVUPS     32(R9)(CX*4), Y8
-	VMULPS      Y8, Y7, Y7
-	VFMSUB213PS Y9, Y3, Y7
-	CMPB        16(AX), $0x00
-	JNE         half842
-	VMOVUPS     Y6, (BX)(CX*4)
-	VMOVUPS     Y7, 32(BX)(CX*4)
-	JMP         both843
-
-half842:
-	VBROADCASTSS element00000001<>+0(SB), Y8
-	VBROADCASTSS element00007fff<>+0(SB), Y9
-	VBROADCASTSS element00400000<>+0(SB), Y10
-	VPSRLD       $0x10, Y6, Y11
-	VPAND        Y8, Y11, Y11
-	VPADDD       Y9, Y11, Y11
-	VPADDD       Y6, Y11, Y11
-	VCMPPS       $0x03, Y6, Y6, Y8
-	VPOR         Y10, Y6, Y6
-	VBLENDVPS    Y8, Y6, Y11, Y11
-	VPSRLD       $0x10, Y11, Y11
-	VEXTRACTI128 $0x01, Y11, X6
-	VPACKUSDW    X6, X11, X6
-	VMOVDQU      X6, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Y6
-	VBROADCASTSS element00007fff<>+0(SB), Y8
-	VBROADCASTSS element00400000<>+0(SB), Y9
-	VPSRLD       $0x10, Y7, Y10
-	VPAND        Y6, Y10, Y10
-	VPADDD       Y8, Y10, Y10
-	VPADDD       Y7, Y10, Y10
-	VCMPPS       $0x03, Y7, Y7, Y6
-	VPOR         Y9, Y7, Y7
-	VBLENDVPS    Y6, Y7, Y10, Y10
-	VPSRLD       $0x10, Y10, Y10
-	VEXTRACTI128 $0x01, Y10, X6
-	VPACKUSDW    X6, X10, X6
-	VMOVDQU      X6, 16(BX)(CX*2)
-
-both843:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols836
-
-cols837:
-	LEAQ 8(CX), R11
-	CMPQ R11, DX
-	JGT  cols845
-
-cols844:
-	CMPB       40(AX), $0x00
-	JNE        half846
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both847
-
-half846:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Y6
-	VPSLLD     $0x10, Y6, Y6
-
-both847:
-	CMPB       64(AX), $0x00
-	JNE        half848
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Y7
-	JMP        both849
-
-half848:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Y7
-	VPSLLD     $0x10, Y7, Y7
-
-both849:
-	VSUBPS      Y2, Y7, Y7
+both931:
 	VFMADD213PS Y4, Y5, Y7
-	VMOVUPS     (R9)(CX*4), Y8
-	VMULPS      Y8, Y6, Y6
-	VFMSUB213PS Y7, Y3, Y6
+	VMOVUPS     (R10)(CX*4), Y9
+	VMULPS      Y9, Y3, Y3
+	VFMSUB213PS Y7, Y2, Y3
+	VFMADD213PS Y4, Y5, Y8
+	VMOVUPS     32(R10)(CX*4), Y7
+	VMULPS      Y7, Y6, Y6
+	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half850
-	VMOVUPS     Y6, (BX)(CX*4)
-	JMP         both851
+	JNE         half932
+	VMOVUPS     Y3, (BX)(CX*4)
+	VMOVUPS     Y6, 32(BX)(CX*4)
+	JMP         both933
 
-half850:
+half932:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
-	VPSRLD       $0x10, Y6, Y10
+	VPSRLD       $0x10, Y3, Y10
 	VPAND        Y7, Y10, Y10
 	VPADDD       Y8, Y10, Y10
-	VPADDD       Y6, Y10, Y10
-	VCMPPS       $0x03, Y6, Y6, Y7
-	VPOR         Y9, Y6, Y6
-	VBLENDVPS    Y7, Y6, Y10, Y10
+	VPADDD       Y3, Y10, Y10
+	VCMPPS       $0x03, Y3, Y3, Y7
+	VPOR         Y9, Y3, Y3
+	VBLENDVPS    Y7, Y3, Y10, Y10
 	VPSRLD       $0x10, Y10, Y10
-	VEXTRACTI128 $0x01, Y10, X6
-	VPACKUSDW    X6, X10, X6
-	VMOVDQU      X6, (BX)(CX*2)
+	VEXTRACTI128 $0x01, Y10, X3
+	VPACKUSDW    X3, X10, X3
+	VMOVDQU      X3, (BX)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Y3
+	VBROADCASTSS element00007fff<>+0(SB), Y7
+	VBROADCASTSS element00400000<>+0(SB), Y8
+	VPSRLD       $0x10, Y6, Y9
+	VPAND        Y3, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VPADDD       Y6, Y9, Y9
+	VCMPPS       $0x03, Y6, Y6, Y3
+	VPOR         Y8, Y6, Y6
+	VBLENDVPS    Y3, Y6, Y9, Y9
+	VPSRLD       $0x10, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X3
+	VPACKUSDW    X3, X9, X3
+	VMOVDQU      X3, 16(BX)(CX*2)
 
-both851:
+both933:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JLE  cols926
+
+cols927:
+	LEAQ 8(CX), R10
+	CMPQ R10, DX
+	JGT  cols935
+
+cols934:
+	MOVQ    104(AX), R10
+	CMPB    40(AX), $0x00
+	JNE     half936
+	VMOVUPS (SI)(CX*4), Y3
+	JMP     both937
+
+half936:
+	VPMOVZXWD (SI)(CX*2), Y3
+	VPSLLD    $0x10, Y3, Y3
+
+both937:
+	CMPB    64(AX), $0x00
+	JNE     half938
+	VMOVUPS (DI)(CX*4), Y6
+	JMP     both939
+
+half938:
+	VPMOVZXWD (DI)(CX*2), Y6
+	VPSLLD    $0x10, Y6, Y6
+
+both939:
+	VFMADD213PS Y4, Y5, Y6
+	VMOVUPS     (R10)(CX*4), Y7
+	VMULPS      Y7, Y3, Y3
+	VFMSUB213PS Y6, Y2, Y3
+	CMPB        16(AX), $0x00
+	JNE         half940
+	VMOVUPS     Y3, (BX)(CX*4)
+	JMP         both941
+
+half940:
+	VBROADCASTSS element00000001<>+0(SB), Y6
+	VBROADCASTSS element00007fff<>+0(SB), Y7
+	VBROADCASTSS element00400000<>+0(SB), Y8
+	VPSRLD       $0x10, Y3, Y9
+	VPAND        Y6, Y9, Y9
+	VPADDD       Y7, Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	VCMPPS       $0x03, Y3, Y3, Y6
+	VPOR         Y8, Y3, Y3
+	VBLENDVPS    Y6, Y3, Y9, Y9
+	VPSRLD       $0x10, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X3
+	VPACKUSDW    X3, X9, X3
+	VMOVDQU      X3, (BX)(CX*2)
+
+both941:
 	ADDQ $0x08, CX
-	LEAQ 8(CX), R11
-	CMPQ R11, DX
-	JLE  cols844
+	LEAQ 8(CX), R10
+	CMPQ R10, DX
+	JLE  cols934
 
-cols845:
+cols935:
 	CMPQ       CX, DX
-	JGE        row852
+	JGE        row942
+	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half853
-	PREFETCHT0 3072(SI)(CX*4)
-	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both854
+	JNE        half943
+	VMASKMOVPS (SI)(CX*4), Y0, Y3
+	JMP        both944
 
-half853:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPXOR      X6, X6, X6
-	VMOVDQU    X6, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (SI)(CX*2), R13
+half943:
+	VPXOR   X3, X3, X3
+	VMOVDQU X3, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (SI)(CX*2), R13
 
-copy855:
+copy945:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy855
+	JNZ       copy945
+	VPMOVZXWD (SP), Y3
+	VPSLLD    $0x10, Y3, Y3
+
+both944:
+	CMPB       64(AX), $0x00
+	JNE        half946
+	VMASKMOVPS (DI)(CX*4), Y0, Y6
+	JMP        both947
+
+half946:
+	VPXOR   X6, X6, X6
+	VMOVDQU X6, (SP)
+	MOVQ    DX, R11
+	SUBQ    CX, R11
+	LEAQ    (DI)(CX*2), R13
+
+copy948:
+	MOVW      -2(R13)(R11*2), R12
+	MOVW      R12, -2(SP)(R11*2)
+	DECQ      R11
+	JNZ       copy948
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both854:
-	CMPB       64(AX), $0x00
-	JNE        half856
-	PREFETCHT0 3072(DI)(CX*4)
-	VMASKMOVPS (DI)(CX*4), Y0, Y7
-	JMP        both857
-
-half856:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPXOR      X7, X7, X7
-	VMOVDQU    X7, (SP)
-	MOVQ       DX, R11
-	SUBQ       CX, R11
-	LEAQ       (DI)(CX*2), R13
-
-copy858:
-	MOVW      -2(R13)(R11*2), R12
-	MOVW      R12, -2(SP)(R11*2)
-	DECQ      R11
-	JNZ       copy858
-	VPMOVZXWD (SP), Y7
-	VPSLLD    $0x10, Y7, Y7
-
-both857:
-	VSUBPS      Y2, Y7, Y7
-	VFMADD213PS Y4, Y5, Y7
-	VMASKMOVPS  (R9)(CX*4), Y0, Y2
-	VMULPS      Y2, Y6, Y6
-	VFMSUB213PS Y7, Y3, Y6
+both947:
+	VFMADD213PS Y4, Y5, Y6
+	VMASKMOVPS  (R10)(CX*4), Y0, Y4
+	VMULPS      Y4, Y3, Y3
+	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half859
-	VMASKMOVPS  Y6, Y0, (BX)(CX*4)
-	JMP         both860
+	JNE         half949
+	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
+	JMP         both950
 
-half859:
+half949:
 	VBROADCASTSS element00000001<>+0(SB), Y2
-	VBROADCASTSS element00007fff<>+0(SB), Y3
-	VBROADCASTSS element00400000<>+0(SB), Y4
-	VPSRLD       $0x10, Y6, Y5
-	VPAND        Y2, Y5, Y5
-	VPADDD       Y3, Y5, Y5
-	VPADDD       Y6, Y5, Y5
-	VCMPPS       $0x03, Y6, Y6, Y2
-	VPOR         Y4, Y6, Y3
-	VBLENDVPS    Y2, Y3, Y5, Y5
-	VPSRLD       $0x10, Y5, Y5
-	VEXTRACTI128 $0x01, Y5, X2
-	VPACKUSDW    X2, X5, X2
+	VBROADCASTSS element00007fff<>+0(SB), Y4
+	VBROADCASTSS element00400000<>+0(SB), Y5
+	VPSRLD       $0x10, Y3, Y6
+	VPAND        Y2, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VPADDD       Y3, Y6, Y6
+	VCMPPS       $0x03, Y3, Y3, Y2
+	VPOR         Y5, Y3, Y3
+	VBLENDVPS    Y2, Y3, Y6, Y6
+	VPSRLD       $0x10, Y6, Y6
+	VEXTRACTI128 $0x01, Y6, X2
+	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (SP)
-	MOVQ         DX, R11
-	SUBQ         CX, R11
-	LEAQ         (BX)(CX*2), R12
+	MOVQ         DX, R10
+	SUBQ         CX, R10
+	LEAQ         (BX)(CX*2), R11
 
-copy861:
-	MOVW -2(SP)(R11*2), CX
-	MOVW CX, -2(R12)(R11*2)
-	DECQ R11
-	JNZ  copy861
+copy951:
+	MOVW -2(SP)(R10*2), CX
+	MOVW CX, -2(R11)(R10*2)
+	DECQ R10
+	JNZ  copy951
 
-both860:
-row852:
-	ADDQ 96(AX), R8
+both950:
+row942:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
-	DECQ R10
-	JNZ  rows816
+	SUBQ $0x01, R9
+	JMP  group905
+
+group906:
 	VZEROUPPER
 	RET
 
@@ -9521,23 +10359,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far863:
+far953:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far863
+	JLT  far953
 
-turn864:
+turn954:
 	CMPQ  BX, 48(AX)
-	JCC   skip865
+	JCC   skip955
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have866
+	JZ    have956
 	MOVL  (CX)(BX*4), SI
 
-have866:
+have956:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9545,25 +10383,25 @@ have866:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even867
+	JZ    even957
 	LEAQ  (CX)(SI*4), CX
 
-even867:
+even957:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next868
+	JGE   next958
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted869
+	JZ    unlisted959
 	MOVL  (R8)(CX*4), SI
 
-unlisted869:
+unlisted959:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next868:
+next958:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -9571,17 +10409,17 @@ next868:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols871
+	JGT          cols961
 
-cols870:
+cols960:
 	CMPB       16(AX), $0x00
-	JNE        half872
+	JNE        half962
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both873
+	JMP        both963
 
-half872:
+half962:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -9589,46 +10427,46 @@ half872:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both873:
+both963:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols870
+	JLE  cols960
 
-cols871:
+cols961:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols875
+	JGT  cols965
 
-cols874:
+cols964:
 	CMPB       16(AX), $0x00
-	JNE        half876
+	JNE        half966
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both877
+	JMP        both967
 
-half876:
+half966:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both877:
+both967:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols874
+	JLE    cols964
 
-cols875:
+cols965:
 	CMPQ       CX, DX
-	JGE        row878
+	JGE        row968
 	CMPB       16(AX), $0x00
-	JNE        half879
+	JNE        half969
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both880
+	JMP        both970
 
-half879:
+half969:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -9636,19 +10474,19 @@ half879:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy881:
+copy971:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy881
+	JNZ       copy971
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both880:
+both970:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row878:
+row968:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -9659,17 +10497,17 @@ row878:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip865:
+skip955:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip882
+	JCC   skip972
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have883
+	JZ    have973
 	MOVL  (CX)(BX*4), SI
 
-have883:
+have973:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9677,10 +10515,10 @@ have883:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even884
+	JZ    even974
 	LEAQ  (R10)(CX*4), R10
 
-even884:
+even974:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -9688,26 +10526,26 @@ even884:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols886
+	JGT          cols976
 
-cols885:
+cols975:
 	CMPB    16(AX), $0x00
-	JNE     half887
+	JNE     half977
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both888
+	JMP     both978
 
-half887:
+half977:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both888:
+both978:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half889
+	JNE          half979
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -9752,9 +10590,9 @@ both888:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both890
+	JMP          both980
 
-half889:
+half979:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -9791,31 +10629,31 @@ half889:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both890:
+both980:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols885
+	JLE  cols975
 
-cols886:
+cols976:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols892
+	JGT  cols982
 
-cols891:
+cols981:
 	CMPB    16(AX), $0x00
-	JNE     half893
+	JNE     half983
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both894
+	JMP     both984
 
-half893:
+half983:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both894:
+both984:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half895
+	JNE          half985
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -9843,9 +10681,9 @@ both894:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both896
+	JMP          both986
 
-half895:
+half985:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -9868,39 +10706,39 @@ half895:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both896:
+both986:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols891
+	JLE  cols981
 
-cols892:
+cols982:
 	CMPQ       CX, DX
-	JGE        row897
+	JGE        row987
 	CMPB       16(AX), $0x00
-	JNE        half898
+	JNE        half988
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both899
+	JMP        both989
 
-half898:
+half988:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy900:
+copy990:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy900
+	JNZ       copy990
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both899:
+both989:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half901
+	JNE          half991
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -9929,9 +10767,9 @@ both899:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both902
+	JMP          both992
 
-half901:
+half991:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -9955,8 +10793,8 @@ half901:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both902:
-row897:
+both992:
+row987:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -9969,28 +10807,28 @@ row897:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip904
+	JZ           skip994
 	MOVL         (CX)(SI*4), R8
 
-skip904:
+skip994:
 	TESTQ  R8, R8
-	JS     unlabelled903
+	JS     unlabelled993
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled903:
-skip882:
+unlabelled993:
+skip972:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip905
+	JCC   skip995
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have906
+	JZ    have996
 	MOVL  (CX)(BX*4), SI
 
-have906:
+have996:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9998,17 +10836,17 @@ have906:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even907
+	JZ    even997
 	LEAQ  (R10)(CX*4), R10
 
-even907:
+even997:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip908
+	JZ    skip998
 	MOVL  (CX)(SI*4), R8
 
-skip908:
+skip998:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -10016,92 +10854,92 @@ skip908:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled909
+	JS     unlabelled999
 	CMPB   16(AX), $0x00
-	JNE    half910
+	JNE    half1000
 	VMOVSS (DI)(R8*4), X3
-	JMP    both911
+	JMP    both1001
 
-half910:
+half1000:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both911:
+both1001:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled909
+	JNE          unlabelled999
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next913:
+next1003:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last915
+	JGT     last1005
 	CMPB    16(AX), $0x00
-	JNE     half916
+	JNE     half1006
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both917
+	JMP     both1007
 
-half916:
+half1006:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both917:
+both1007:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found912
+	JNZ       found1002
 	ADDQ      $0x08, CX
-	JMP       next913
+	JMP       next1003
 
-last915:
+last1005:
 	CMPQ       CX, DX
-	JGE        end914
+	JGE        end1004
 	CMPB       16(AX), $0x00
-	JNE        half918
+	JNE        half1008
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both919
+	JMP        both1009
 
-half918:
+half1008:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy920:
+copy1010:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy920
+	JNZ       copy1010
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both919:
+both1009:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found912
+	JNZ       found1002
 	MOVQ      DX, CX
-	JMP       end914
+	JMP       end1004
 
-found912:
+found1002:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end914:
+end1004:
 	CMPQ CX, R8
-	JNE  unlabelled909
+	JNE  unlabelled999
 	INCQ 112(AX)
 
-unlabelled909:
+unlabelled999:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip921
+	JZ           skip1011
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -10110,18 +10948,18 @@ unlabelled909:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols923
+	JGT          cols1013
 
-cols922:
+cols1012:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half924
+	JNE     half1014
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both925
+	JMP     both1015
 
-half924:
+half1014:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -10151,25 +10989,25 @@ half924:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both925:
+both1015:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols922
+	JLE  cols1012
 
-cols923:
+cols1013:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols927
+	JGT  cols1017
 
-cols926:
+cols1016:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half928
+	JNE     half1018
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both929
+	JMP     both1019
 
-half928:
+half1018:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -10185,22 +11023,22 @@ half928:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both929:
+both1019:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols926
+	JLE  cols1016
 
-cols927:
+cols1017:
 	CMPQ       CX, DX
-	JGE        row930
+	JGE        row1020
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half931
+	JNE        half1021
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both932
+	JMP        both1022
 
-half931:
+half1021:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -10219,20 +11057,20 @@ half931:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy933:
+copy1023:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy933
+	JNZ  copy1023
 
-both932:
-row930:
-skip921:
-skip905:
+both1022:
+row1020:
+skip1011:
+skip995:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn864
+	JLT  turn954
 	VZEROUPPER
 	RET
 
@@ -10255,37 +11093,37 @@ TEXT ·bceAVX2(SB), $16-8
 	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows934:
+rows1024:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols936
+	JGT  cols1026
 
-cols935:
+cols1025:
 	CMPB       16(AX), $0x00
-	JNE        half937
+	JNE        half1027
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both938
+	JMP        both1028
 
-half937:
+half1027:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both938:
+both1028:
 	CMPB       40(AX), $0x00
-	JNE        half939
+	JNE        half1029
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both940
+	JMP        both1030
 
-half939:
+half1029:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both940:
+both1030:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -10297,7 +11135,7 @@ both940:
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half941
+	JNE          half1031
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -10333,7 +11171,7 @@ both940:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip943
+	JZ           skip1033
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -10342,11 +11180,11 @@ both940:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half944
+	JNE          half1034
 	VMOVUPS      Y7, (DI)(CX*4)
-	JMP          both945
+	JMP          both1035
 
-half944:
+half1034:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10362,11 +11200,11 @@ half944:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both945:
-skip943:
-	JMP both942
+both1035:
+skip1033:
+	JMP both1032
 
-half941:
+half1031:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -10396,7 +11234,7 @@ half941:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip946
+	JZ           skip1036
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -10405,11 +11243,11 @@ half941:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half947
+	JNE          half1037
 	VMOVUPS      Y7, (DI)(CX*4)
-	JMP          both948
+	JMP          both1038
 
-half947:
+half1037:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10425,24 +11263,24 @@ half947:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both948:
-skip946:
-both942:
+both1038:
+skip1036:
+both1032:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols935
+	JLE  cols1025
 
-cols936:
+cols1026:
 	CMPQ       CX, DX
-	JGE        row949
+	JGE        row1039
 	CMPB       16(AX), $0x00
-	JNE        half950
+	JNE        half1040
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both951
+	JMP        both1041
 
-half950:
+half1040:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -10450,22 +11288,22 @@ half950:
 	SUBQ       CX, R9
 	LEAQ       (BX)(CX*2), R11
 
-copy952:
+copy1042:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy952
+	JNZ       copy1042
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both951:
+both1041:
 	CMPB       40(AX), $0x00
-	JNE        half953
+	JNE        half1043
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both954
+	JMP        both1044
 
-half953:
+half1043:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -10473,15 +11311,15 @@ half953:
 	SUBQ       CX, R9
 	LEAQ       (SI)(CX*2), R11
 
-copy955:
+copy1045:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy955
+	JNZ       copy1045
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both954:
+both1044:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -10493,7 +11331,7 @@ both954:
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half956
+	JNE          half1046
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -10530,7 +11368,7 @@ both954:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip958
+	JZ           skip1048
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -10539,11 +11377,11 @@ both954:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half959
+	JNE          half1049
 	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
-	JMP          both960
+	JMP          both1050
 
-half959:
+half1049:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10562,17 +11400,17 @@ half959:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy961:
+copy1051:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy961
+	JNZ  copy1051
 
-both960:
-skip958:
-	JMP both957
+both1050:
+skip1048:
+	JMP both1047
 
-half956:
+half1046:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -10603,7 +11441,7 @@ half956:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip962
+	JZ           skip1052
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -10612,11 +11450,11 @@ half956:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half963
+	JNE          half1053
 	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
-	JMP          both964
+	JMP          both1054
 
-half963:
+half1053:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10635,21 +11473,21 @@ half963:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy965:
+copy1055:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy965
+	JNZ  copy1055
 
-both964:
-skip962:
-both957:
-row949:
+both1054:
+skip1052:
+both1047:
+row1039:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows934
+	JNZ          rows1024
 	VMOVUPD      Y1, 88(AX)
 	VMOVUPD      Y2, 120(AX)
 	VADDPD       Y4, Y3, Y3
@@ -10688,9 +11526,9 @@ TEXT ·mapAMX(SB), $16-8
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         181(AX), $0x00
-	JEQ          skip966
+	JEQ          skip1056
 	CMPQ         R11, $0x00
-	JLE          last967
+	JLE          last1057
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -10700,11 +11538,11 @@ TEXT ·mapAMX(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols969
+	JGT          cols1059
 
-cols968:
+cols1058:
 	CMPB       40(AX), $0x00
-	JNE        half970
+	JNE        half1060
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -10713,9 +11551,9 @@ cols968:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both971
+	JMP        both1061
 
-half970:
+half1060:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -10723,7 +11561,7 @@ half970:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both971:
+both1061:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -10731,77 +11569,77 @@ both971:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols968
+	JLE    cols1058
 
-cols969:
+cols1059:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols973
+	JGT  cols1063
 
-cols972:
+cols1062:
 	CMPB       40(AX), $0x00
-	JNE        half974
+	JNE        half1064
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both975
+	JMP        both1065
 
-half974:
+half1064:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both975:
+both1065:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols972
+	JLE    cols1062
 
-cols973:
+cols1063:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols977
+	JGT  cols1067
 
-cols976:
+cols1066:
 	CMPB       40(AX), $0x00
-	JNE        half978
+	JNE        half1068
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both979
+	JMP        both1069
 
-half978:
+half1068:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both979:
+both1069:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols976
+	JLE    cols1066
 
-cols977:
+cols1067:
 	CMPQ       CX, DX
-	JGE        row980
+	JGE        row1070
 	CMPB       40(AX), $0x00
-	JNE        half981
+	JNE        half1071
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both982
+	JMP        both1072
 
-half981:
+half1071:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both982:
+both1072:
 	VADDPS Z9, Z5, Z5
 
-row980:
+row1070:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -10816,9 +11654,9 @@ row980:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last967:
+last1057:
 	CMPQ         R11, $0x00
-	JLE          last983
+	JLE          last1073
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -10829,11 +11667,11 @@ last967:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols985
+	JGT          cols1075
 
-cols984:
+cols1074:
 	CMPB       40(AX), $0x00
-	JNE        half986
+	JNE        half1076
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -10842,9 +11680,9 @@ cols984:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both987
+	JMP        both1077
 
-half986:
+half1076:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -10852,7 +11690,7 @@ half986:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both987:
+both1077:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -10864,28 +11702,28 @@ both987:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols984
+	JLE         cols1074
 
-cols985:
+cols1075:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols989
+	JGT  cols1079
 
-cols988:
+cols1078:
 	CMPB       40(AX), $0x00
-	JNE        half990
+	JNE        half1080
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both991
+	JMP        both1081
 
-half990:
+half1080:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both991:
+both1081:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -10893,53 +11731,53 @@ both991:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols988
+	JLE         cols1078
 
-cols989:
+cols1079:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols993
+	JGT  cols1083
 
-cols992:
+cols1082:
 	CMPB       40(AX), $0x00
-	JNE        half994
+	JNE        half1084
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both995
+	JMP        both1085
 
-half994:
+half1084:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both995:
+both1085:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols992
+	JLE         cols1082
 
-cols993:
+cols1083:
 	CMPQ       CX, DX
-	JGE        row996
+	JGE        row1086
 	CMPB       40(AX), $0x00
-	JNE        half997
+	JNE        half1087
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both998
+	JMP        both1088
 
-half997:
+half1087:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both998:
+both1088:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row996:
+row1086:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -10958,9 +11796,9 @@ row996:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last983:
+last1073:
 	CMPQ         R11, $0x01
-	JLE          last999
+	JLE          last1089
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -10972,11 +11810,11 @@ last983:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1001
+	JGT          cols1091
 
-cols1000:
+cols1090:
 	CMPB       40(AX), $0x00
-	JNE        half1002
+	JNE        half1092
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	PREFETCHT0 3200(R11)(CX*4)
@@ -10985,9 +11823,9 @@ cols1000:
 	VMOVUPS    64(R11)(CX*4), Z10
 	VMOVUPS    128(R11)(CX*4), Z11
 	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both1003
+	JMP        both1093
 
-half1002:
+half1092:
 	PREFETCHT0 3072(R11)(CX*2)
 	PREFETCHT0 3136(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
@@ -10995,7 +11833,7 @@ half1002:
 	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
 
-both1003:
+both1093:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -11003,77 +11841,77 @@ both1003:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1000
+	JLE    cols1090
 
-cols1001:
+cols1091:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols1005
+	JGT  cols1095
 
-cols1004:
+cols1094:
 	CMPB       40(AX), $0x00
-	JNE        half1006
+	JNE        half1096
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
 	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both1007
+	JMP        both1097
 
-half1006:
+half1096:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
 
-both1007:
+both1097:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1004
+	JLE    cols1094
 
-cols1005:
+cols1095:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1009
+	JGT  cols1099
 
-cols1008:
+cols1098:
 	CMPB       40(AX), $0x00
-	JNE        half1010
+	JNE        half1100
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both1011
+	JMP        both1101
 
-half1010:
+half1100:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both1011:
+both1101:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1008
+	JLE    cols1098
 
-cols1009:
+cols1099:
 	CMPQ       CX, DX
-	JGE        row1012
+	JGE        row1102
 	CMPB       40(AX), $0x00
-	JNE        half1013
+	JNE        half1103
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both1014
+	JMP        both1104
 
-half1013:
+half1103:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both1014:
+both1104:
 	VADDPS Z9, Z5, Z5
 
-row1012:
+row1102:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -11088,15 +11926,15 @@ row1012:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last999:
-skip966:
+last1089:
+skip1056:
 	MOVQ 72(AX), R11
 
-rows1015:
+rows1105:
 	CMPB         181(AX), $0x00
-	JEQ          skip1016
+	JEQ          skip1106
 	CMPQ         R11, $0x02
-	JLE          last1017
+	JLE          last1107
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11110,11 +11948,11 @@ rows1015:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1019
+	JGT          cols1109
 
-cols1018:
+cols1108:
 	CMPB       40(AX), $0x00
-	JNE        half1020
+	JNE        half1110
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -11123,9 +11961,9 @@ cols1018:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both1021
+	JMP        both1111
 
-half1020:
+half1110:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -11133,7 +11971,7 @@ half1020:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both1021:
+both1111:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -11141,77 +11979,77 @@ both1021:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1018
+	JLE    cols1108
 
-cols1019:
+cols1109:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols1023
+	JGT  cols1113
 
-cols1022:
+cols1112:
 	CMPB       40(AX), $0x00
-	JNE        half1024
+	JNE        half1114
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both1025
+	JMP        both1115
 
-half1024:
+half1114:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both1025:
+both1115:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1022
+	JLE    cols1112
 
-cols1023:
+cols1113:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1027
+	JGT  cols1117
 
-cols1026:
+cols1116:
 	CMPB       40(AX), $0x00
-	JNE        half1028
+	JNE        half1118
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both1029
+	JMP        both1119
 
-half1028:
+half1118:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both1029:
+both1119:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1026
+	JLE    cols1116
 
-cols1027:
+cols1117:
 	CMPQ       CX, DX
-	JGE        row1030
+	JGE        row1120
 	CMPB       40(AX), $0x00
-	JNE        half1031
+	JNE        half1121
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both1032
+	JMP        both1122
 
-half1031:
+half1121:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both1032:
+both1122:
 	VADDPS Z9, Z5, Z5
 
-row1030:
+row1120:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -11226,9 +12064,9 @@ row1030:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last1017:
+last1107:
 	CMPQ         R11, $0x01
-	JLE          last1033
+	JLE          last1123
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11241,11 +12079,11 @@ last1017:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1035
+	JGT          cols1125
 
-cols1034:
+cols1124:
 	CMPB       40(AX), $0x00
-	JNE        half1036
+	JNE        half1126
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -11254,9 +12092,9 @@ cols1034:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both1037
+	JMP        both1127
 
-half1036:
+half1126:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -11264,7 +12102,7 @@ half1036:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both1037:
+both1127:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -11276,28 +12114,28 @@ both1037:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1034
+	JLE         cols1124
 
-cols1035:
+cols1125:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols1039
+	JGT  cols1129
 
-cols1038:
+cols1128:
 	CMPB       40(AX), $0x00
-	JNE        half1040
+	JNE        half1130
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both1041
+	JMP        both1131
 
-half1040:
+half1130:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both1041:
+both1131:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -11305,53 +12143,53 @@ both1041:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1038
+	JLE         cols1128
 
-cols1039:
+cols1129:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1043
+	JGT  cols1133
 
-cols1042:
+cols1132:
 	CMPB       40(AX), $0x00
-	JNE        half1044
+	JNE        half1134
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both1045
+	JMP        both1135
 
-half1044:
+half1134:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both1045:
+both1135:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1042
+	JLE         cols1132
 
-cols1043:
+cols1133:
 	CMPQ       CX, DX
-	JGE        row1046
+	JGE        row1136
 	CMPB       40(AX), $0x00
-	JNE        half1047
+	JNE        half1137
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both1048
+	JMP        both1138
 
-half1047:
+half1137:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both1048:
+both1138:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row1046:
+row1136:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -11370,17 +12208,17 @@ row1046:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last1033:
-skip1016:
+last1123:
+skip1106:
 	CMPB  160(AX), $0x00
-	JEQ   skip1049
+	JEQ   skip1139
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1050
+	JZ    id1140
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1050:
+id1140:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -11405,15 +12243,15 @@ id1050:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-skip1049:
+skip1139:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols1052
+	JGT  cols1142
 
-cols1051:
+cols1141:
 	CMPB       40(AX), $0x00
-	JNE        half1053
+	JNE        half1143
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -11422,9 +12260,9 @@ cols1051:
 	VMOVUPS    64(SI)(CX*4), Z6
 	VMOVUPS    128(SI)(CX*4), Z7
 	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both1054
+	JMP        both1144
 
-half1053:
+half1143:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
@@ -11432,9 +12270,9 @@ half1053:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
 
-both1054:
+both1144:
 	CMPB         180(AX), $0x00
-	JEQ          skip1055
+	JEQ          skip1145
 	VBROADCASTSS 168(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -11442,10 +12280,10 @@ both1054:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1056
+	JZ           skip1146
 	VBROADCASTSS 172(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half1057
+	JNE          half1147
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -11454,9 +12292,9 @@ both1054:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both1058
+	JMP          both1148
 
-half1057:
+half1147:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -11464,17 +12302,17 @@ half1057:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both1058:
+both1148:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip1056:
-skip1055:
+skip1146:
+skip1145:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1059
+	JZ           skip1149
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -11486,10 +12324,10 @@ skip1055:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip1059:
+skip1149:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1060
+	JZ      skip1150
 	VMOVUPS (R12)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -11499,13 +12337,13 @@ skip1059:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip1060:
+skip1150:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1062
+	JZ          skip1152
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1063
+	JZ          skip1153
 	VMOVUPS     (R13)(CX*4), Z9
 	VMOVUPS     (R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -11518,9 +12356,9 @@ skip1060:
 	VMOVUPS     192(R13)(CX*4), Z9
 	VMOVUPS     192(R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal1061
+	JMP         normal1151
 
-skip1063:
+skip1153:
 	VMOVUPS (R12)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -11530,10 +12368,10 @@ skip1063:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip1062:
+skip1152:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1064
+	JZ      skip1154
 	VMOVUPS (R12)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -11543,21 +12381,21 @@ skip1062:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip1064:
-normal1061:
+skip1154:
+normal1151:
 	CMPB         182(AX), $0x00
-	JEQ          none1065
+	JEQ          none1155
 	CMPB         182(AX), $0x01
-	JNE          act1066
+	JNE          act1156
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act1066:
+act1156:
 	CMPB         182(AX), $0x03
-	JNE          act1067
+	JNE          act1157
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -11573,11 +12411,11 @@ act1066:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act1067:
+act1157:
 	CMPB         182(AX), $0x02
-	JNE          act1068
+	JNE          act1158
 	CMPB         16(AX), $0x00
-	JNE          half1069
+	JNE          half1159
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -11658,80 +12496,68 @@ act1067:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both1070
+	JMP          both1160
 
-half1069:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
-	VBROADCASTSS element3f800000<>+0(SB), Z10
+half1159:
+	VBROADCASTSS elementc17e6666<>+0(SB), Z9
+	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
-	VMAXPS       Z5, Z9, Z12
-	VMAXPS       Z6, Z9, Z13
-	VMAXPS       Z7, Z9, Z14
-	VMAXPS       Z8, Z9, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z15
-	VBROADCASTSS element4b40007f<>+0(SB), Z18
-	VMOVAPS      Z18, Z19
-	VMOVAPS      Z18, Z20
-	VMOVAPS      Z18, Z21
-	VMOVAPS      Z18, Z22
-	VFMADD231PS  Z15, Z12, Z19
-	VFMADD231PS  Z15, Z13, Z20
-	VFMADD231PS  Z15, Z14, Z21
-	VFMADD231PS  Z15, Z9, Z22
-	VSUBPS       Z18, Z19, Z15
-	VSUBPS       Z18, Z20, Z16
-	VSUBPS       Z18, Z21, Z17
-	VSUBPS       Z18, Z22, Z18
-	VBROADCASTSS element3f317218<>+0(SB), Z23
-	VFNMADD231PS Z23, Z15, Z12
-	VFNMADD231PS Z23, Z16, Z13
-	VFNMADD231PS Z23, Z17, Z14
-	VFNMADD231PS Z23, Z18, Z9
-	VBROADCASTSS element3d291291<>+0(SB), Z18
-	VMOVAPS      Z18, Z15
-	VMOVAPS      Z18, Z16
-	VMOVAPS      Z18, Z17
-	VMOVAPS      Z18, Z18
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VBROADCASTSS element3f00035c<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VMULPS       Z12, Z15, Z15
-	VMULPS       Z13, Z16, Z16
-	VMULPS       Z14, Z17, Z17
-	VMULPS       Z9, Z18, Z18
-	VFMADD213PS  Z12, Z12, Z15
-	VFMADD213PS  Z13, Z13, Z16
-	VFMADD213PS  Z14, Z14, Z17
-	VFMADD213PS  Z9, Z9, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
+	VMOVUPS      elementParabolas<>+0(SB), Z12
+	VMOVUPS      elementParabolas<>+64(SB), Z13
+	VMOVUPS      elementParabolas<>+128(SB), Z14
+	VMOVUPS      elementParabolas<>+192(SB), Z15
+	VMOVUPS      elementParabolas<>+256(SB), Z16
+	VMOVUPS      elementParabolas<>+320(SB), Z17
+	VMAXPS       Z5, Z9, Z5
+	VSUBPS       Z10, Z5, Z18
+	VMAXPS       Z6, Z9, Z6
+	VSUBPS       Z10, Z6, Z19
+	VMAXPS       Z7, Z9, Z7
+	VSUBPS       Z10, Z7, Z20
+	VMAXPS       Z8, Z9, Z8
+	VSUBPS       Z10, Z8, Z9
+	VPSRLD       $0x15, Z18, Z18
+	VMOVAPS      Z18, Z10
+	VMOVAPS      Z18, Z24
+	VPERMI2PS    Z13, Z12, Z18
+	VPERMI2PS    Z15, Z14, Z10
+	VPERMI2PS    Z17, Z16, Z24
+	VPSRLD       $0x15, Z19, Z19
+	VMOVAPS      Z19, Z21
+	VMOVAPS      Z19, Z25
+	VPERMI2PS    Z13, Z12, Z19
+	VPERMI2PS    Z15, Z14, Z21
+	VPERMI2PS    Z17, Z16, Z25
+	VPSRLD       $0x15, Z20, Z20
+	VMOVAPS      Z20, Z22
+	VMOVAPS      Z20, Z26
+	VPERMI2PS    Z13, Z12, Z20
+	VPERMI2PS    Z15, Z14, Z22
+	VPERMI2PS    Z17, Z16, Z26
+	VPSRLD       $0x15, Z9, Z9
+	VMOVAPS      Z9, Z23
+	VMOVAPS      Z9, Z27
+	VPERMI2PS    Z13, Z12, Z9
+	VPERMI2PS    Z15, Z14, Z23
+	VPERMI2PS    Z17, Z16, Z27
+	VFMADD213PS  Z10, Z5, Z24
 	VCMPPS       $0x0a, Z11, Z5, K3
-	VSUBPS       Z10, Z19, K3, Z5
-	VFMADD231PS  Z15, Z19, K3, Z5
+	VFMADD213PS  Z18, Z24, K3, Z5
+	VFMADD213PS  Z21, Z6, Z25
 	VCMPPS       $0x0a, Z11, Z6, K3
-	VSUBPS       Z10, Z20, K3, Z6
-	VFMADD231PS  Z16, Z20, K3, Z6
+	VFMADD213PS  Z19, Z25, K3, Z6
+	VFMADD213PS  Z22, Z7, Z26
 	VCMPPS       $0x0a, Z11, Z7, K3
-	VSUBPS       Z10, Z21, K3, Z7
-	VFMADD231PS  Z17, Z21, K3, Z7
+	VFMADD213PS  Z20, Z26, K3, Z7
+	VFMADD213PS  Z23, Z8, Z27
 	VCMPPS       $0x0a, Z11, Z8, K3
-	VSUBPS       Z10, Z22, K3, Z8
-	VFMADD231PS  Z18, Z22, K3, Z8
+	VFMADD213PS  Z9, Z27, K3, Z8
 
-both1070:
-act1068:
-none1065:
+both1160:
+act1158:
+none1155:
 	CMPB         160(AX), $0x00
-	JEQ          skip1071
+	JEQ          skip1161
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -11779,27 +12605,27 @@ none1065:
 	VPCMPUD      $0x05, Z12, Z15, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
 
-skip1071:
+skip1161:
 	CMPB     16(AX), $0x00
-	JNE      half1072
+	JNE      half1162
 	CMPB     17(AX), $0x00
-	JEQ      near1074
+	JEQ      near1164
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed1075
+	JMP      placed1165
 
-near1074:
+near1164:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed1075:
-	JMP both1073
+placed1165:
+	JMP both1163
 
-half1072:
+half1162:
 	// VCVTNE2PS2BF16 Z5, Z6, Z5
 	LONG $0x484ff262
 	WORD $0xed72
@@ -11808,73 +12634,73 @@ half1072:
 	LONG     $0x483ff262
 	WORD     $0xf772
 	CMPB     17(AX), $0x00
-	JEQ      near1078
+	JEQ      near1168
 	VMOVNTDQ Z5, (BX)(CX*2)
 	VMOVNTDQ Z6, 64(BX)(CX*2)
-	JMP      placed1079
+	JMP      placed1169
 
-near1078:
+near1168:
 	VMOVDQU32 Z5, (BX)(CX*2)
 	VMOVDQU32 Z6, 64(BX)(CX*2)
 
-placed1079:
-both1073:
+placed1169:
+both1163:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols1051
+	JLE  cols1141
 
-cols1052:
+cols1142:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols1081
+	JGT  cols1171
 
-cols1080:
+cols1170:
 	CMPB       40(AX), $0x00
-	JNE        half1082
+	JNE        half1172
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both1083
+	JMP        both1173
 
-half1082:
+half1172:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
 
-both1083:
+both1173:
 	CMPB         180(AX), $0x00
-	JEQ          skip1084
+	JEQ          skip1174
 	VBROADCASTSS 168(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1085
+	JZ           skip1175
 	VBROADCASTSS 172(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half1086
+	JNE          half1176
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both1087
+	JMP          both1177
 
-half1086:
+half1176:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both1087:
+both1177:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip1085:
-skip1084:
+skip1175:
+skip1174:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1088
+	JZ           skip1178
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -11882,58 +12708,58 @@ skip1084:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip1088:
+skip1178:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1089
+	JZ      skip1179
 	VMOVUPS (R12)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip1089:
+skip1179:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1091
+	JZ          skip1181
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1092
+	JZ          skip1182
 	VMOVUPS     (R13)(CX*4), Z7
 	VMOVUPS     (R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R13)(CX*4), Z7
 	VMOVUPS     64(R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal1090
+	JMP         normal1180
 
-skip1092:
+skip1182:
 	VMOVUPS (R12)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip1091:
+skip1181:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1093
+	JZ      skip1183
 	VMOVUPS (R12)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip1093:
-normal1090:
+skip1183:
+normal1180:
 	CMPB         182(AX), $0x00
-	JEQ          none1094
+	JEQ          none1184
 	CMPB         182(AX), $0x01
-	JNE          act1095
+	JNE          act1185
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act1095:
+act1185:
 	CMPB         182(AX), $0x03
-	JNE          act1096
+	JNE          act1186
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -11943,11 +12769,11 @@ act1095:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act1096:
+act1186:
 	CMPB         182(AX), $0x02
-	JNE          act1097
+	JNE          act1187
 	CMPB         16(AX), $0x00
-	JNE          half1098
+	JNE          half1188
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -11994,52 +12820,46 @@ act1096:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both1099
+	JMP          both1189
 
-half1098:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
+half1188:
+	VBROADCASTSS elementc17e6666<>+0(SB), Z7
+	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
-	VMAXPS       Z5, Z7, Z10
-	VMAXPS       Z6, Z7, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
-	VBROADCASTSS element4b40007f<>+0(SB), Z12
-	VMOVAPS      Z12, Z13
-	VMOVAPS      Z12, Z14
-	VFMADD231PS  Z11, Z10, Z13
-	VFMADD231PS  Z11, Z7, Z14
-	VSUBPS       Z12, Z13, Z11
-	VSUBPS       Z12, Z14, Z12
-	VBROADCASTSS element3f317218<>+0(SB), Z15
-	VFNMADD231PS Z15, Z11, Z10
-	VFNMADD231PS Z15, Z12, Z7
-	VBROADCASTSS element3d291291<>+0(SB), Z12
-	VMOVAPS      Z12, Z11
-	VMOVAPS      Z12, Z12
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VBROADCASTSS element3f00035c<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VMULPS       Z10, Z11, Z11
-	VMULPS       Z7, Z12, Z12
-	VFMADD213PS  Z10, Z10, Z11
-	VFMADD213PS  Z7, Z7, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
+	VMOVUPS      elementParabolas<>+0(SB), Z10
+	VMOVUPS      elementParabolas<>+64(SB), Z11
+	VMOVUPS      elementParabolas<>+128(SB), Z12
+	VMOVUPS      elementParabolas<>+192(SB), Z13
+	VMOVUPS      elementParabolas<>+256(SB), Z14
+	VMOVUPS      elementParabolas<>+320(SB), Z15
+	VMAXPS       Z5, Z7, Z5
+	VSUBPS       Z8, Z5, Z16
+	VMAXPS       Z6, Z7, Z6
+	VSUBPS       Z8, Z6, Z7
+	VPSRLD       $0x15, Z16, Z16
+	VMOVAPS      Z16, Z8
+	VMOVAPS      Z16, Z18
+	VPERMI2PS    Z11, Z10, Z16
+	VPERMI2PS    Z13, Z12, Z8
+	VPERMI2PS    Z15, Z14, Z18
+	VPSRLD       $0x15, Z7, Z7
+	VMOVAPS      Z7, Z17
+	VMOVAPS      Z7, Z19
+	VPERMI2PS    Z11, Z10, Z7
+	VPERMI2PS    Z13, Z12, Z17
+	VPERMI2PS    Z15, Z14, Z19
+	VFMADD213PS  Z8, Z5, Z18
 	VCMPPS       $0x0a, Z9, Z5, K3
-	VSUBPS       Z8, Z13, K3, Z5
-	VFMADD231PS  Z11, Z13, K3, Z5
+	VFMADD213PS  Z16, Z18, K3, Z5
+	VFMADD213PS  Z17, Z6, Z19
 	VCMPPS       $0x0a, Z9, Z6, K3
-	VSUBPS       Z8, Z14, K3, Z6
-	VFMADD231PS  Z12, Z14, K3, Z6
+	VFMADD213PS  Z7, Z19, K3, Z6
 
-both1099:
-act1097:
-none1094:
+both1189:
+act1187:
+none1184:
 	CMPB         160(AX), $0x00
-	JEQ          skip1100
+	JEQ          skip1190
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -12067,144 +12887,144 @@ none1094:
 	VPCMPUD      $0x05, Z10, Z13, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
 
-skip1100:
+skip1190:
 	CMPB     16(AX), $0x00
-	JNE      half1101
+	JNE      half1191
 	CMPB     17(AX), $0x00
-	JEQ      near1103
+	JEQ      near1193
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed1104
+	JMP      placed1194
 
-near1103:
+near1193:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed1104:
-	JMP both1102
+placed1194:
+	JMP both1192
 
-half1101:
+half1191:
 	// VCVTNE2PS2BF16 Z5, Z6, Z5
 	LONG     $0x484ff262
 	WORD     $0xed72
 	CMPB     17(AX), $0x00
-	JEQ      near1107
+	JEQ      near1197
 	VMOVNTDQ Z5, (BX)(CX*2)
-	JMP      placed1108
+	JMP      placed1198
 
-near1107:
+near1197:
 	VMOVDQU32 Z5, (BX)(CX*2)
 
-placed1108:
-both1102:
+placed1198:
+both1192:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols1080
+	JLE  cols1170
 
-cols1081:
+cols1171:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1110
+	JGT  cols1200
 
-cols1109:
+cols1199:
 	CMPB       40(AX), $0x00
-	JNE        half1111
+	JNE        half1201
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1112
+	JMP        both1202
 
-half1111:
+half1201:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1112:
+both1202:
 	CMPB         180(AX), $0x00
-	JEQ          skip1113
+	JEQ          skip1203
 	VBROADCASTSS 168(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1114
+	JZ           skip1204
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half1115
+	JNE          half1205
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both1116
+	JMP          both1206
 
-half1115:
+half1205:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1116:
+both1206:
 	VFMADD231PS Z6, Z7, Z5
 
-skip1114:
-skip1113:
+skip1204:
+skip1203:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1117
+	JZ           skip1207
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip1117:
+skip1207:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1118
+	JZ      skip1208
 	VMOVUPS (R12)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip1118:
+skip1208:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1120
+	JZ          skip1210
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1121
+	JZ          skip1211
 	VMOVUPS     (R13)(CX*4), Z6
 	VMOVUPS     (R12)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal1119
+	JMP         normal1209
 
-skip1121:
+skip1211:
 	VMOVUPS (R12)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip1120:
+skip1210:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1122
+	JZ      skip1212
 	VMOVUPS (R12)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip1122:
-normal1119:
+skip1212:
+normal1209:
 	CMPB         182(AX), $0x00
-	JEQ          none1123
+	JEQ          none1213
 	CMPB         182(AX), $0x01
-	JNE          act1124
+	JNE          act1214
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act1124:
+act1214:
 	CMPB         182(AX), $0x03
-	JNE          act1125
+	JNE          act1215
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act1125:
+act1215:
 	CMPB         182(AX), $0x02
-	JNE          act1126
+	JNE          act1216
 	CMPB         16(AX), $0x00
-	JNE          half1127
+	JNE          half1217
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -12234,38 +13054,35 @@ act1125:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both1128
+	JMP          both1218
 
-half1127:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
+half1217:
+	VBROADCASTSS elementc17e6666<>+0(SB), Z6
+	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z5, Z6, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VSUBPS       Z11, Z10, Z9
-	VBROADCASTSS element3f317218<>+0(SB), Z11
-	VFNMADD231PS Z11, Z9, Z6
-	VBROADCASTSS element3d291291<>+0(SB), Z9
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3f00035c<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VMULPS       Z6, Z9, Z9
-	VFMADD213PS  Z6, Z6, Z9
-	VPSLLD       $0x17, Z10, Z10
+	VMOVUPS      elementParabolas<>+0(SB), Z9
+	VMOVUPS      elementParabolas<>+64(SB), Z10
+	VMOVUPS      elementParabolas<>+128(SB), Z11
+	VMOVUPS      elementParabolas<>+192(SB), Z12
+	VMOVUPS      elementParabolas<>+256(SB), Z13
+	VMOVUPS      elementParabolas<>+320(SB), Z14
+	VMAXPS       Z5, Z6, Z5
+	VSUBPS       Z7, Z5, Z6
+	VPSRLD       $0x15, Z6, Z6
+	VMOVAPS      Z6, Z7
+	VMOVAPS      Z6, Z15
+	VPERMI2PS    Z10, Z9, Z6
+	VPERMI2PS    Z12, Z11, Z7
+	VPERMI2PS    Z14, Z13, Z15
+	VFMADD213PS  Z7, Z5, Z15
 	VCMPPS       $0x0a, Z8, Z5, K3
-	VSUBPS       Z7, Z10, K3, Z5
-	VFMADD231PS  Z9, Z10, K3, Z5
+	VFMADD213PS  Z6, Z15, K3, Z5
 
-both1128:
-act1126:
-none1123:
+both1218:
+act1216:
+none1213:
 	CMPB         160(AX), $0x00
-	JEQ          skip1129
+	JEQ          skip1219
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -12283,132 +13100,132 @@ none1123:
 	VPCMPUD      $0x05, Z9, Z12, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-skip1129:
+skip1219:
 	CMPB     16(AX), $0x00
-	JNE      half1130
+	JNE      half1220
 	CMPB     17(AX), $0x00
-	JEQ      near1132
+	JEQ      near1222
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed1133
+	JMP      placed1223
 
-near1132:
+near1222:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed1133:
-	JMP both1131
+placed1223:
+	JMP both1221
 
-half1130:
+half1220:
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG      $0x487ef262
 	WORD      $0xed72
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both1131:
+both1221:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1109
+	JLE  cols1199
 
-cols1110:
+cols1200:
 	CMPQ       CX, DX
-	JGE        row1134
+	JGE        row1224
 	CMPB       40(AX), $0x00
-	JNE        half1135
+	JNE        half1225
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1136
+	JMP        both1226
 
-half1135:
+half1225:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1136:
+both1226:
 	CMPB         180(AX), $0x00
-	JEQ          skip1137
+	JEQ          skip1227
 	VBROADCASTSS 168(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1138
+	JZ           skip1228
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half1139
+	JNE          half1229
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both1140
+	JMP          both1230
 
-half1139:
+half1229:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1140:
+both1230:
 	VFMADD231PS Z6, Z7, Z5
 
-skip1138:
-skip1137:
+skip1228:
+skip1227:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1141
+	JZ           skip1231
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip1141:
+skip1231:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip1142
+	JZ        skip1232
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip1142:
+skip1232:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1144
+	JZ          skip1234
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1145
+	JZ          skip1235
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal1143
+	JMP         normal1233
 
-skip1145:
+skip1235:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip1144:
+skip1234:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip1146
+	JZ        skip1236
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip1146:
-normal1143:
+skip1236:
+normal1233:
 	CMPB         182(AX), $0x00
-	JEQ          none1147
+	JEQ          none1237
 	CMPB         182(AX), $0x01
-	JNE          act1148
+	JNE          act1238
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act1148:
+act1238:
 	CMPB         182(AX), $0x03
-	JNE          act1149
+	JNE          act1239
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act1149:
+act1239:
 	CMPB         182(AX), $0x02
-	JNE          act1150
+	JNE          act1240
 	CMPB         16(AX), $0x00
-	JNE          half1151
+	JNE          half1241
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -12438,38 +13255,35 @@ act1149:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both1152
+	JMP          both1242
 
-half1151:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
+half1241:
+	VBROADCASTSS elementc17e6666<>+0(SB), Z6
+	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z5, Z6, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VSUBPS       Z11, Z10, Z9
-	VBROADCASTSS element3f317218<>+0(SB), Z11
-	VFNMADD231PS Z11, Z9, Z6
-	VBROADCASTSS element3d291291<>+0(SB), Z9
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3e2b8e80<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3f00035c<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VMULPS       Z6, Z9, Z9
-	VFMADD213PS  Z6, Z6, Z9
-	VPSLLD       $0x17, Z10, Z10
+	VMOVUPS      elementParabolas<>+0(SB), Z9
+	VMOVUPS      elementParabolas<>+64(SB), Z10
+	VMOVUPS      elementParabolas<>+128(SB), Z11
+	VMOVUPS      elementParabolas<>+192(SB), Z12
+	VMOVUPS      elementParabolas<>+256(SB), Z13
+	VMOVUPS      elementParabolas<>+320(SB), Z14
+	VMAXPS       Z5, Z6, Z5
+	VSUBPS       Z7, Z5, Z6
+	VPSRLD       $0x15, Z6, Z6
+	VMOVAPS      Z6, Z7
+	VMOVAPS      Z6, Z15
+	VPERMI2PS    Z10, Z9, Z6
+	VPERMI2PS    Z12, Z11, Z7
+	VPERMI2PS    Z14, Z13, Z15
+	VFMADD213PS  Z7, Z5, Z15
 	VCMPPS       $0x0a, Z8, Z5, K3
-	VSUBPS       Z7, Z10, K3, Z5
-	VFMADD231PS  Z9, Z10, K3, Z5
+	VFMADD213PS  Z6, Z15, K3, Z5
 
-both1152:
-act1150:
-none1147:
+both1242:
+act1240:
+none1237:
 	CMPB         160(AX), $0x00
-	JEQ          skip1153
+	JEQ          skip1243
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -12487,26 +13301,26 @@ none1147:
 	VPCMPUD      $0x05, Z9, Z12, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-skip1153:
+skip1243:
 	CMPB    16(AX), $0x00
-	JNE     half1154
+	JNE     half1244
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both1155
+	JMP     both1245
 
-half1154:
+half1244:
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG      $0x487ef262
 	WORD      $0xed72
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both1155:
-row1134:
+both1245:
+row1224:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1015
+	JNZ  rows1105
 	SFENCE
 	VZEROUPPER
 	RET
@@ -12532,16 +13346,16 @@ TEXT ·actGradAMX(SB), $16-8
 	MOVL      112(AX), R9
 	MOVQ      72(AX), R10
 
-rows1156:
+rows1246:
 	CMPB  128(AX), $0x00
-	JEQ   skip1157
+	JEQ   skip1247
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1158
+	JZ    id1248
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1158:
+id1248:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -12566,15 +13380,15 @@ id1158:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-skip1157:
+skip1247:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols1160
+	JGT  cols1250
 
-cols1159:
+cols1249:
 	CMPB       40(AX), $0x00
-	JNE        half1161
+	JNE        half1251
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12583,9 +13397,9 @@ cols1159:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both1162
+	JMP        both1252
 
-half1161:
+half1251:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -12593,11 +13407,11 @@ half1161:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both1162:
+both1252:
 	CMPB       136(AX), $0x00
-	JEQ        skip1163
+	JEQ        skip1253
 	CMPB       64(AX), $0x00
-	JNE        half1164
+	JNE        half1254
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -12606,9 +13420,9 @@ both1162:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both1165
+	JMP        both1255
 
-half1164:
+half1254:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -12616,10 +13430,10 @@ half1164:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both1165:
+both1255:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         136(AX), $0x01
-	JNE          act1166
+	JNE          act1256
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -12629,9 +13443,9 @@ both1165:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act1166:
+act1256:
 	CMPB         136(AX), $0x03
-	JNE          act1167
+	JNE          act1257
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -12646,16 +13460,16 @@ act1166:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act1167:
+act1257:
 	CMPB         136(AX), $0x02
-	JNE          act1168
+	JNE          act1258
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip1169
+	JEQ          skip1259
 	VBROADCASTSS 124(AX), Z13
 
-skip1169:
+skip1259:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -12669,20 +13483,20 @@ skip1169:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act1168:
-skip1163:
+act1258:
+skip1253:
 	CMPB         128(AX), $0x00
-	JEQ          skip1170
+	JEQ          skip1260
 	CMPB         136(AX), $0x01
-	JNE          draws1171
+	JNE          draws1261
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn1172
+	JMP          drawn1262
 
-draws1171:
+draws1261:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -12730,28 +13544,28 @@ draws1171:
 	VPCMPUD      $0x05, Z11, Z14, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
 
-drawn1172:
-skip1170:
+drawn1262:
+skip1260:
 	CMPB     16(AX), $0x00
-	JNE      half1173
+	JNE      half1263
 	CMPB     17(AX), $0x00
-	JEQ      near1175
+	JEQ      near1265
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed1176
+	JMP      placed1266
 
-near1175:
+near1265:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed1176:
-	JMP both1174
+placed1266:
+	JMP both1264
 
-half1173:
+half1263:
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
 	WORD $0xc472
@@ -12760,20 +13574,20 @@ half1173:
 	LONG     $0x48477262
 	WORD     $0xce72
 	CMPB     17(AX), $0x00
-	JEQ      near1179
+	JEQ      near1269
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed1180
+	JMP      placed1270
 
-near1179:
+near1269:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed1180:
-both1174:
+placed1270:
+both1264:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1181
+	JZ      skip1271
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -12783,59 +13597,59 @@ both1174:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip1181:
+skip1271:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols1159
+	JLE  cols1249
 
-cols1160:
+cols1250:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols1183
+	JGT  cols1273
 
-cols1182:
+cols1272:
 	CMPB       40(AX), $0x00
-	JNE        half1184
+	JNE        half1274
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both1185
+	JMP        both1275
 
-half1184:
+half1274:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both1185:
+both1275:
 	CMPB       136(AX), $0x00
-	JEQ        skip1186
+	JEQ        skip1276
 	CMPB       64(AX), $0x00
-	JNE        half1187
+	JNE        half1277
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both1188
+	JMP        both1278
 
-half1187:
+half1277:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both1188:
+both1278:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         136(AX), $0x01
-	JNE          act1189
+	JNE          act1279
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act1189:
+act1279:
 	CMPB         136(AX), $0x03
-	JNE          act1190
+	JNE          act1280
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -12844,16 +13658,16 @@ act1189:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act1190:
+act1280:
 	CMPB         136(AX), $0x02
-	JNE          act1191
+	JNE          act1281
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip1192
+	JEQ          skip1282
 	VBROADCASTSS 124(AX), Z9
 
-skip1192:
+skip1282:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -12861,18 +13675,18 @@ skip1192:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act1191:
-skip1186:
+act1281:
+skip1276:
 	CMPB         128(AX), $0x00
-	JEQ          skip1193
+	JEQ          skip1283
 	CMPB         136(AX), $0x01
-	JNE          draws1194
+	JNE          draws1284
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn1195
+	JMP          drawn1285
 
-draws1194:
+draws1284:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -12900,122 +13714,122 @@ draws1194:
 	VPCMPUD      $0x05, Z9, Z12, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-drawn1195:
-skip1193:
+drawn1285:
+skip1283:
 	CMPB     16(AX), $0x00
-	JNE      half1196
+	JNE      half1286
 	CMPB     17(AX), $0x00
-	JEQ      near1198
+	JEQ      near1288
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed1199
+	JMP      placed1289
 
-near1198:
+near1288:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed1199:
-	JMP both1197
+placed1289:
+	JMP both1287
 
-half1196:
+half1286:
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG     $0x4857f262
 	WORD     $0xf472
 	CMPB     17(AX), $0x00
-	JEQ      near1202
+	JEQ      near1292
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed1203
+	JMP      placed1293
 
-near1202:
+near1292:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed1203:
-both1197:
+placed1293:
+both1287:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1204
+	JZ      skip1294
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip1204:
+skip1294:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols1182
+	JLE  cols1272
 
-cols1183:
+cols1273:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1206
+	JGT  cols1296
 
-cols1205:
+cols1295:
 	CMPB       40(AX), $0x00
-	JNE        half1207
+	JNE        half1297
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both1208
+	JMP        both1298
 
-half1207:
+half1297:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1208:
+both1298:
 	CMPB       136(AX), $0x00
-	JEQ        skip1209
+	JEQ        skip1299
 	CMPB       64(AX), $0x00
-	JNE        half1210
+	JNE        half1300
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both1211
+	JMP        both1301
 
-half1210:
+half1300:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1211:
+both1301:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act1212
+	JNE          act1302
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act1212:
+act1302:
 	CMPB         136(AX), $0x03
-	JNE          act1213
+	JNE          act1303
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act1213:
+act1303:
 	CMPB         136(AX), $0x02
-	JNE          act1214
+	JNE          act1304
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip1215
+	JEQ          skip1305
 	VBROADCASTSS 124(AX), Z7
 
-skip1215:
+skip1305:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act1214:
-skip1209:
+act1304:
+skip1299:
 	CMPB         128(AX), $0x00
-	JEQ          skip1216
+	JEQ          skip1306
 	CMPB         136(AX), $0x01
-	JNE          draws1217
+	JNE          draws1307
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn1218
+	JMP          drawn1308
 
-draws1217:
+draws1307:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elemente3779b10<>+0(SB), Z7
@@ -13033,108 +13847,108 @@ draws1217:
 	VPCMPUD      $0x05, Z8, Z11, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-drawn1218:
-skip1216:
+drawn1308:
+skip1306:
 	CMPB     16(AX), $0x00
-	JNE      half1219
+	JNE      half1309
 	CMPB     17(AX), $0x00
-	JEQ      near1221
+	JEQ      near1311
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed1222
+	JMP      placed1312
 
-near1221:
+near1311:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed1222:
-	JMP both1220
+placed1312:
+	JMP both1310
 
-half1219:
+half1309:
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG      $0x487ef262
 	WORD      $0xec72
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both1220:
+both1310:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1223
+	JZ      skip1313
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip1223:
+skip1313:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1205
+	JLE  cols1295
 
-cols1206:
+cols1296:
 	CMPQ       CX, DX
-	JGE        row1224
+	JGE        row1314
 	CMPB       40(AX), $0x00
-	JNE        half1225
+	JNE        half1315
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both1226
+	JMP        both1316
 
-half1225:
+half1315:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1226:
+both1316:
 	CMPB       136(AX), $0x00
-	JEQ        skip1227
+	JEQ        skip1317
 	CMPB       64(AX), $0x00
-	JNE        half1228
+	JNE        half1318
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both1229
+	JMP        both1319
 
-half1228:
+half1318:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1229:
+both1319:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act1230
+	JNE          act1320
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act1230:
+act1320:
 	CMPB         136(AX), $0x03
-	JNE          act1231
+	JNE          act1321
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act1231:
+act1321:
 	CMPB         136(AX), $0x02
-	JNE          act1232
+	JNE          act1322
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip1233
+	JEQ          skip1323
 	VBROADCASTSS 124(AX), Z7
 
-skip1233:
+skip1323:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act1232:
-skip1227:
+act1322:
+skip1317:
 	CMPB         128(AX), $0x00
-	JEQ          skip1234
+	JEQ          skip1324
 	CMPB         136(AX), $0x01
-	JNE          draws1235
+	JNE          draws1325
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn1236
+	JMP          drawn1326
 
-draws1235:
+draws1325:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elemente3779b10<>+0(SB), Z7
@@ -13152,33 +13966,33 @@ draws1235:
 	VPCMPUD      $0x05, Z8, Z11, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-drawn1236:
-skip1234:
+drawn1326:
+skip1324:
 	CMPB    16(AX), $0x00
-	JNE     half1237
+	JNE     half1327
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both1238
+	JMP     both1328
 
-half1237:
+half1327:
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG      $0x487ef262
 	WORD      $0xec72
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both1238:
+both1328:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1239
+	JZ      skip1329
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip1239:
-row1224:
+skip1329:
+row1314:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1156
+	JNZ  rows1246
 	SFENCE
 	VZEROUPPER
 	RET
@@ -13206,41 +14020,41 @@ TEXT ·normGradAMX(SB), $16-8
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows1240:
+rows1330:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols1242
+	JGT  cols1332
 
-cols1241:
+cols1331:
 	CMPB       40(AX), $0x00
-	JNE        half1243
+	JNE        half1333
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both1244
+	JMP        both1334
 
-half1243:
+half1333:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both1244:
+both1334:
 	CMPB       64(AX), $0x00
-	JNE        half1245
+	JNE        half1335
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both1246
+	JMP        both1336
 
-half1245:
+half1335:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both1246:
+both1336:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -13256,69 +14070,69 @@ both1246:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1247
+	JNE          half1337
 	CMPB         17(AX), $0x00
-	JEQ          near1249
+	JEQ          near1339
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed1250
+	JMP          placed1340
 
-near1249:
+near1339:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed1250:
-	JMP both1248
+placed1340:
+	JMP both1338
 
-half1247:
+half1337:
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG     $0x4867f262
 	WORD     $0xd272
 	CMPB     17(AX), $0x00
-	JEQ      near1253
+	JEQ      near1343
 	VMOVNTDQ Z2, (BX)(CX*2)
-	JMP      placed1254
+	JMP      placed1344
 
-near1253:
+near1343:
 	VMOVDQU32 Z2, (BX)(CX*2)
 
-placed1254:
-both1248:
+placed1344:
+both1338:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols1241
+	JLE  cols1331
 
-cols1242:
+cols1332:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1256
+	JGT  cols1346
 
-cols1255:
+cols1345:
 	CMPB       40(AX), $0x00
-	JNE        half1257
+	JNE        half1347
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both1258
+	JMP        both1348
 
-half1257:
+half1347:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both1258:
+both1348:
 	CMPB       64(AX), $0x00
-	JNE        half1259
+	JNE        half1349
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both1260
+	JMP        both1350
 
-half1259:
+half1349:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both1260:
+both1350:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -13327,57 +14141,57 @@ both1260:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half1261
+	JNE          half1351
 	CMPB         17(AX), $0x00
-	JEQ          near1263
+	JEQ          near1353
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed1264
+	JMP          placed1354
 
-near1263:
+near1353:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed1264:
-	JMP both1262
+placed1354:
+	JMP both1352
 
-half1261:
+half1351:
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG      $0x487ef262
 	WORD      $0xd272
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both1262:
+both1352:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1255
+	JLE  cols1345
 
-cols1256:
+cols1346:
 	CMPQ       CX, DX
-	JGE        row1265
+	JGE        row1355
 	CMPB       40(AX), $0x00
-	JNE        half1266
+	JNE        half1356
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both1267
+	JMP        both1357
 
-half1266:
+half1356:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both1267:
+both1357:
 	CMPB       64(AX), $0x00
-	JNE        half1268
+	JNE        half1358
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both1269
+	JMP        both1359
 
-half1268:
+half1358:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both1269:
+both1359:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -13386,23 +14200,23 @@ both1269:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half1270
+	JNE          half1360
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both1271
+	JMP          both1361
 
-half1270:
+half1360:
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG      $0x487ef262
 	WORD      $0xd272
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both1271:
-row1265:
+both1361:
+row1355:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1240
+	JNZ  rows1330
 	SFENCE
 	VZEROUPPER
 	RET
@@ -13425,169 +14239,295 @@ TEXT ·layerGradAMX(SB), $16-8
 	MOVQ       24(AX), SI
 	MOVQ       48(AX), DI
 	MOVQ       88(AX), R8
-	MOVQ       104(AX), R9
 	VMOVSS     element3f800000<>+0(SB), X2
 	VPXOR      X3, X3, X3
 	VCVTSI2SSQ DX, X3, X3
 	VDIVSS     X3, X2, X2
-	MOVQ       72(AX), R10
+	MOVQ       72(AX), R9
 
-rows1272:
-	VBROADCASTSS (R8), Z3
-	VBROADCASTSS 4(R8), Z4
+group1362:
+	CMPQ         R9, $0x02
+	JLT          group1363
+	VBROADCASTSS 4(R8), Z3
+	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	MOVQ         112(AX), R11
-	MOVQ         120(AX), R12
+	VBROADCASTSS element80000000<>+0(SB), Z9
+	VPXORD       Z9, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	ADDQ         96(AX), R8
+	VBROADCASTSS 4(R8), Z9
+	VBROADCASTSS (R8), Z10
+	VBROADCASTSS element00000000<>+0(SB), Z11
+	VBROADCASTSS element00000000<>+0(SB), Z12
+	VBROADCASTSS element00000000<>+0(SB), Z13
+	VBROADCASTSS element00000000<>+0(SB), Z14
+	VBROADCASTSS element80000000<>+0(SB), Z15
+	VPXORD       Z15, Z10, Z10
+	VMULPS       Z9, Z10, Z10
+	ADDQ         96(AX), R8
+	MOVQ         SI, R10
+	ADDQ         32(AX), R10
+	MOVQ         DI, R11
+	ADDQ         56(AX), R11
 	XORQ         CX, CX
-	LEAQ         32(CX), R13
-	CMPQ         R13, DX
-	JGT          cols1274
+	LEAQ         32(CX), R12
+	CMPQ         R12, DX
+	JGT          cols1365
 
-cols1273:
+cols1364:
 	CMPB       40(AX), $0x00
-	JNE        half1275
+	JNE        half1366
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z9
-	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both1276
+	VMOVUPS    (SI)(CX*4), Z15
+	VMOVUPS    64(SI)(CX*4), Z16
+	JMP        both1367
 
-half1275:
+half1366:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
+	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
+	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both1276:
+both1367:
 	CMPB       64(AX), $0x00
-	JNE        half1277
+	JNE        half1368
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z11
-	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both1278
+	VMOVUPS    (DI)(CX*4), Z17
+	VMOVUPS    64(DI)(CX*4), Z18
+	JMP        both1369
 
-half1277:
+half1368:
 	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
+	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
+	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both1278:
-	VSUBPS      Z3, Z11, Z11
-	VMULPS      Z4, Z11, Z11
-	VMOVUPS     (R11)(CX*4), Z13
-	VFMADD231PS Z9, Z11, Z13
-	VMOVUPS     Z13, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Z9, Z13
-	VMOVUPS     Z13, (R12)(CX*4)
-	VMOVUPS     (R9)(CX*4), Z13
-	VMULPS      Z13, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z11, Z7
-	VSUBPS      Z3, Z12, Z12
-	VMULPS      Z4, Z12, Z12
-	VMOVUPS     64(R11)(CX*4), Z9
-	VFMADD231PS Z10, Z12, Z9
-	VMOVUPS     Z9, 64(R11)(CX*4)
-	VADDPS      64(R12)(CX*4), Z10, Z9
-	VMOVUPS     Z9, 64(R12)(CX*4)
-	VMOVUPS     64(R9)(CX*4), Z9
-	VMULPS      Z9, Z10, Z10
-	VADDPS      Z10, Z6, Z6
-	VFMADD231PS Z10, Z12, Z8
+both1369:
+	CMPB       40(AX), $0x00
+	JNE        half1370
+	PREFETCHT0 3072(R10)(CX*4)
+	PREFETCHT0 3136(R10)(CX*4)
+	VMOVUPS    (R10)(CX*4), Z19
+	VMOVUPS    64(R10)(CX*4), Z20
+	JMP        both1371
+
+half1370:
+	PREFETCHT0 3072(R10)(CX*2)
+	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
+	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
+
+both1371:
+	CMPB       64(AX), $0x00
+	JNE        half1372
+	PREFETCHT0 3072(R11)(CX*4)
+	PREFETCHT0 3136(R11)(CX*4)
+	VMOVUPS    (R11)(CX*4), Z21
+	VMOVUPS    64(R11)(CX*4), Z22
+	JMP        both1373
+
+half1372:
+	PREFETCHT0 3072(R11)(CX*2)
+	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
+	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
+
+both1373:
+	MOVQ        104(AX), R12
+	MOVQ        112(AX), R13
+	MOVQ        120(AX), R14
+	VMOVUPS     (R12)(CX*4), Z23
+	VMOVUPS     (R13)(CX*4), Z24
+	VMOVUPS     (R14)(CX*4), Z25
+	VFMADD213PS Z4, Z3, Z17
+	VFMADD231PS Z15, Z17, Z24
+	VADDPS      Z15, Z25, Z25
+	VMULPS      Z23, Z15, Z15
+	VADDPS      Z15, Z5, Z5
+	VFMADD231PS Z15, Z17, Z7
+	VFMADD213PS Z10, Z9, Z21
+	VFMADD231PS Z19, Z21, Z24
+	VADDPS      Z19, Z25, Z25
+	VMULPS      Z23, Z19, Z19
+	VADDPS      Z19, Z11, Z11
+	VFMADD231PS Z19, Z21, Z13
+	VMOVUPS     Z24, (R13)(CX*4)
+	VMOVUPS     Z25, (R14)(CX*4)
+	VMOVUPS     64(R12)(CX*4), Z15
+	VMOVUPS     64(R13)(CX*4), Z17
+	VMOVUPS     64(R14)(CX*4), Z19
+	VFMADD213PS Z4, Z3, Z18
+	VFMADD231PS Z16, Z18, Z17
+	VADDPS      Z16, Z19, Z19
+	VMULPS      Z15, Z16, Z16
+	VADDPS      Z16, Z6, Z6
+	VFMADD231PS Z16, Z18, Z8
+	VFMADD213PS Z10, Z9, Z22
+	VFMADD231PS Z20, Z22, Z17
+	VADDPS      Z20, Z19, Z19
+	VMULPS      Z15, Z20, Z20
+	VADDPS      Z20, Z12, Z12
+	VFMADD231PS Z20, Z22, Z14
+	VMOVUPS     Z17, 64(R13)(CX*4)
+	VMOVUPS     Z19, 64(R14)(CX*4)
 	ADDQ        $0x20, CX
-	LEAQ        32(CX), R13
-	CMPQ        R13, DX
-	JLE         cols1273
+	LEAQ        32(CX), R12
+	CMPQ        R12, DX
+	JLE         cols1364
 
-cols1274:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols1280
+cols1365:
+	LEAQ 16(CX), R12
+	CMPQ R12, DX
+	JGT  cols1375
 
-cols1279:
+cols1374:
 	CMPB       40(AX), $0x00
-	JNE        half1281
+	JNE        half1376
 	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both1282
+	VMOVUPS    (SI)(CX*4), Z15
+	JMP        both1377
 
-half1281:
+half1376:
 	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
+	VPMOVZXWD  (SI)(CX*2), Z15
+	VPSLLD     $0x10, Z15, Z15
 
-both1282:
+both1377:
 	CMPB       64(AX), $0x00
-	JNE        half1283
+	JNE        half1378
 	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both1284
+	VMOVUPS    (DI)(CX*4), Z16
+	JMP        both1379
 
-half1283:
+half1378:
 	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
+	VPMOVZXWD  (DI)(CX*2), Z16
+	VPSLLD     $0x10, Z16, Z16
 
-both1284:
-	VSUBPS      Z3, Z10, Z10
-	VMULPS      Z4, Z10, Z10
-	VMOVUPS     (R11)(CX*4), Z11
-	VFMADD231PS Z9, Z10, Z11
-	VMOVUPS     Z11, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Z9, Z11
-	VMOVUPS     Z11, (R12)(CX*4)
-	VMOVUPS     (R9)(CX*4), Z11
-	VMULPS      Z11, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z10, Z7
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R13
-	CMPQ        R13, DX
-	JLE         cols1279
-
-cols1280:
-	CMPQ       CX, DX
-	JGE        row1285
+both1379:
 	CMPB       40(AX), $0x00
-	JNE        half1286
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both1287
+	JNE        half1380
+	PREFETCHT0 3072(R10)(CX*4)
+	VMOVUPS    (R10)(CX*4), Z17
+	JMP        both1381
 
-half1286:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
+half1380:
+	PREFETCHT0 3072(R10)(CX*2)
+	VPMOVZXWD  (R10)(CX*2), Z17
+	VPSLLD     $0x10, Z17, Z17
 
-both1287:
+both1381:
 	CMPB       64(AX), $0x00
-	JNE        half1288
+	JNE        half1382
+	PREFETCHT0 3072(R11)(CX*4)
+	VMOVUPS    (R11)(CX*4), Z18
+	JMP        both1383
+
+half1382:
+	PREFETCHT0 3072(R11)(CX*2)
+	VPMOVZXWD  (R11)(CX*2), Z18
+	VPSLLD     $0x10, Z18, Z18
+
+both1383:
+	MOVQ        104(AX), R12
+	MOVQ        112(AX), R13
+	MOVQ        120(AX), R14
+	VMOVUPS     (R12)(CX*4), Z19
+	VMOVUPS     (R13)(CX*4), Z20
+	VMOVUPS     (R14)(CX*4), Z21
+	VFMADD213PS Z4, Z3, Z16
+	VFMADD231PS Z15, Z16, Z20
+	VADDPS      Z15, Z21, Z21
+	VMULPS      Z19, Z15, Z15
+	VADDPS      Z15, Z5, Z5
+	VFMADD231PS Z15, Z16, Z7
+	VFMADD213PS Z10, Z9, Z18
+	VFMADD231PS Z17, Z18, Z20
+	VADDPS      Z17, Z21, Z21
+	VMULPS      Z19, Z17, Z17
+	VADDPS      Z17, Z11, Z11
+	VFMADD231PS Z17, Z18, Z13
+	VMOVUPS     Z20, (R13)(CX*4)
+	VMOVUPS     Z21, (R14)(CX*4)
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R12
+	CMPQ        R12, DX
+	JLE         cols1374
+
+cols1375:
+	CMPQ       CX, DX
+	JGE        row1384
+	CMPB       40(AX), $0x00
+	JNE        half1385
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z15
+	JMP        both1386
+
+half1385:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
+	VPSLLD      $0x10, Z15, Z15
+
+both1386:
+	CMPB       64(AX), $0x00
+	JNE        half1387
 	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both1289
+	VMOVUPS.Z  (DI)(CX*4), K2, Z16
+	JMP        both1388
 
-half1288:
+half1387:
 	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
+	VPSLLD      $0x10, Z16, Z16
 
-both1289:
-	VSUBPS      Z3, Z10, Z10
-	VMULPS      Z4, Z10, Z10
-	VMOVUPS     (R11)(CX*4), Z11
-	VFMADD231PS Z9, Z10, Z11
-	VMOVUPS     Z11, (R11)(CX*4)
-	VADDPS      (R12)(CX*4), Z9, Z11
-	VMOVUPS     Z11, (R12)(CX*4)
-	VMOVUPS.Z   (R9)(CX*4), K2, Z11
-	VMULPS      Z11, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z10, Z7
+both1388:
+	CMPB       40(AX), $0x00
+	JNE        half1389
+	PREFETCHT0 3072(R10)(CX*4)
+	VMOVUPS.Z  (R10)(CX*4), K2, Z17
+	JMP        both1390
 
-row1285:
+half1389:
+	PREFETCHT0  3072(R10)(CX*2)
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
+	VPSLLD      $0x10, Z17, Z17
+
+both1390:
+	CMPB       64(AX), $0x00
+	JNE        half1391
+	PREFETCHT0 3072(R11)(CX*4)
+	VMOVUPS.Z  (R11)(CX*4), K2, Z18
+	JMP        both1392
+
+half1391:
+	PREFETCHT0  3072(R11)(CX*2)
+	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
+	VPSLLD      $0x10, Z18, Z18
+
+both1392:
+	MOVQ        104(AX), R12
+	MOVQ        112(AX), R13
+	MOVQ        120(AX), R14
+	VMOVUPS.Z   (R12)(CX*4), K2, Z19
+	VMOVUPS     (R13)(CX*4), Z20
+	VMOVUPS     (R14)(CX*4), Z21
+	VFMADD213PS Z4, Z3, Z16
+	VFMADD231PS Z15, Z16, Z20
+	VADDPS      Z15, Z21, Z21
+	VMULPS      Z19, Z15, Z15
+	VADDPS      Z15, Z5, Z5
+	VFMADD231PS Z15, Z16, Z7
+	VFMADD213PS Z10, Z9, Z18
+	VFMADD231PS Z17, Z18, Z20
+	VADDPS      Z17, Z21, Z21
+	VMULPS      Z19, Z17, Z17
+	VADDPS      Z17, Z11, Z11
+	VFMADD231PS Z17, Z18, Z13
+	VMOVUPS     Z20, (R13)(CX*4)
+	VMOVUPS     Z21, (R14)(CX*4)
+
+row1384:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -13610,198 +14550,725 @@ row1285:
 	VADDPS        X7, X6, X7
 	VMULSS        X2, X7, X7
 	VBROADCASTSS  X7, Z6
-	VMULPS        Z4, Z5, Z5
-	VMULPS        Z4, Z6, Z6
-	VMULPS        Z4, Z6, Z6
+	VFMADD231PS   Z4, Z6, Z5
+	VMULPS        Z3, Z5, Z5
+	VMULPS        Z3, Z6, Z6
+	VMULPS        Z3, Z6, Z6
+	VADDPS        Z12, Z11, Z11
+	VEXTRACTF64X4 $0x01, Z11, Y4
+	VADDPS        Y4, Y11, Y4
+	VEXTRACTF32X4 $0x01, Y4, X7
+	VADDPS        X7, X4, X7
+	VPERMILPS     $0x4e, X7, X4
+	VADDPS        X7, X4, X7
+	VPERMILPS     $0xb1, X7, X4
+	VADDPS        X7, X4, X7
+	VMULSS        X2, X7, X7
+	VBROADCASTSS  X7, Z4
+	VADDPS        Z14, Z13, Z13
+	VEXTRACTF64X4 $0x01, Z13, Y7
+	VADDPS        Y7, Y13, Y7
+	VEXTRACTF32X4 $0x01, Y7, X8
+	VADDPS        X8, X7, X8
+	VPERMILPS     $0x4e, X8, X7
+	VADDPS        X8, X7, X8
+	VPERMILPS     $0xb1, X8, X7
+	VADDPS        X8, X7, X8
+	VMULSS        X2, X8, X8
+	VBROADCASTSS  X8, Z7
+	VFMADD231PS   Z10, Z7, Z4
+	VMULPS        Z9, Z4, Z4
+	VMULPS        Z9, Z7, Z7
+	VMULPS        Z9, Z7, Z7
+	MOVQ          BX, R12
+	ADDQ          8(AX), R12
 	XORQ          CX, CX
-	LEAQ          32(CX), R11
-	CMPQ          R11, DX
-	JGT           cols1291
+	LEAQ          32(CX), R13
+	CMPQ          R13, DX
+	JGT           cols1394
 
-cols1290:
-	CMPB       40(AX), $0x00
-	JNE        half1292
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z7
-	VMOVUPS    64(SI)(CX*4), Z8
-	JMP        both1293
+cols1393:
+	MOVQ    104(AX), R13
+	CMPB    40(AX), $0x00
+	JNE     half1395
+	VMOVUPS (SI)(CX*4), Z8
+	VMOVUPS 64(SI)(CX*4), Z10
+	JMP     both1396
 
-half1292:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z7
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z8
+half1395:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both1293:
-	CMPB       64(AX), $0x00
-	JNE        half1294
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z9
-	VMOVUPS    64(DI)(CX*4), Z10
-	JMP        both1295
+both1396:
+	CMPB    64(AX), $0x00
+	JNE     half1397
+	VMOVUPS (DI)(CX*4), Z11
+	VMOVUPS 64(DI)(CX*4), Z12
+	JMP     both1398
 
-half1294:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z10
+half1397:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both1295:
-	VSUBPS      Z3, Z9, Z9
-	VFMADD213PS Z5, Z6, Z9
-	VMOVUPS     (R9)(CX*4), Z11
-	VMULPS      Z11, Z7, Z7
-	VFMSUB213PS Z9, Z4, Z7
-	VSUBPS      Z3, Z10, Z10
-	VFMADD213PS Z5, Z6, Z10
-	VMOVUPS     64(R9)(CX*4), Z9
-	VMULPS      Z9, Z8, Z8
-	VFMSUB213PS Z10, Z4, Z8
+both1398:
+	VFMADD213PS Z5, Z6, Z11
+	VMOVUPS     (R13)(CX*4), Z13
+	VMULPS      Z13, Z8, Z8
+	VFMSUB213PS Z11, Z3, Z8
+	VFMADD213PS Z5, Z6, Z12
+	VMOVUPS     64(R13)(CX*4), Z11
+	VMULPS      Z11, Z10, Z10
+	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half1296
+	JNE         half1399
 	CMPB        17(AX), $0x00
-	JEQ         near1298
-	VMOVNTPS    Z7, (BX)(CX*4)
-	VMOVNTPS    Z8, 64(BX)(CX*4)
-	JMP         placed1299
+	JEQ         near1401
+	VMOVNTPS    Z8, (BX)(CX*4)
+	VMOVNTPS    Z10, 64(BX)(CX*4)
+	JMP         placed1402
 
-near1298:
-	VMOVUPS Z7, (BX)(CX*4)
-	VMOVUPS Z8, 64(BX)(CX*4)
+near1401:
+	VMOVUPS Z8, (BX)(CX*4)
+	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed1299:
-	JMP both1297
+placed1402:
+	JMP both1400
 
-half1296:
-	// VCVTNE2PS2BF16 Z7, Z8, Z7
-	LONG     $0x483ff262
-	WORD     $0xff72
+half1399:
+	// VCVTNE2PS2BF16 Z8, Z10, Z8
+	LONG     $0x482f5262
+	WORD     $0xc072
 	CMPB     17(AX), $0x00
-	JEQ      near1302
-	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed1303
+	JEQ      near1405
+	VMOVNTDQ Z8, (BX)(CX*2)
+	JMP      placed1406
 
-near1302:
-	VMOVDQU32 Z7, (BX)(CX*2)
+near1405:
+	VMOVDQU32 Z8, (BX)(CX*2)
 
-placed1303:
-both1297:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R11
-	CMPQ R11, DX
-	JLE  cols1290
+placed1406:
+both1400:
+	CMPB    40(AX), $0x00
+	JNE     half1407
+	VMOVUPS (R10)(CX*4), Z8
+	VMOVUPS 64(R10)(CX*4), Z10
+	JMP     both1408
 
-cols1291:
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JGT  cols1305
+half1407:
+	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
+	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
-cols1304:
-	CMPB       40(AX), $0x00
-	JNE        half1306
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z7
-	JMP        both1307
+both1408:
+	CMPB    64(AX), $0x00
+	JNE     half1409
+	VMOVUPS (R11)(CX*4), Z11
+	VMOVUPS 64(R11)(CX*4), Z12
+	JMP     both1410
 
-half1306:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
+half1409:
+	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
+	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both1307:
-	CMPB       64(AX), $0x00
-	JNE        half1308
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z8
-	JMP        both1309
-
-half1308:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z8
-	VPSLLD     $0x10, Z8, Z8
-
-both1309:
-	VSUBPS      Z3, Z8, Z8
-	VFMADD213PS Z5, Z6, Z8
-	VMOVUPS     (R9)(CX*4), Z9
-	VMULPS      Z9, Z7, Z7
-	VFMSUB213PS Z8, Z4, Z7
+both1410:
+	VFMADD213PS Z4, Z7, Z11
+	VMOVUPS     (R13)(CX*4), Z13
+	VMULPS      Z13, Z8, Z8
+	VFMSUB213PS Z11, Z9, Z8
+	VFMADD213PS Z4, Z7, Z12
+	VMOVUPS     64(R13)(CX*4), Z11
+	VMULPS      Z11, Z10, Z10
+	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half1310
+	JNE         half1411
 	CMPB        17(AX), $0x00
-	JEQ         near1312
-	VMOVNTPS    Z7, (BX)(CX*4)
-	JMP         placed1313
+	JEQ         near1413
+	VMOVNTPS    Z8, (R12)(CX*4)
+	VMOVNTPS    Z10, 64(R12)(CX*4)
+	JMP         placed1414
 
-near1312:
-	VMOVUPS Z7, (BX)(CX*4)
+near1413:
+	VMOVUPS Z8, (R12)(CX*4)
+	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed1313:
-	JMP both1311
+placed1414:
+	JMP both1412
 
-half1310:
-	// VCVTNEPS2BF16 Z7, Y7
-	LONG      $0x487ef262
-	WORD      $0xff72
-	VMOVDQU16 Y7, (BX)(CX*2)
+half1411:
+	// VCVTNE2PS2BF16 Z8, Z10, Z8
+	LONG     $0x482f5262
+	WORD     $0xc072
+	CMPB     17(AX), $0x00
+	JEQ      near1417
+	VMOVNTDQ Z8, (R12)(CX*2)
+	JMP      placed1418
 
-both1311:
+near1417:
+	VMOVDQU32 Z8, (R12)(CX*2)
+
+placed1418:
+both1412:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R13
+	CMPQ R13, DX
+	JLE  cols1393
+
+cols1394:
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JGT  cols1420
+
+cols1419:
+	MOVQ    104(AX), R13
+	CMPB    40(AX), $0x00
+	JNE     half1421
+	VMOVUPS (SI)(CX*4), Z8
+	JMP     both1422
+
+half1421:
+	VPMOVZXWD (SI)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+
+both1422:
+	CMPB    64(AX), $0x00
+	JNE     half1423
+	VMOVUPS (DI)(CX*4), Z10
+	JMP     both1424
+
+half1423:
+	VPMOVZXWD (DI)(CX*2), Z10
+	VPSLLD    $0x10, Z10, Z10
+
+both1424:
+	VFMADD213PS Z5, Z6, Z10
+	VMOVUPS     (R13)(CX*4), Z11
+	VMULPS      Z11, Z8, Z8
+	VFMSUB213PS Z10, Z3, Z8
+	CMPB        16(AX), $0x00
+	JNE         half1425
+	CMPB        17(AX), $0x00
+	JEQ         near1427
+	VMOVNTPS    Z8, (BX)(CX*4)
+	JMP         placed1428
+
+near1427:
+	VMOVUPS Z8, (BX)(CX*4)
+
+placed1428:
+	JMP both1426
+
+half1425:
+	// VCVTNEPS2BF16 Z8, Y8
+	LONG      $0x487e5262
+	WORD      $0xc072
+	VMOVDQU16 Y8, (BX)(CX*2)
+
+both1426:
+	CMPB    40(AX), $0x00
+	JNE     half1429
+	VMOVUPS (R10)(CX*4), Z8
+	JMP     both1430
+
+half1429:
+	VPMOVZXWD (R10)(CX*2), Z8
+	VPSLLD    $0x10, Z8, Z8
+
+both1430:
+	CMPB    64(AX), $0x00
+	JNE     half1431
+	VMOVUPS (R11)(CX*4), Z10
+	JMP     both1432
+
+half1431:
+	VPMOVZXWD (R11)(CX*2), Z10
+	VPSLLD    $0x10, Z10, Z10
+
+both1432:
+	VFMADD213PS Z4, Z7, Z10
+	VMOVUPS     (R13)(CX*4), Z11
+	VMULPS      Z11, Z8, Z8
+	VFMSUB213PS Z10, Z9, Z8
+	CMPB        16(AX), $0x00
+	JNE         half1433
+	CMPB        17(AX), $0x00
+	JEQ         near1435
+	VMOVNTPS    Z8, (R12)(CX*4)
+	JMP         placed1436
+
+near1435:
+	VMOVUPS Z8, (R12)(CX*4)
+
+placed1436:
+	JMP both1434
+
+half1433:
+	// VCVTNEPS2BF16 Z8, Y8
+	LONG      $0x487e5262
+	WORD      $0xc072
+	VMOVDQU16 Y8, (R12)(CX*2)
+
+both1434:
 	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols1304
+	LEAQ 16(CX), R13
+	CMPQ R13, DX
+	JLE  cols1419
 
-cols1305:
-	CMPQ       CX, DX
-	JGE        row1314
-	CMPB       40(AX), $0x00
-	JNE        half1315
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z7
-	JMP        both1316
+cols1420:
+	CMPQ      CX, DX
+	JGE       row1437
+	MOVQ      104(AX), R13
+	CMPB      40(AX), $0x00
+	JNE       half1438
+	VMOVUPS.Z (SI)(CX*4), K2, Z8
+	JMP       both1439
 
-half1315:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
-	VPSLLD      $0x10, Z7, Z7
-
-both1316:
-	CMPB       64(AX), $0x00
-	JNE        half1317
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z8
-	JMP        both1318
-
-half1317:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z8
+half1438:
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both1318:
-	VSUBPS      Z3, Z8, Z8
-	VFMADD213PS Z5, Z6, Z8
-	VMOVUPS.Z   (R9)(CX*4), K2, Z3
-	VMULPS      Z3, Z7, Z7
-	VFMSUB213PS Z8, Z4, Z7
-	CMPB        16(AX), $0x00
-	JNE         half1319
-	VMOVUPS     Z7, K2, (BX)(CX*4)
-	JMP         both1320
+both1439:
+	CMPB      64(AX), $0x00
+	JNE       half1440
+	VMOVUPS.Z (DI)(CX*4), K2, Z10
+	JMP       both1441
 
-half1319:
-	// VCVTNEPS2BF16 Z7, Y3
-	LONG      $0x487ef262
-	WORD      $0xdf72
+half1440:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
+	VPSLLD      $0x10, Z10, Z10
+
+both1441:
+	VFMADD213PS Z5, Z6, Z10
+	VMOVUPS.Z   (R13)(CX*4), K2, Z5
+	VMULPS      Z5, Z8, Z8
+	VFMSUB213PS Z10, Z3, Z8
+	CMPB        16(AX), $0x00
+	JNE         half1442
+	VMOVUPS     Z8, K2, (BX)(CX*4)
+	JMP         both1443
+
+half1442:
+	// VCVTNEPS2BF16 Z8, Y3
+	LONG      $0x487ed262
+	WORD      $0xd872
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both1320:
-row1314:
-	ADDQ 96(AX), R8
+both1443:
+	CMPB      40(AX), $0x00
+	JNE       half1444
+	VMOVUPS.Z (R10)(CX*4), K2, Z3
+	JMP       both1445
+
+half1444:
+	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
+
+both1445:
+	CMPB      64(AX), $0x00
+	JNE       half1446
+	VMOVUPS.Z (R11)(CX*4), K2, Z5
+	JMP       both1447
+
+half1446:
+	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both1447:
+	VFMADD213PS Z4, Z7, Z5
+	VMOVUPS.Z   (R13)(CX*4), K2, Z4
+	VMULPS      Z4, Z3, Z3
+	VFMSUB213PS Z5, Z9, Z3
+	CMPB        16(AX), $0x00
+	JNE         half1448
+	VMOVUPS     Z3, K2, (R12)(CX*4)
+	JMP         both1449
+
+half1448:
+	// VCVTNEPS2BF16 Z3, Y3
+	LONG      $0x487ef262
+	WORD      $0xdb72
+	VMOVDQU16 Y3, K2, (R12)(CX*2)
+
+both1449:
+row1437:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
-	DECQ R10
-	JNZ  rows1272
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	SUBQ $0x02, R9
+	JMP  group1362
+
+group1363:
+group1450:
+	CMPQ         R9, $0x01
+	JLT          group1451
+	VBROADCASTSS 4(R8), Z3
+	VBROADCASTSS (R8), Z4
+	VBROADCASTSS element00000000<>+0(SB), Z5
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VBROADCASTSS element00000000<>+0(SB), Z7
+	VBROADCASTSS element00000000<>+0(SB), Z8
+	VBROADCASTSS element80000000<>+0(SB), Z9
+	VPXORD       Z9, Z4, Z4
+	VMULPS       Z3, Z4, Z4
+	ADDQ         96(AX), R8
+	XORQ         CX, CX
+	LEAQ         32(CX), R10
+	CMPQ         R10, DX
+	JGT          cols1453
+
+cols1452:
+	CMPB       40(AX), $0x00
+	JNE        half1454
+	PREFETCHT0 3072(SI)(CX*4)
+	PREFETCHT0 3136(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z9
+	VMOVUPS    64(SI)(CX*4), Z10
+	JMP        both1455
+
+half1454:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
+	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
+
+both1455:
+	CMPB       64(AX), $0x00
+	JNE        half1456
+	PREFETCHT0 3072(DI)(CX*4)
+	PREFETCHT0 3136(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z11
+	VMOVUPS    64(DI)(CX*4), Z12
+	JMP        both1457
+
+half1456:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
+	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
+
+both1457:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS     (R10)(CX*4), Z13
+	VMOVUPS     (R11)(CX*4), Z14
+	VMOVUPS     (R12)(CX*4), Z15
+	VFMADD213PS Z4, Z3, Z11
+	VFMADD231PS Z9, Z11, Z14
+	VADDPS      Z9, Z15, Z15
+	VMULPS      Z13, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z11, Z7
+	VMOVUPS     Z14, (R11)(CX*4)
+	VMOVUPS     Z15, (R12)(CX*4)
+	VMOVUPS     64(R10)(CX*4), Z9
+	VMOVUPS     64(R11)(CX*4), Z11
+	VMOVUPS     64(R12)(CX*4), Z13
+	VFMADD213PS Z4, Z3, Z12
+	VFMADD231PS Z10, Z12, Z11
+	VADDPS      Z10, Z13, Z13
+	VMULPS      Z9, Z10, Z10
+	VADDPS      Z10, Z6, Z6
+	VFMADD231PS Z10, Z12, Z8
+	VMOVUPS     Z11, 64(R11)(CX*4)
+	VMOVUPS     Z13, 64(R12)(CX*4)
+	ADDQ        $0x20, CX
+	LEAQ        32(CX), R10
+	CMPQ        R10, DX
+	JLE         cols1452
+
+cols1453:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols1459
+
+cols1458:
+	CMPB       40(AX), $0x00
+	JNE        half1460
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS    (SI)(CX*4), Z9
+	JMP        both1461
+
+half1460:
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z9
+	VPSLLD     $0x10, Z9, Z9
+
+both1461:
+	CMPB       64(AX), $0x00
+	JNE        half1462
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS    (DI)(CX*4), Z10
+	JMP        both1463
+
+half1462:
+	PREFETCHT0 3072(DI)(CX*2)
+	VPMOVZXWD  (DI)(CX*2), Z10
+	VPSLLD     $0x10, Z10, Z10
+
+both1463:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS     (R10)(CX*4), Z11
+	VMOVUPS     (R11)(CX*4), Z12
+	VMOVUPS     (R12)(CX*4), Z13
+	VFMADD213PS Z4, Z3, Z10
+	VFMADD231PS Z9, Z10, Z12
+	VADDPS      Z9, Z13, Z13
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z10, Z7
+	VMOVUPS     Z12, (R11)(CX*4)
+	VMOVUPS     Z13, (R12)(CX*4)
+	ADDQ        $0x10, CX
+	LEAQ        16(CX), R10
+	CMPQ        R10, DX
+	JLE         cols1458
+
+cols1459:
+	CMPQ       CX, DX
+	JGE        row1464
+	CMPB       40(AX), $0x00
+	JNE        half1465
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z9
+	JMP        both1466
+
+half1465:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
+	VPSLLD      $0x10, Z9, Z9
+
+both1466:
+	CMPB       64(AX), $0x00
+	JNE        half1467
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K2, Z10
+	JMP        both1468
+
+half1467:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
+	VPSLLD      $0x10, Z10, Z10
+
+both1468:
+	MOVQ        104(AX), R10
+	MOVQ        112(AX), R11
+	MOVQ        120(AX), R12
+	VMOVUPS.Z   (R10)(CX*4), K2, Z11
+	VMOVUPS     (R11)(CX*4), Z12
+	VMOVUPS     (R12)(CX*4), Z13
+	VFMADD213PS Z4, Z3, Z10
+	VFMADD231PS Z9, Z10, Z12
+	VADDPS      Z9, Z13, Z13
+	VMULPS      Z11, Z9, Z9
+	VADDPS      Z9, Z5, Z5
+	VFMADD231PS Z9, Z10, Z7
+	VMOVUPS     Z12, (R11)(CX*4)
+	VMOVUPS     Z13, (R12)(CX*4)
+
+row1464:
+	VADDPS        Z6, Z5, Z5
+	VEXTRACTF64X4 $0x01, Z5, Y6
+	VADDPS        Y6, Y5, Y6
+	VEXTRACTF32X4 $0x01, Y6, X5
+	VADDPS        X5, X6, X5
+	VPERMILPS     $0x4e, X5, X6
+	VADDPS        X5, X6, X5
+	VPERMILPS     $0xb1, X5, X6
+	VADDPS        X5, X6, X5
+	VMULSS        X2, X5, X5
+	VBROADCASTSS  X5, Z5
+	VADDPS        Z8, Z7, Z7
+	VEXTRACTF64X4 $0x01, Z7, Y6
+	VADDPS        Y6, Y7, Y6
+	VEXTRACTF32X4 $0x01, Y6, X7
+	VADDPS        X7, X6, X7
+	VPERMILPS     $0x4e, X7, X6
+	VADDPS        X7, X6, X7
+	VPERMILPS     $0xb1, X7, X6
+	VADDPS        X7, X6, X7
+	VMULSS        X2, X7, X7
+	VBROADCASTSS  X7, Z6
+	VFMADD231PS   Z4, Z6, Z5
+	VMULPS        Z3, Z5, Z5
+	VMULPS        Z3, Z6, Z6
+	VMULPS        Z3, Z6, Z6
+	XORQ          CX, CX
+	LEAQ          32(CX), R10
+	CMPQ          R10, DX
+	JGT           cols1470
+
+cols1469:
+	MOVQ    104(AX), R10
+	CMPB    40(AX), $0x00
+	JNE     half1471
+	VMOVUPS (SI)(CX*4), Z4
+	VMOVUPS 64(SI)(CX*4), Z7
+	JMP     both1472
+
+half1471:
+	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
+	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
+
+both1472:
+	CMPB    64(AX), $0x00
+	JNE     half1473
+	VMOVUPS (DI)(CX*4), Z8
+	VMOVUPS 64(DI)(CX*4), Z9
+	JMP     both1474
+
+half1473:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
+
+both1474:
+	VFMADD213PS Z5, Z6, Z8
+	VMOVUPS     (R10)(CX*4), Z10
+	VMULPS      Z10, Z4, Z4
+	VFMSUB213PS Z8, Z3, Z4
+	VFMADD213PS Z5, Z6, Z9
+	VMOVUPS     64(R10)(CX*4), Z8
+	VMULPS      Z8, Z7, Z7
+	VFMSUB213PS Z9, Z3, Z7
+	CMPB        16(AX), $0x00
+	JNE         half1475
+	CMPB        17(AX), $0x00
+	JEQ         near1477
+	VMOVNTPS    Z4, (BX)(CX*4)
+	VMOVNTPS    Z7, 64(BX)(CX*4)
+	JMP         placed1478
+
+near1477:
+	VMOVUPS Z4, (BX)(CX*4)
+	VMOVUPS Z7, 64(BX)(CX*4)
+
+placed1478:
+	JMP both1476
+
+half1475:
+	// VCVTNE2PS2BF16 Z4, Z7, Z4
+	LONG     $0x4847f262
+	WORD     $0xe472
+	CMPB     17(AX), $0x00
+	JEQ      near1481
+	VMOVNTDQ Z4, (BX)(CX*2)
+	JMP      placed1482
+
+near1481:
+	VMOVDQU32 Z4, (BX)(CX*2)
+
+placed1482:
+both1476:
+	ADDQ $0x20, CX
+	LEAQ 32(CX), R10
+	CMPQ R10, DX
+	JLE  cols1469
+
+cols1470:
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JGT  cols1484
+
+cols1483:
+	MOVQ    104(AX), R10
+	CMPB    40(AX), $0x00
+	JNE     half1485
+	VMOVUPS (SI)(CX*4), Z4
+	JMP     both1486
+
+half1485:
+	VPMOVZXWD (SI)(CX*2), Z4
+	VPSLLD    $0x10, Z4, Z4
+
+both1486:
+	CMPB    64(AX), $0x00
+	JNE     half1487
+	VMOVUPS (DI)(CX*4), Z7
+	JMP     both1488
+
+half1487:
+	VPMOVZXWD (DI)(CX*2), Z7
+	VPSLLD    $0x10, Z7, Z7
+
+both1488:
+	VFMADD213PS Z5, Z6, Z7
+	VMOVUPS     (R10)(CX*4), Z8
+	VMULPS      Z8, Z4, Z4
+	VFMSUB213PS Z7, Z3, Z4
+	CMPB        16(AX), $0x00
+	JNE         half1489
+	CMPB        17(AX), $0x00
+	JEQ         near1491
+	VMOVNTPS    Z4, (BX)(CX*4)
+	JMP         placed1492
+
+near1491:
+	VMOVUPS Z4, (BX)(CX*4)
+
+placed1492:
+	JMP both1490
+
+half1489:
+	// VCVTNEPS2BF16 Z4, Y4
+	LONG      $0x487ef262
+	WORD      $0xe472
+	VMOVDQU16 Y4, (BX)(CX*2)
+
+both1490:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JLE  cols1483
+
+cols1484:
+	CMPQ      CX, DX
+	JGE       row1493
+	MOVQ      104(AX), R10
+	CMPB      40(AX), $0x00
+	JNE       half1494
+	VMOVUPS.Z (SI)(CX*4), K2, Z4
+	JMP       both1495
+
+half1494:
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both1495:
+	CMPB      64(AX), $0x00
+	JNE       half1496
+	VMOVUPS.Z (DI)(CX*4), K2, Z7
+	JMP       both1497
+
+half1496:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
+	VPSLLD      $0x10, Z7, Z7
+
+both1497:
+	VFMADD213PS Z5, Z6, Z7
+	VMOVUPS.Z   (R10)(CX*4), K2, Z5
+	VMULPS      Z5, Z4, Z4
+	VFMSUB213PS Z7, Z3, Z4
+	CMPB        16(AX), $0x00
+	JNE         half1498
+	VMOVUPS     Z4, K2, (BX)(CX*4)
+	JMP         both1499
+
+half1498:
+	// VCVTNEPS2BF16 Z4, Y3
+	LONG      $0x487ef262
+	WORD      $0xdc72
+	VMOVDQU16 Y3, K2, (BX)(CX*2)
+
+both1499:
+row1493:
+	ADDQ 8(AX), BX
+	ADDQ 32(AX), SI
+	ADDQ 56(AX), DI
+	SUBQ $0x01, R9
+	JMP  group1450
+
+group1451:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -13831,26 +15298,26 @@ TEXT ·softmaxAMX(SB), $16-8
 	VBROADCASTSS element3e2aaa49<>+0(SB), Z10
 	VBROADCASTSS element3efffffe<>+0(SB), Z11
 	CMPQ         DX, $0x10
-	JGT          wider1322
+	JGT          wider1501
 	XORQ         BX, BX
 	XORQ         CX, CX
 	XORQ         R10, R10
 
-far1323:
+far1502:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1323
+	JLT  far1502
 
-rows1324:
+rows1503:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1325
+	JZ    have1504
 	MOVL  (CX)(BX*4), SI
 
-have1325:
+have1504:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13858,24 +15325,24 @@ have1325:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next1326
+	JGE   next1505
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted1327
+	JZ    unlisted1506
 	MOVL  (R9)(CX*4), R8
 
-unlisted1327:
+unlisted1506:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next1326:
+next1505:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1328
+	JZ    skip1507
 	MOVL  (CX)(SI*4), R9
 
-skip1328:
+skip1507:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x00, R11
@@ -13883,17 +15350,17 @@ skip1328:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half1329
+	JNE        half1508
 	PREFETCHT0 (R8)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K1, Z0
-	JMP        both1330
+	JMP        both1509
 
-half1329:
+half1508:
 	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
 	VPSLLD      $0x10, Z0, Z0
 
-both1330:
+both1509:
 	VBROADCASTSS  elementff800000<>+0(SB), Z1
 	VBLENDMPS     Z0, Z1, K1, Z0
 	VMOVAPS       Z0, Z1
@@ -13936,32 +15403,32 @@ both1330:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled1331
+	JS            unlabelled1510
 	CMPB          16(AX), $0x00
-	JNE           half1332
+	JNE           half1511
 	VMOVSS        (DI)(R9*4), X13
-	JMP           both1333
+	JMP           both1512
 
-half1332:
+half1511:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X13
 
-both1333:
+both1512:
 	VSUBSS   X13, X1, X14
 	MOVQ     88(AX), DI
 	VMOVSS   X14, (DI)(BX*4)
 	VUCOMISS X13, X1
-	JNE      unlabelled1331
+	JNE      unlabelled1510
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled1331
+	JNE      unlabelled1510
 	INCQ     112(AX)
 
-unlabelled1331:
+unlabelled1510:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1334
+	JZ           skip1513
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -13974,45 +15441,45 @@ unlabelled1331:
 	VSUBPS       Z13, Z12, K2, Z12
 	VMULPS       Z1, Z12, Z12
 	CMPB         40(AX), $0x00
-	JNE          half1335
+	JNE          half1514
 	VMOVUPS      Z12, K1, (DI)(CX*4)
-	JMP          both1336
+	JMP          both1515
 
-half1335:
+half1514:
 	// VCVTNEPS2BF16 Z12, Y0
 	LONG      $0x487ed262
 	WORD      $0xc472
 	VMOVDQU16 Y0, K1, (DI)(CX*2)
 
-both1336:
-skip1334:
+both1515:
+skip1513:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows1324
-	JMP  done1321
+	JLT  rows1503
+	JMP  done1500
 
-wider1322:
+wider1501:
 	CMPQ DX, $0x20
-	JGT  wider1337
+	JGT  wider1516
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far1338:
+far1517:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1338
+	JLT  far1517
 
-rows1339:
+rows1518:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1340
+	JZ    have1519
 	MOVL  (CX)(BX*4), SI
 
-have1340:
+have1519:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14020,24 +15487,24 @@ have1340:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next1341
+	JGE   next1520
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted1342
+	JZ    unlisted1521
 	MOVL  (R9)(CX*4), R8
 
-unlisted1342:
+unlisted1521:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next1341:
+next1520:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1343
+	JZ    skip1522
 	MOVL  (CX)(SI*4), R9
 
-skip1343:
+skip1522:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x10, R11
@@ -14045,21 +15512,21 @@ skip1343:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half1344
+	JNE        half1523
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z0
 	VMOVUPS.Z  64(DI)(CX*4), K1, Z1
-	JMP        both1345
+	JMP        both1524
 
-half1344:
+half1523:
 	PREFETCHT0  (R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z0
 	VPSLLD      $0x10, Z0, Z0
 	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1345:
+both1524:
 	VBROADCASTSS  elementff800000<>+0(SB), Z12
 	VBLENDMPS     Z1, Z12, K1, Z1
 	VMOVAPS       Z0, Z12
@@ -14124,32 +15591,32 @@ both1345:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled1346
+	JS            unlabelled1525
 	CMPB          16(AX), $0x00
-	JNE           half1347
+	JNE           half1526
 	VMOVSS        (DI)(R9*4), X1
-	JMP           both1348
+	JMP           both1527
 
-half1347:
+half1526:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both1348:
+both1527:
 	VSUBSS   X1, X12, X15
 	MOVQ     88(AX), DI
 	VMOVSS   X15, (DI)(BX*4)
 	VUCOMISS X1, X12
-	JNE      unlabelled1346
+	JNE      unlabelled1525
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled1346
+	JNE      unlabelled1525
 	INCQ     112(AX)
 
-unlabelled1346:
+unlabelled1525:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1349
+	JZ           skip1528
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -14165,12 +15632,12 @@ unlabelled1346:
 	VSUBPS       Z12, Z14, K2, Z14
 	VMULPS       Z1, Z14, Z14
 	CMPB         40(AX), $0x00
-	JNE          half1350
+	JNE          half1529
 	VMOVUPS      Z13, (DI)(CX*4)
 	VMOVUPS      Z14, K1, 64(DI)(CX*4)
-	JMP          both1351
+	JMP          both1530
 
-half1350:
+half1529:
 	// VCVTNEPS2BF16 Z13, Y0
 	LONG      $0x487ed262
 	WORD      $0xc572
@@ -14181,35 +15648,35 @@ half1350:
 	WORD      $0xc672
 	VMOVDQU16 Y0, K1, 32(DI)(CX*2)
 
-both1351:
-skip1349:
+both1530:
+skip1528:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows1339
-	JMP  done1321
+	JLT  rows1518
+	JMP  done1500
 
-wider1337:
+wider1516:
 	CMPQ DX, $0x30
-	JGT  wider1352
+	JGT  wider1531
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far1353:
+far1532:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1353
+	JLT  far1532
 
-rows1354:
+rows1533:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1355
+	JZ    have1534
 	MOVL  (CX)(BX*4), SI
 
-have1355:
+have1534:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14217,24 +15684,24 @@ have1355:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next1356
+	JGE   next1535
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted1357
+	JZ    unlisted1536
 	MOVL  (R9)(CX*4), R8
 
-unlisted1357:
+unlisted1536:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next1356:
+next1535:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1358
+	JZ    skip1537
 	MOVL  (CX)(SI*4), R9
 
-skip1358:
+skip1537:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x20, R11
@@ -14242,16 +15709,16 @@ skip1358:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half1359
+	JNE        half1538
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z0
 	VMOVUPS    64(DI)(CX*4), Z1
 	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
-	JMP        both1360
+	JMP        both1539
 
-half1359:
+half1538:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z0
@@ -14261,7 +15728,7 @@ half1359:
 	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
 	VPSLLD      $0x10, Z12, Z12
 
-both1360:
+both1539:
 	VBROADCASTSS  elementff800000<>+0(SB), Z13
 	VBLENDMPS     Z12, Z13, K1, Z12
 	VMOVAPS       Z0, Z13
@@ -14348,32 +15815,32 @@ both1360:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled1361
+	JS            unlabelled1540
 	CMPB          16(AX), $0x00
-	JNE           half1362
+	JNE           half1541
 	VMOVSS        (DI)(R9*4), X1
-	JMP           both1363
+	JMP           both1542
 
-half1362:
+half1541:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both1363:
+both1542:
 	VSUBSS   X1, X13, X12
 	MOVQ     88(AX), DI
 	VMOVSS   X12, (DI)(BX*4)
 	VUCOMISS X1, X13
-	JNE      unlabelled1361
+	JNE      unlabelled1540
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled1361
+	JNE      unlabelled1540
 	INCQ     112(AX)
 
-unlabelled1361:
+unlabelled1540:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1364
+	JZ           skip1543
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -14392,13 +15859,13 @@ unlabelled1361:
 	VSUBPS       Z12, Z16, K2, Z16
 	VMULPS       Z1, Z16, Z16
 	CMPB         40(AX), $0x00
-	JNE          half1365
+	JNE          half1544
 	VMOVUPS      Z14, (DI)(CX*4)
 	VMOVUPS      Z15, 64(DI)(CX*4)
 	VMOVUPS      Z16, K1, 128(DI)(CX*4)
-	JMP          both1366
+	JMP          both1545
 
-half1365:
+half1544:
 	// VCVTNEPS2BF16 Z14, Y0
 	LONG      $0x487ed262
 	WORD      $0xc672
@@ -14414,35 +15881,35 @@ half1365:
 	WORD      $0xc072
 	VMOVDQU16 Y0, K1, 64(DI)(CX*2)
 
-both1366:
-skip1364:
+both1545:
+skip1543:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows1354
-	JMP  done1321
+	JLT  rows1533
+	JMP  done1500
 
-wider1352:
+wider1531:
 	CMPQ DX, $0x40
-	JGT  wider1367
+	JGT  wider1546
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R10, R10
 
-far1368:
+far1547:
 	INCQ R10
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1368
+	JLT  far1547
 
-rows1369:
+rows1548:
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1370
+	JZ    have1549
 	MOVL  (CX)(BX*4), SI
 
-have1370:
+have1549:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14450,24 +15917,24 @@ have1370:
 	LEAQ  (BX)(R10*1), CX
 	MOVQ  DI, R8
 	CMPQ  CX, 48(AX)
-	JGE   next1371
+	JGE   next1550
 	MOVQ  CX, R8
 	TESTQ R9, R9
-	JZ    unlisted1372
+	JZ    unlisted1551
 	MOVL  (R9)(CX*4), R8
 
-unlisted1372:
+unlisted1551:
 	IMULQ 8(AX), R8
 	ADDQ  (AX), R8
 
-next1371:
+next1550:
 	MOVQ  $-1, R9
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1373
+	JZ    skip1552
 	MOVL  (CX)(SI*4), R9
 
-skip1373:
+skip1552:
 	XORQ       CX, CX
 	MOVQ       DX, R11
 	SUBQ       $0x30, R11
@@ -14475,7 +15942,7 @@ skip1373:
 	BZHIQ      R11, R12, R12
 	KMOVW      R12, K1
 	CMPB       16(AX), $0x00
-	JNE        half1374
+	JNE        half1553
 	PREFETCHT0 (R8)(CX*4)
 	PREFETCHT0 64(R8)(CX*4)
 	PREFETCHT0 128(R8)(CX*4)
@@ -14484,9 +15951,9 @@ skip1373:
 	VMOVUPS    64(DI)(CX*4), Z1
 	VMOVUPS    128(DI)(CX*4), Z12
 	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
-	JMP        both1375
+	JMP        both1554
 
-half1374:
+half1553:
 	PREFETCHT0  (R8)(CX*2)
 	PREFETCHT0  64(R8)(CX*2)
 	VPMOVZXWD   (DI)(CX*2), Z0
@@ -14498,7 +15965,7 @@ half1374:
 	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both1375:
+both1554:
 	VBROADCASTSS  elementff800000<>+0(SB), Z14
 	VBLENDMPS     Z13, Z14, K1, Z13
 	VMOVAPS       Z0, Z14
@@ -14607,32 +16074,32 @@ both1375:
 	MOVQ          80(AX), R11
 	VMOVSS        X0, (R11)(BX*4)
 	TESTQ         R9, R9
-	JS            unlabelled1376
+	JS            unlabelled1555
 	CMPB          16(AX), $0x00
-	JNE           half1377
+	JNE           half1556
 	VMOVSS        (DI)(R9*4), X1
-	JMP           both1378
+	JMP           both1557
 
-half1377:
+half1556:
 	MOVWLZX (DI)(R9*2), DI
 	SHLL    $0x10, DI
 	VMOVD   DI, X1
 
-both1378:
+both1557:
 	VSUBSS   X1, X14, X12
 	MOVQ     88(AX), DI
 	VMOVSS   X12, (DI)(BX*4)
 	VUCOMISS X1, X14
-	JNE      unlabelled1376
+	JNE      unlabelled1555
 	BSFQ     R8, CX
 	CMPQ     CX, R9
-	JNE      unlabelled1376
+	JNE      unlabelled1555
 	INCQ     112(AX)
 
-unlabelled1376:
+unlabelled1555:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1379
+	JZ           skip1558
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -14654,14 +16121,14 @@ unlabelled1376:
 	VSUBPS       Z12, Z18, K2, Z18
 	VMULPS       Z1, Z18, Z18
 	CMPB         40(AX), $0x00
-	JNE          half1380
+	JNE          half1559
 	VMOVUPS      Z15, (DI)(CX*4)
 	VMOVUPS      Z16, 64(DI)(CX*4)
 	VMOVUPS      Z17, 128(DI)(CX*4)
 	VMOVUPS      Z18, K1, 192(DI)(CX*4)
-	JMP          both1381
+	JMP          both1560
 
-half1380:
+half1559:
 	// VCVTNEPS2BF16 Z15, Y0
 	LONG      $0x487ed262
 	WORD      $0xc772
@@ -14682,35 +16149,35 @@ half1380:
 	WORD      $0xc272
 	VMOVDQU16 Y0, K1, 96(DI)(CX*2)
 
-both1381:
-skip1379:
+both1560:
+skip1558:
 	INCQ BX
 	CMPQ BX, 48(AX)
-	JLT  rows1369
-	JMP  done1321
+	JLT  rows1548
+	JMP  done1500
 
-wider1367:
+wider1546:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1382:
+far1561:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1382
+	JLT  far1561
 
-turn1383:
+turn1562:
 	CMPQ  BX, 48(AX)
-	JCC   skip1384
+	JCC   skip1563
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1385
+	JZ    have1564
 	MOVL  (CX)(BX*4), SI
 
-have1385:
+have1564:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14718,25 +16185,25 @@ have1385:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1386
+	JZ    even1565
 	LEAQ  (CX)(SI*4), CX
 
-even1386:
+even1565:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1387
+	JGE   next1566
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1388
+	JZ    unlisted1567
 	MOVL  (R8)(CX*4), SI
 
-unlisted1388:
+unlisted1567:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1387:
+next1566:
 	VBROADCASTSS elementff800000<>+0(SB), Z12
 	VBROADCASTSS elementffff0000<>+0(SB), Z13
 	VMOVAPS      Z12, Z14
@@ -14744,18 +16211,18 @@ next1387:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1390
+	JGT          cols1569
 
-cols1389:
+cols1568:
 	CMPB       16(AX), $0x00
-	JNE        half1391
+	JNE        half1570
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z14, Z14
 	VMAXPS     64(DI)(CX*4), Z15, Z15
-	JMP        both1392
+	JMP        both1571
 
-half1391:
+half1570:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z17
@@ -14763,55 +16230,55 @@ half1391:
 	VMAXPS     Z17, Z14, Z14
 	VMAXPS     Z16, Z15, Z15
 
-both1392:
+both1571:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1389
+	JLE  cols1568
 
-cols1390:
+cols1569:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1394
+	JGT  cols1573
 
-cols1393:
+cols1572:
 	CMPB       16(AX), $0x00
-	JNE        half1395
+	JNE        half1574
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z13
-	JMP        both1396
+	JMP        both1575
 
-half1395:
+half1574:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z13
 	VPSLLD     $0x10, Z13, Z13
 
-both1396:
+both1575:
 	VMAXPS Z13, Z14, Z14
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1393
+	JLE    cols1572
 
-cols1394:
+cols1573:
 	CMPQ       CX, DX
-	JGE        row1397
+	JGE        row1576
 	CMPB       16(AX), $0x00
-	JNE        half1398
+	JNE        half1577
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z13
-	JMP        both1399
+	JMP        both1578
 
-half1398:
+half1577:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z13
 	VPSLLD      $0x10, Z13, Z13
 
-both1399:
+both1578:
 	VBLENDMPS Z13, Z12, K2, Z13
 	VMAXPS    Z13, Z14, Z14
 
-row1397:
+row1576:
 	VMAXPS        Z15, Z14, Z14
 	VEXTRACTF64X4 $0x01, Z14, Y12
 	VMAXPS        Y12, Y14, Y12
@@ -14824,17 +16291,17 @@ row1397:
 	MOVQ          88(AX), CX
 	VMOVSS        X13, (CX)(BX*4)
 
-skip1384:
+skip1563:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1400
+	JCC   skip1579
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1401
+	JZ    have1580
 	MOVL  (CX)(BX*4), SI
 
-have1401:
+have1580:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14842,10 +16309,10 @@ have1401:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1402
+	JZ    even1581
 	LEAQ  (R10)(CX*4), R10
 
-even1402:
+even1581:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z12
 	VBROADCASTSS element00000000<>+0(SB), Z13
@@ -14853,30 +16320,30 @@ even1402:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1404
+	JGT          cols1583
 
-cols1403:
+cols1582:
 	CMPB    16(AX), $0x00
-	JNE     half1405
+	JNE     half1584
 	VMOVUPS (DI)(CX*4), Z15
 	VMOVUPS 64(DI)(CX*4), Z16
 	VMOVUPS 128(DI)(CX*4), Z17
 	VMOVUPS 192(DI)(CX*4), Z18
-	JMP     both1406
+	JMP     both1585
 
-half1405:
+half1584:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z18
 
-both1406:
+both1585:
 	VSUBPS       Z12, Z15, Z15
 	VSUBPS       Z12, Z16, Z16
 	VSUBPS       Z12, Z17, Z17
 	VSUBPS       Z12, Z18, Z18
 	CMPB         16(AX), $0x00
-	JNE          half1407
+	JNE          half1586
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VMAXPS       Z17, Z5, Z17
@@ -14945,9 +16412,9 @@ both1406:
 	VADDPS       Z21, Z13, Z13
 	VMOVUPS      Z22, 192(R10)(CX*4)
 	VADDPS       Z22, Z14, Z14
-	JMP          both1408
+	JMP          both1587
 
-half1407:
+half1586:
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VMAXPS       Z17, Z5, Z17
@@ -14998,33 +16465,33 @@ half1407:
 	VMOVUPS      Z18, 192(R10)(CX*4)
 	VADDPS       Z18, Z14, Z14
 
-both1408:
+both1587:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols1403
+	JLE  cols1582
 
-cols1404:
+cols1583:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1410
+	JGT  cols1589
 
-cols1409:
+cols1588:
 	CMPB    16(AX), $0x00
-	JNE     half1411
+	JNE     half1590
 	VMOVUPS (DI)(CX*4), Z15
 	VMOVUPS 64(DI)(CX*4), Z16
-	JMP     both1412
+	JMP     both1591
 
-half1411:
+half1590:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
 
-both1412:
+both1591:
 	VSUBPS       Z12, Z15, Z15
 	VSUBPS       Z12, Z16, Z16
 	CMPB         16(AX), $0x00
-	JNE          half1413
+	JNE          half1592
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VMOVAPS      Z2, Z19
@@ -15059,9 +16526,9 @@ both1412:
 	VADDPS       Z17, Z13, Z13
 	VMOVUPS      Z18, 64(R10)(CX*4)
 	VADDPS       Z18, Z14, Z14
-	JMP          both1414
+	JMP          both1593
 
-half1413:
+half1592:
 	VMAXPS       Z15, Z5, Z15
 	VMAXPS       Z16, Z5, Z16
 	VBROADCASTSS element4238aa3b<>+0(SB), Z17
@@ -15090,31 +16557,31 @@ half1413:
 	VMOVUPS      Z16, 64(R10)(CX*4)
 	VADDPS       Z16, Z14, Z14
 
-both1414:
+both1593:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1409
+	JLE  cols1588
 
-cols1410:
+cols1589:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1416
+	JGT  cols1595
 
-cols1415:
+cols1594:
 	CMPB    16(AX), $0x00
-	JNE     half1417
+	JNE     half1596
 	VMOVUPS (DI)(CX*4), Z15
-	JMP     both1418
+	JMP     both1597
 
-half1417:
+half1596:
 	VPMOVZXWD (DI)(CX*2), Z15
 	VPSLLD    $0x10, Z15, Z15
 
-both1418:
+both1597:
 	VSUBPS       Z12, Z15, Z15
 	CMPB         16(AX), $0x00
-	JNE          half1419
+	JNE          half1598
 	VMAXPS       Z15, Z5, Z15
 	VMOVAPS      Z2, Z17
 	VFMADD231PS  Z6, Z15, Z17
@@ -15132,9 +16599,9 @@ both1418:
 	VFMADD213PS  Z17, Z17, Z16
 	VMOVUPS      Z16, (R10)(CX*4)
 	VADDPS       Z16, Z13, Z13
-	JMP          both1420
+	JMP          both1599
 
-half1419:
+half1598:
 	VMAXPS       Z15, Z5, Z15
 	VBROADCASTSS element4238aa3b<>+0(SB), Z16
 	VBROADCASTSS element4b400000<>+0(SB), Z17
@@ -15152,28 +16619,28 @@ half1419:
 	VMOVUPS      Z15, (R10)(CX*4)
 	VADDPS       Z15, Z13, Z13
 
-both1420:
+both1599:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1415
+	JLE  cols1594
 
-cols1416:
+cols1595:
 	CMPQ      CX, DX
-	JGE       row1421
+	JGE       row1600
 	CMPB      16(AX), $0x00
-	JNE       half1422
+	JNE       half1601
 	VMOVUPS.Z (DI)(CX*4), K2, Z15
-	JMP       both1423
+	JMP       both1602
 
-half1422:
+half1601:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both1423:
+both1602:
 	VSUBPS       Z12, Z15, Z15
 	CMPB         16(AX), $0x00
-	JNE          half1424
+	JNE          half1603
 	VMAXPS       Z15, Z5, Z15
 	VMOVAPS      Z2, Z16
 	VFMADD231PS  Z6, Z15, Z16
@@ -15192,9 +16659,9 @@ both1423:
 	VMOVAPS.Z    Z12, K2, Z12
 	VMOVUPS      Z12, (R10)(CX*4)
 	VADDPS       Z12, Z13, Z13
-	JMP          both1425
+	JMP          both1604
 
-half1424:
+half1603:
 	VMAXPS       Z15, Z5, Z15
 	VBROADCASTSS element4238aa3b<>+0(SB), Z12
 	VBROADCASTSS element4b400000<>+0(SB), Z16
@@ -15213,8 +16680,8 @@ half1424:
 	VMOVUPS      Z15, (R10)(CX*4)
 	VADDPS       Z15, Z13, Z13
 
-both1425:
-row1421:
+both1604:
+row1600:
 	VADDPS        Z14, Z13, Z13
 	VEXTRACTF64X4 $0x01, Z13, Y12
 	VADDPS        Y12, Y13, Y12
@@ -15229,28 +16696,28 @@ row1421:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip1427
+	JZ            skip1606
 	MOVL          (CX)(SI*4), R8
 
-skip1427:
+skip1606:
 	TESTQ  R8, R8
-	JS     unlabelled1426
+	JS     unlabelled1605
 	VMOVSS (R10)(R8*4), X12
 	VSUBSS X13, X12, X12
 	VMOVSS X12, (R10)(R8*4)
 
-unlabelled1426:
-skip1400:
+unlabelled1605:
+skip1579:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1428
+	JCC   skip1607
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1429
+	JZ    have1608
 	MOVL  (CX)(BX*4), SI
 
-have1429:
+have1608:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -15258,17 +16725,17 @@ have1429:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1430
+	JZ    even1609
 	LEAQ  (R10)(CX*4), R10
 
-even1430:
+even1609:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1431
+	JZ    skip1610
 	MOVL  (CX)(SI*4), R8
 
-skip1431:
+skip1610:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X12
 	MOVQ   80(AX), CX
@@ -15276,81 +16743,81 @@ skip1431:
 	MOVQ   80(AX), CX
 	VMOVSS X13, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1432
+	JS     unlabelled1611
 	CMPB   16(AX), $0x00
-	JNE    half1433
+	JNE    half1612
 	VMOVSS (DI)(R8*4), X14
-	JMP    both1434
+	JMP    both1613
 
-half1433:
+half1612:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X14
 
-both1434:
+both1613:
 	VSUBSS       X14, X12, X15
 	MOVQ         88(AX), CX
 	VMOVSS       X15, (CX)(BX*4)
 	VUCOMISS     X14, X12
-	JNE          unlabelled1432
+	JNE          unlabelled1611
 	VBROADCASTSS X12, Z12
 	XORQ         CX, CX
 
-next1436:
+next1615:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last1438
+	JGT     last1617
 	CMPB    16(AX), $0x00
-	JNE     half1439
+	JNE     half1618
 	VMOVUPS (DI)(CX*4), Z14
-	JMP     both1440
+	JMP     both1619
 
-half1439:
+half1618:
 	VPMOVZXWD (DI)(CX*2), Z14
 	VPSLLD    $0x10, Z14, Z14
 
-both1440:
+both1619:
 	VCMPPS $0x00, Z12, Z14, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1435
+	JNZ    found1614
 	ADDQ   $0x10, CX
-	JMP    next1436
+	JMP    next1615
 
-last1438:
+last1617:
 	CMPQ      CX, DX
-	JGE       end1437
+	JGE       end1616
 	CMPB      16(AX), $0x00
-	JNE       half1441
+	JNE       half1620
 	VMOVUPS.Z (DI)(CX*4), K2, Z14
-	JMP       both1442
+	JMP       both1621
 
-half1441:
+half1620:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z14
 	VPSLLD      $0x10, Z14, Z14
 
-both1442:
+both1621:
 	VCMPPS $0x00, Z12, Z14, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1435
+	JNZ    found1614
 	MOVQ   DX, CX
-	JMP    end1437
+	JMP    end1616
 
-found1435:
+found1614:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1437:
+end1616:
 	CMPQ CX, R8
-	JNE  unlabelled1432
+	JNE  unlabelled1611
 	INCQ 112(AX)
 
-unlabelled1432:
+unlabelled1611:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1443
+	JZ           skip1622
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X12
@@ -15359,33 +16826,33 @@ unlabelled1432:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1445
+	JGT          cols1624
 
-cols1444:
+cols1623:
 	VMULPS   (R10)(CX*4), Z12, Z13
 	VMULPS   64(R10)(CX*4), Z12, Z14
 	VMULPS   128(R10)(CX*4), Z12, Z15
 	VMULPS   192(R10)(CX*4), Z12, Z16
 	CMPB     40(AX), $0x00
-	JNE      half1446
+	JNE      half1625
 	CMPB     41(AX), $0x00
-	JEQ      near1448
+	JEQ      near1627
 	VMOVNTPS Z13, (DI)(CX*4)
 	VMOVNTPS Z14, 64(DI)(CX*4)
 	VMOVNTPS Z15, 128(DI)(CX*4)
 	VMOVNTPS Z16, 192(DI)(CX*4)
-	JMP      placed1449
+	JMP      placed1628
 
-near1448:
+near1627:
 	VMOVUPS Z13, (DI)(CX*4)
 	VMOVUPS Z14, 64(DI)(CX*4)
 	VMOVUPS Z15, 128(DI)(CX*4)
 	VMOVUPS Z16, 192(DI)(CX*4)
 
-placed1449:
-	JMP both1447
+placed1628:
+	JMP both1626
 
-half1446:
+half1625:
 	// VCVTNE2PS2BF16 Z13, Z14, Z13
 	LONG $0x480f5262
 	WORD $0xed72
@@ -15394,121 +16861,121 @@ half1446:
 	LONG     $0x407f5262
 	WORD     $0xf772
 	CMPB     41(AX), $0x00
-	JEQ      near1452
+	JEQ      near1631
 	VMOVNTDQ Z13, (DI)(CX*2)
 	VMOVNTDQ Z14, 64(DI)(CX*2)
-	JMP      placed1453
+	JMP      placed1632
 
-near1452:
+near1631:
 	VMOVDQU32 Z13, (DI)(CX*2)
 	VMOVDQU32 Z14, 64(DI)(CX*2)
 
-placed1453:
-both1447:
+placed1632:
+both1626:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols1444
+	JLE  cols1623
 
-cols1445:
+cols1624:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols1455
+	JGT  cols1634
 
-cols1454:
+cols1633:
 	VMULPS   (R10)(CX*4), Z12, Z13
 	VMULPS   64(R10)(CX*4), Z12, Z14
 	CMPB     40(AX), $0x00
-	JNE      half1456
+	JNE      half1635
 	CMPB     41(AX), $0x00
-	JEQ      near1458
+	JEQ      near1637
 	VMOVNTPS Z13, (DI)(CX*4)
 	VMOVNTPS Z14, 64(DI)(CX*4)
-	JMP      placed1459
+	JMP      placed1638
 
-near1458:
+near1637:
 	VMOVUPS Z13, (DI)(CX*4)
 	VMOVUPS Z14, 64(DI)(CX*4)
 
-placed1459:
-	JMP both1457
+placed1638:
+	JMP both1636
 
-half1456:
+half1635:
 	// VCVTNE2PS2BF16 Z13, Z14, Z13
 	LONG     $0x480f5262
 	WORD     $0xed72
 	CMPB     41(AX), $0x00
-	JEQ      near1462
+	JEQ      near1641
 	VMOVNTDQ Z13, (DI)(CX*2)
-	JMP      placed1463
+	JMP      placed1642
 
-near1462:
+near1641:
 	VMOVDQU32 Z13, (DI)(CX*2)
 
-placed1463:
-both1457:
+placed1642:
+both1636:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols1454
+	JLE  cols1633
 
-cols1455:
+cols1634:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1465
+	JGT  cols1644
 
-cols1464:
+cols1643:
 	VMULPS   (R10)(CX*4), Z12, Z13
 	CMPB     40(AX), $0x00
-	JNE      half1466
+	JNE      half1645
 	CMPB     41(AX), $0x00
-	JEQ      near1468
+	JEQ      near1647
 	VMOVNTPS Z13, (DI)(CX*4)
-	JMP      placed1469
+	JMP      placed1648
 
-near1468:
+near1647:
 	VMOVUPS Z13, (DI)(CX*4)
 
-placed1469:
-	JMP both1467
+placed1648:
+	JMP both1646
 
-half1466:
+half1645:
 	// VCVTNEPS2BF16 Z13, Y13
 	LONG      $0x487e5262
 	WORD      $0xed72
 	VMOVDQU16 Y13, (DI)(CX*2)
 
-both1467:
+both1646:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1464
+	JLE  cols1643
 
-cols1465:
+cols1644:
 	CMPQ    CX, DX
-	JGE     row1470
+	JGE     row1649
 	VMULPS  (R10)(CX*4), Z12, Z12
 	CMPB    40(AX), $0x00
-	JNE     half1471
+	JNE     half1650
 	VMOVUPS Z12, K2, (DI)(CX*4)
-	JMP     both1472
+	JMP     both1651
 
-half1471:
+half1650:
 	// VCVTNEPS2BF16 Z12, Y12
 	LONG      $0x487e5262
 	WORD      $0xe472
 	VMOVDQU16 Y12, K2, (DI)(CX*2)
 
-both1472:
-row1470:
-skip1443:
-skip1428:
+both1651:
+row1649:
+skip1622:
+skip1607:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1383
+	JLT  turn1562
 
-done1321:
+done1500:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -15536,15 +17003,15 @@ TEXT ·bceAMX(SB), $16-8
 	VMOVUPD      152(AX), Z3
 	MOVQ         72(AX), R8
 
-rows1473:
+rows1652:
 	XORQ CX, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JGT  cols1475
+	JGT  cols1654
 
-cols1474:
+cols1653:
 	CMPB       16(AX), $0x00
-	JNE        half1476
+	JNE        half1655
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -15553,9 +17020,9 @@ cols1474:
 	VMOVUPS    64(BX)(CX*4), Z7
 	VMOVUPS    128(BX)(CX*4), Z8
 	VMOVUPS    192(BX)(CX*4), Z9
-	JMP        both1477
+	JMP        both1656
 
-half1476:
+half1655:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
@@ -15563,9 +17030,9 @@ half1476:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z8
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z9
 
-both1477:
+both1656:
 	CMPB       40(AX), $0x00
-	JNE        half1478
+	JNE        half1657
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -15574,9 +17041,9 @@ both1477:
 	VMOVUPS    64(SI)(CX*4), Z11
 	VMOVUPS    128(SI)(CX*4), Z12
 	VMOVUPS    192(SI)(CX*4), Z13
-	JMP        both1479
+	JMP        both1658
 
-half1478:
+half1657:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z10
@@ -15584,7 +17051,7 @@ half1478:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z13
 
-both1479:
+both1658:
 	VBROADCASTSS  element00000000<>+0(SB), Z14
 	VBROADCASTSS  element80000000<>+0(SB), Z15
 	VMAXPS        Z6, Z14, Z19
@@ -15608,7 +17075,7 @@ both1479:
 	VCVTPS2PD     Y14, Z14
 	VADDPD        Z14, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1480
+	JNE           half1659
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -15695,7 +17162,7 @@ both1479:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1482
+	JZ            skip1661
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -15734,25 +17201,25 @@ both1479:
 	VFMSUB213PS   Z13, Z6, Z21
 	VMULPS        Z23, Z21, Z21
 	CMPB          64(AX), $0x00
-	JNE           half1483
+	JNE           half1662
 	CMPB          65(AX), $0x00
-	JEQ           near1485
+	JEQ           near1664
 	VMOVNTPS      Z14, (DI)(CX*4)
 	VMOVNTPS      Z19, 64(DI)(CX*4)
 	VMOVNTPS      Z20, 128(DI)(CX*4)
 	VMOVNTPS      Z21, 192(DI)(CX*4)
-	JMP           placed1486
+	JMP           placed1665
 
-near1485:
+near1664:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z19, 64(DI)(CX*4)
 	VMOVUPS Z20, 128(DI)(CX*4)
 	VMOVUPS Z21, 192(DI)(CX*4)
 
-placed1486:
-	JMP both1484
+placed1665:
+	JMP both1663
 
-half1483:
+half1662:
 	// VCVTNE2PS2BF16 Z14, Z19, Z6
 	LONG $0x4067d262
 	WORD $0xf672
@@ -15761,21 +17228,21 @@ half1483:
 	LONG     $0x4057b262
 	WORD     $0xfc72
 	CMPB     65(AX), $0x00
-	JEQ      near1489
+	JEQ      near1668
 	VMOVNTDQ Z6, (DI)(CX*2)
 	VMOVNTDQ Z7, 64(DI)(CX*2)
-	JMP      placed1490
+	JMP      placed1669
 
-near1489:
+near1668:
 	VMOVDQU32 Z6, (DI)(CX*2)
 	VMOVDQU32 Z7, 64(DI)(CX*2)
 
-placed1490:
-both1484:
-skip1482:
-	JMP both1481
+placed1669:
+both1663:
+skip1661:
+	JMP both1660
 
-half1480:
+half1659:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -15834,7 +17301,7 @@ half1480:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1491
+	JZ            skip1670
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -15861,25 +17328,25 @@ half1480:
 	VFMSUB213PS   Z13, Z6, Z15
 	VMULPS        Z23, Z15, Z15
 	CMPB          64(AX), $0x00
-	JNE           half1492
+	JNE           half1671
 	CMPB          65(AX), $0x00
-	JEQ           near1494
+	JEQ           near1673
 	VMOVNTPS      Z16, (DI)(CX*4)
 	VMOVNTPS      Z17, 64(DI)(CX*4)
 	VMOVNTPS      Z18, 128(DI)(CX*4)
 	VMOVNTPS      Z15, 192(DI)(CX*4)
-	JMP           placed1495
+	JMP           placed1674
 
-near1494:
+near1673:
 	VMOVUPS Z16, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z15, 192(DI)(CX*4)
 
-placed1495:
-	JMP both1493
+placed1674:
+	JMP both1672
 
-half1492:
+half1671:
 	// VCVTNE2PS2BF16 Z16, Z17, Z6
 	LONG $0x4077b262
 	WORD $0xf072
@@ -15888,58 +17355,58 @@ half1492:
 	LONG     $0x4807b262
 	WORD     $0xfa72
 	CMPB     65(AX), $0x00
-	JEQ      near1498
+	JEQ      near1677
 	VMOVNTDQ Z6, (DI)(CX*2)
 	VMOVNTDQ Z7, 64(DI)(CX*2)
-	JMP      placed1499
+	JMP      placed1678
 
-near1498:
+near1677:
 	VMOVDQU32 Z6, (DI)(CX*2)
 	VMOVDQU32 Z7, 64(DI)(CX*2)
 
-placed1499:
-both1493:
-skip1491:
-both1481:
+placed1678:
+both1672:
+skip1670:
+both1660:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols1474
+	JLE  cols1653
 
-cols1475:
+cols1654:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols1501
+	JGT  cols1680
 
-cols1500:
+cols1679:
 	CMPB       16(AX), $0x00
-	JNE        half1502
+	JNE        half1681
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
 	VMOVUPS    64(BX)(CX*4), Z7
-	JMP        both1503
+	JMP        both1682
 
-half1502:
+half1681:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z7
 
-both1503:
+both1682:
 	CMPB       40(AX), $0x00
-	JNE        half1504
+	JNE        half1683
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	VMOVUPS    64(SI)(CX*4), Z9
-	JMP        both1505
+	JMP        both1684
 
-half1504:
+half1683:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z9
 
-both1505:
+both1684:
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VBROADCASTSS  element80000000<>+0(SB), Z11
 	VMAXPS        Z6, Z10, Z13
@@ -15955,7 +17422,7 @@ both1505:
 	VCVTPS2PD     Y10, Z10
 	VADDPD        Z10, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1506
+	JNE           half1685
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -16008,7 +17475,7 @@ both1505:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1508
+	JZ            skip1687
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -16029,38 +17496,38 @@ both1505:
 	VFMSUB213PS   Z9, Z6, Z13
 	VMULPS        Z15, Z13, Z13
 	CMPB          64(AX), $0x00
-	JNE           half1509
+	JNE           half1688
 	CMPB          65(AX), $0x00
-	JEQ           near1511
+	JEQ           near1690
 	VMOVNTPS      Z10, (DI)(CX*4)
 	VMOVNTPS      Z13, 64(DI)(CX*4)
-	JMP           placed1512
+	JMP           placed1691
 
-near1511:
+near1690:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z13, 64(DI)(CX*4)
 
-placed1512:
-	JMP both1510
+placed1691:
+	JMP both1689
 
-half1509:
+half1688:
 	// VCVTNE2PS2BF16 Z10, Z13, Z6
 	LONG     $0x4817d262
 	WORD     $0xf272
 	CMPB     65(AX), $0x00
-	JEQ      near1515
+	JEQ      near1694
 	VMOVNTDQ Z6, (DI)(CX*2)
-	JMP      placed1516
+	JMP      placed1695
 
-near1515:
+near1694:
 	VMOVDQU32 Z6, (DI)(CX*2)
 
-placed1516:
-both1510:
-skip1508:
-	JMP both1507
+placed1695:
+both1689:
+skip1687:
+	JMP both1686
 
-half1506:
+half1685:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -16097,7 +17564,7 @@ half1506:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1517
+	JZ            skip1696
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -16112,71 +17579,71 @@ half1506:
 	VFMSUB213PS   Z9, Z6, Z11
 	VMULPS        Z15, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half1518
+	JNE           half1697
 	CMPB          65(AX), $0x00
-	JEQ           near1520
+	JEQ           near1699
 	VMOVNTPS      Z12, (DI)(CX*4)
 	VMOVNTPS      Z11, 64(DI)(CX*4)
-	JMP           placed1521
+	JMP           placed1700
 
-near1520:
+near1699:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1521:
-	JMP both1519
+placed1700:
+	JMP both1698
 
-half1518:
+half1697:
 	// VCVTNE2PS2BF16 Z12, Z11, Z6
 	LONG     $0x4827d262
 	WORD     $0xf472
 	CMPB     65(AX), $0x00
-	JEQ      near1524
+	JEQ      near1703
 	VMOVNTDQ Z6, (DI)(CX*2)
-	JMP      placed1525
+	JMP      placed1704
 
-near1524:
+near1703:
 	VMOVDQU32 Z6, (DI)(CX*2)
 
-placed1525:
-both1519:
-skip1517:
-both1507:
+placed1704:
+both1698:
+skip1696:
+both1686:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols1500
+	JLE  cols1679
 
-cols1501:
+cols1680:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols1527
+	JGT  cols1706
 
-cols1526:
+cols1705:
 	CMPB       16(AX), $0x00
-	JNE        half1528
+	JNE        half1707
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
-	JMP        both1529
+	JMP        both1708
 
-half1528:
+half1707:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both1529:
+both1708:
 	CMPB       40(AX), $0x00
-	JNE        half1530
+	JNE        half1709
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
-	JMP        both1531
+	JMP        both1710
 
-half1530:
+half1709:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1531:
+both1710:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -16188,7 +17655,7 @@ both1531:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1532
+	JNE           half1711
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -16224,7 +17691,7 @@ both1531:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1534
+	JZ            skip1713
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -16236,29 +17703,29 @@ both1531:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half1535
+	JNE           half1714
 	CMPB          65(AX), $0x00
-	JEQ           near1537
+	JEQ           near1716
 	VMOVNTPS      Z8, (DI)(CX*4)
-	JMP           placed1538
+	JMP           placed1717
 
-near1537:
+near1716:
 	VMOVUPS Z8, (DI)(CX*4)
 
-placed1538:
-	JMP both1536
+placed1717:
+	JMP both1715
 
-half1535:
+half1714:
 	// VCVTNEPS2BF16 Z8, Y6
 	LONG      $0x487ed262
 	WORD      $0xf072
 	VMOVDQU16 Y6, (DI)(CX*2)
 
-both1536:
-skip1534:
-	JMP both1533
+both1715:
+skip1713:
+	JMP both1712
 
-half1532:
+half1711:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -16284,7 +17751,7 @@ half1532:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1539
+	JZ            skip1718
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -16293,59 +17760,59 @@ half1532:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half1540
+	JNE           half1719
 	CMPB          65(AX), $0x00
-	JEQ           near1542
+	JEQ           near1721
 	VMOVNTPS      Z9, (DI)(CX*4)
-	JMP           placed1543
+	JMP           placed1722
 
-near1542:
+near1721:
 	VMOVUPS Z9, (DI)(CX*4)
 
-placed1543:
-	JMP both1541
+placed1722:
+	JMP both1720
 
-half1540:
+half1719:
 	// VCVTNEPS2BF16 Z9, Y6
 	LONG      $0x487ed262
 	WORD      $0xf172
 	VMOVDQU16 Y6, (DI)(CX*2)
 
-both1541:
-skip1539:
-both1533:
+both1720:
+skip1718:
+both1712:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols1526
+	JLE  cols1705
 
-cols1527:
+cols1706:
 	CMPQ       CX, DX
-	JGE        row1544
+	JGE        row1723
 	CMPB       16(AX), $0x00
-	JNE        half1545
+	JNE        half1724
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z6
-	JMP        both1546
+	JMP        both1725
 
-half1545:
+half1724:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both1546:
+both1725:
 	CMPB       40(AX), $0x00
-	JNE        half1547
+	JNE        half1726
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z7
-	JMP        both1548
+	JMP        both1727
 
-half1547:
+half1726:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1548:
+both1727:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -16357,7 +17824,7 @@ both1548:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1549
+	JNE           half1728
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -16394,7 +17861,7 @@ both1548:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1551
+	JZ            skip1730
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -16406,21 +17873,21 @@ both1548:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half1552
+	JNE           half1731
 	VMOVUPS       Z8, K2, (DI)(CX*4)
-	JMP           both1553
+	JMP           both1732
 
-half1552:
+half1731:
 	// VCVTNEPS2BF16 Z8, Y6
 	LONG      $0x487ed262
 	WORD      $0xf072
 	VMOVDQU16 Y6, K2, (DI)(CX*2)
 
-both1553:
-skip1551:
-	JMP both1550
+both1732:
+skip1730:
+	JMP both1729
 
-half1549:
+half1728:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -16447,7 +17914,7 @@ half1549:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1554
+	JZ            skip1733
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -16456,25 +17923,25 @@ half1549:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half1555
+	JNE           half1734
 	VMOVUPS       Z9, K2, (DI)(CX*4)
-	JMP           both1556
+	JMP           both1735
 
-half1555:
+half1734:
 	// VCVTNEPS2BF16 Z9, Y6
 	LONG      $0x487ed262
 	WORD      $0xf172
 	VMOVDQU16 Y6, K2, (DI)(CX*2)
 
-both1556:
-skip1554:
-both1550:
-row1544:
+both1735:
+skip1733:
+both1729:
+row1723:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows1473
+	JNZ           rows1652
 	VMOVUPD       Z2, 88(AX)
 	VMOVUPD       Z3, 152(AX)
 	VADDPD        Z5, Z4, Z4
@@ -16508,24 +17975,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1557:
+rows1736:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1559
+	JGT  cols1738
 
-cols1558:
+cols1737:
 	CMPB       16(AX), $0x00
-	JNE        half1560
+	JNE        half1739
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1561
+	JMP        both1740
 
-half1560:
+half1739:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -16540,18 +18007,18 @@ half1560:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1561:
+both1740:
 	CMPB       40(AX), $0x00
-	JNE        half1562
+	JNE        half1741
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1563
+	JMP        both1742
 
-half1562:
+half1741:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -16566,7 +18033,7 @@ half1562:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1563:
+both1742:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -16574,22 +18041,22 @@ both1563:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1558
+	JLE         cols1737
 
-cols1559:
+cols1738:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1565
+	JGT  cols1744
 
-cols1564:
+cols1743:
 	CMPB       16(AX), $0x00
-	JNE        half1566
+	JNE        half1745
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1567
+	JMP        both1746
 
-half1566:
+half1745:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -16598,15 +18065,15 @@ half1566:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1567:
+both1746:
 	CMPB       40(AX), $0x00
-	JNE        half1568
+	JNE        half1747
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1569
+	JMP        both1748
 
-half1568:
+half1747:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -16615,88 +18082,88 @@ half1568:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1569:
+both1748:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1564
+	JLE         cols1743
 
-cols1565:
+cols1744:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1571
+	JGT  cols1750
 
-cols1570:
+cols1749:
 	CMPB       16(AX), $0x00
-	JNE        half1572
+	JNE        half1751
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1573
+	JMP        both1752
 
-half1572:
+half1751:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1573:
+both1752:
 	CMPB       40(AX), $0x00
-	JNE        half1574
+	JNE        half1753
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1575
+	JMP        both1754
 
-half1574:
+half1753:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1575:
+both1754:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1570
+	JLE         cols1749
 
-cols1571:
+cols1750:
 	CMPQ        CX, DX
-	JGE         row1576
+	JGE         row1755
 	CMPB        16(AX), $0x00
-	JNE         half1577
+	JNE         half1756
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1578
+	JMP         both1757
 
-half1577:
+half1756:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1578:
+both1757:
 	CMPB        40(AX), $0x00
-	JNE         half1579
+	JNE         half1758
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1580
+	JMP         both1759
 
-half1579:
+half1758:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1580:
+both1759:
 	VFMADD231PD Z4, Z5, Z0
 
-row1576:
+row1755:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1557
+	JNZ           rows1736
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -16734,15 +18201,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1581:
+rows1760:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1583
+	JGT  cols1762
 
-cols1582:
+cols1761:
 	CMPB       16(AX), $0x00
-	JNE        half1584
+	JNE        half1763
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -16751,9 +18218,9 @@ cols1582:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1585
+	JMP        both1764
 
-half1584:
+half1763:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -16761,7 +18228,7 @@ half1584:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1585:
+both1764:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -16769,80 +18236,80 @@ both1585:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1582
+	JLE         cols1761
 
-cols1583:
+cols1762:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1587
+	JGT  cols1766
 
-cols1586:
+cols1765:
 	CMPB       16(AX), $0x00
-	JNE        half1588
+	JNE        half1767
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1589
+	JMP        both1768
 
-half1588:
+half1767:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1589:
+both1768:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1586
+	JLE         cols1765
 
-cols1587:
+cols1766:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1591
+	JGT  cols1770
 
-cols1590:
+cols1769:
 	CMPB       16(AX), $0x00
-	JNE        half1592
+	JNE        half1771
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1593
+	JMP        both1772
 
-half1592:
+half1771:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1593:
+both1772:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1590
+	JLE         cols1769
 
-cols1591:
+cols1770:
 	CMPQ       CX, DX
-	JGE        row1594
+	JGE        row1773
 	CMPB       16(AX), $0x00
-	JNE        half1595
+	JNE        half1774
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1596
+	JMP        both1775
 
-half1595:
+half1774:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1596:
+both1775:
 	VFMADD231PS Z7, Z2, Z3
 
-row1594:
+row1773:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1581
+	JNZ           rows1760
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -16874,14 +18341,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1597
+	JEQ   wide1776
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1598
+	JZ    skip1777
 	CMPB  40(AX), $0x00
-	JEQ   wide1597
+	JEQ   wide1776
 
-skip1598:
+skip1777:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -16893,22 +18360,22 @@ skip1598:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1599:
+group1778:
 	CMPQ DI, $0x10
-	JLT  group1600
+	JLT  group1779
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1602
+	JGT  cols1781
 
-cols1601:
+cols1780:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1603
+	JZ           plain1782
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -16923,56 +18390,266 @@ cols1601:
 	VCVTPD2PS    128(R9)(CX*8), Y6
 	VCVTPD2PS    192(R9)(CX*8), Y10
 	VINSERTF64X4 $0x01, Y10, Z6, Z10
-	MOVQ         CX, R9
-	ADDQ         R9, R9
-	ADDQ         32(AX), R9
-	IMUL3Q       $0x10, R9, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	PREFETCHT0   128(R9)
-	PREFETCHT0   192(R9)
-	PREFETCHT0   256(R9)
-	PREFETCHT0   320(R9)
-	PREFETCHT0   384(R9)
-	PREFETCHT0   448(R9)
-	PREFETCHT0   512(R9)
-	PREFETCHT0   576(R9)
-	PREFETCHT0   640(R9)
-	PREFETCHT0   704(R9)
-	PREFETCHT0   768(R9)
-	PREFETCHT0   832(R9)
-	PREFETCHT0   896(R9)
-	PREFETCHT0   960(R9)
 	MOVQ         SI, R9
 	MOVQ         CX, R10
 	ADDQ         R10, R10
-	ADDQ         8(AX), R10
+	ADDQ         32(AX), R10
 	IMUL3Q       $0x10, R10, R10
-	ADDQ         BX, R10
+	ADDQ         SI, R10
+	MOVQ         BX, R11
+	MOVQ         CX, R12
+	ADDQ         R12, R12
+	ADDQ         8(AX), R12
+	IMUL3Q       $0x10, R12, R12
+	ADDQ         BX, R12
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   (R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   (R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   64(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   64(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   128(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   128(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   192(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   192(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   256(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   256(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   320(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   320(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   384(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   384(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   448(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   448(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   512(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   512(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   576(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   576(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   640(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   640(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   704(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   704(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   768(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   768(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   832(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   832(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   896(R10)
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   896(R12)
+	VSUBPS       Z7, Z13, Z13
+	VMULPS       Z8, Z13, Z13
+	VADDPS       Z11, Z2, Z2
+	VFMADD231PS  Z11, Z13, Z4
+	VSUBPS       Z9, Z14, Z14
+	VMULPS       Z10, Z14, Z14
+	VADDPS       Z12, Z3, Z3
+	VFMADD231PS  Z12, Z14, Z5
+	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
+	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
+	ADDQ         32(AX), R9
 	PREFETCHT0   960(R10)
-	MOVQ         BX, R10
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
+	VPERMW.Z     (R11)(CX*2), Z0, K2, Z13
+	VPERMW.Z     (R11)(CX*2), Z1, K2, Z14
+	ADDQ         8(AX), R11
+	PREFETCHT0   960(R12)
 	VSUBPS       Z7, Z13, Z13
 	VMULPS       Z8, Z13, Z13
 	VADDPS       Z11, Z2, Z2
@@ -16981,244 +18658,19 @@ cols1601:
 	VMULPS       Z10, Z14, Z14
 	VADDPS       Z12, Z3, Z3
 	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	VPERMW.Z     (R9)(CX*2), Z0, K2, Z11
-	VPERMW.Z     (R9)(CX*2), Z1, K2, Z12
-	ADDQ         32(AX), R9
-	VPERMW.Z     (R10)(CX*2), Z0, K2, Z13
-	VPERMW.Z     (R10)(CX*2), Z1, K2, Z14
-	ADDQ         8(AX), R10
-	VSUBPS       Z7, Z13, Z13
-	VMULPS       Z8, Z13, Z13
-	VADDPS       Z11, Z2, Z2
-	VFMADD231PS  Z11, Z13, Z4
-	VSUBPS       Z9, Z14, Z14
-	VMULPS       Z10, Z14, Z14
-	VADDPS       Z12, Z3, Z3
-	VFMADD231PS  Z12, Z14, Z5
-	JMP          summed1604
+	JMP          summed1783
 
-plain1603:
-	MOVQ        CX, R9
-	ADDQ        R9, R9
-	ADDQ        8(AX), R9
-	IMUL3Q      $0x10, R9, R9
-	ADDQ        BX, R9
-	PREFETCHT0  (R9)
-	PREFETCHT0  64(R9)
-	PREFETCHT0  128(R9)
-	PREFETCHT0  192(R9)
-	PREFETCHT0  256(R9)
-	PREFETCHT0  320(R9)
-	PREFETCHT0  384(R9)
-	PREFETCHT0  448(R9)
-	PREFETCHT0  512(R9)
-	PREFETCHT0  576(R9)
-	PREFETCHT0  640(R9)
-	PREFETCHT0  704(R9)
-	PREFETCHT0  768(R9)
-	PREFETCHT0  832(R9)
-	PREFETCHT0  896(R9)
-	PREFETCHT0  960(R9)
+plain1782:
 	MOVQ        BX, R9
+	MOVQ        CX, R10
+	ADDQ        R10, R10
+	ADDQ        8(AX), R10
+	IMUL3Q      $0x10, R10, R10
+	ADDQ        BX, R10
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  (R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17226,6 +18678,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  64(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17233,6 +18686,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  128(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17240,6 +18694,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  192(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17247,6 +18702,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  256(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17254,6 +18710,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  320(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17261,6 +18718,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  384(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17268,6 +18726,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  448(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17275,6 +18734,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  512(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17282,6 +18742,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  576(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17289,6 +18750,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  640(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17296,6 +18758,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  704(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17303,6 +18766,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  768(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17310,6 +18774,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  832(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17317,6 +18782,7 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  896(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
@@ -17324,12 +18790,13 @@ plain1603:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
+	PREFETCHT0  960(R10)
 	VADDPS      Z7, Z2, Z2
 	VFMADD231PS Z7, Z7, Z4
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 
-summed1604:
+summed1783:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -17365,19 +18832,19 @@ summed1604:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1601
+	JLE           cols1780
 
-cols1602:
+cols1781:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1606
+	JGT  cols1785
 
-cols1605:
+cols1784:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1607
+	JZ           plain1786
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17385,40 +18852,180 @@ cols1605:
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y5
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
-	MOVQ         CX, R9
-	ADDQ         R9, R9
-	ADDQ         32(AX), R9
-	IMUL3Q       $0x10, R9, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	PREFETCHT0   128(R9)
-	PREFETCHT0   192(R9)
-	PREFETCHT0   256(R9)
-	PREFETCHT0   320(R9)
-	PREFETCHT0   384(R9)
-	PREFETCHT0   448(R9)
 	MOVQ         SI, R9
 	MOVQ         CX, R10
 	ADDQ         R10, R10
-	ADDQ         8(AX), R10
+	ADDQ         32(AX), R10
 	IMUL3Q       $0x10, R10, R10
-	ADDQ         BX, R10
+	ADDQ         SI, R10
+	MOVQ         BX, R11
+	MOVQ         CX, R12
+	ADDQ         R12, R12
+	ADDQ         8(AX), R12
+	IMUL3Q       $0x10, R12, R12
+	ADDQ         BX, R12
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   (R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   (R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   64(R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   64(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   128(R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   128(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   192(R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   192(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   256(R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   256(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   320(R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   320(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   384(R10)
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   384(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD    (R11)(CX*2), Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD    (R9)(CX*2), Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   448(R10)
-	MOVQ         BX, R10
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
+	VPMOVZXWD    (R11)(CX*2), Z8
 	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
+	ADDQ         8(AX), R11
+	PREFETCHT0   448(R12)
 	VSUBPS       Z4, Z8, Z8
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
@@ -17426,173 +19033,26 @@ cols1605:
 	VPMOVZXWD    (R9)(CX*2), Z7
 	VPSLLD       $0x10, Z7, Z7
 	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
+	VPMOVZXWD    (R11)(CX*2), Z8
 	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
+	ADDQ         8(AX), R11
 	VSUBPS       Z4, Z8, Z8
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD    (R9)(CX*2), Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD    (R10)(CX*2), Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	JMP          summed1608
+	JMP          summed1787
 
-plain1607:
-	MOVQ        CX, R9
-	ADDQ        R9, R9
-	ADDQ        8(AX), R9
-	IMUL3Q      $0x10, R9, R9
-	ADDQ        BX, R9
-	PREFETCHT0  (R9)
-	PREFETCHT0  64(R9)
-	PREFETCHT0  128(R9)
-	PREFETCHT0  192(R9)
-	PREFETCHT0  256(R9)
-	PREFETCHT0  320(R9)
-	PREFETCHT0  384(R9)
-	PREFETCHT0  448(R9)
+plain1786:
 	MOVQ        BX, R9
+	MOVQ        CX, R10
+	ADDQ        R10, R10
+	ADDQ        8(AX), R10
+	IMUL3Q      $0x10, R10, R10
+	ADDQ        BX, R10
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  (R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17603,6 +19063,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  64(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17613,6 +19074,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  128(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17623,6 +19085,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  192(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17633,6 +19096,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  256(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17643,6 +19107,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  320(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17653,6 +19118,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  384(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17663,6 +19129,7 @@ plain1607:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  448(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD   (R9)(CX*2), Z4
@@ -17671,7 +19138,7 @@ plain1607:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 
-summed1608:
+summed1787:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -17691,16 +19158,16 @@ summed1608:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1605
+	JLE           cols1784
 
-cols1606:
+cols1785:
 	CMPQ         CX, R8
-	JGE          row1609
+	JGE          row1788
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1610
+	JZ           plain1789
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -17708,40 +19175,180 @@ cols1606:
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y5
 	VINSERTF64X4 $0x01, Y5, Z6, Z5
-	MOVQ         CX, R9
-	ADDQ         R9, R9
-	ADDQ         32(AX), R9
-	IMUL3Q       $0x10, R9, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	PREFETCHT0   128(R9)
-	PREFETCHT0   192(R9)
-	PREFETCHT0   256(R9)
-	PREFETCHT0   320(R9)
-	PREFETCHT0   384(R9)
-	PREFETCHT0   448(R9)
 	MOVQ         SI, R9
 	MOVQ         CX, R10
 	ADDQ         R10, R10
-	ADDQ         8(AX), R10
+	ADDQ         32(AX), R10
 	IMUL3Q       $0x10, R10, R10
-	ADDQ         BX, R10
+	ADDQ         SI, R10
+	MOVQ         BX, R11
+	MOVQ         CX, R12
+	ADDQ         R12, R12
+	ADDQ         8(AX), R12
+	IMUL3Q       $0x10, R12, R12
+	ADDQ         BX, R12
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   (R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   (R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   64(R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   64(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   128(R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   128(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   192(R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   192(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   256(R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   256(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   320(R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   320(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   384(R10)
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	PREFETCHT0   384(R12)
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
+	VPSLLD       $0x10, Z8, Z8
+	ADDQ         8(AX), R11
+	VSUBPS       Z4, Z8, Z8
+	VMULPS       Z5, Z8, Z8
+	VADDPS       Z7, Z2, Z2
+	VFMADD231PS  Z7, Z8, Z3
+	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
+	VPSLLD       $0x10, Z7, Z7
+	ADDQ         32(AX), R9
 	PREFETCHT0   448(R10)
-	MOVQ         BX, R10
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
 	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
+	ADDQ         8(AX), R11
+	PREFETCHT0   448(R12)
 	VSUBPS       Z4, Z8, Z8
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
@@ -17749,173 +19356,26 @@ cols1606:
 	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
 	VPSLLD       $0x10, Z7, Z7
 	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
+	VPMOVZXWD.Z  (R11)(CX*2), K3, Z8
 	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
+	ADDQ         8(AX), R11
 	VSUBPS       Z4, Z8, Z8
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VPMOVZXWD.Z  (R9)(CX*2), K3, Z7
-	VPSLLD       $0x10, Z7, Z7
-	ADDQ         32(AX), R9
-	VPMOVZXWD.Z  (R10)(CX*2), K3, Z8
-	VPSLLD       $0x10, Z8, Z8
-	ADDQ         8(AX), R10
-	VSUBPS       Z4, Z8, Z8
-	VMULPS       Z5, Z8, Z8
-	VADDPS       Z7, Z2, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	JMP          summed1611
+	JMP          summed1790
 
-plain1610:
-	MOVQ        CX, R9
-	ADDQ        R9, R9
-	ADDQ        8(AX), R9
-	IMUL3Q      $0x10, R9, R9
-	ADDQ        BX, R9
-	PREFETCHT0  (R9)
-	PREFETCHT0  64(R9)
-	PREFETCHT0  128(R9)
-	PREFETCHT0  192(R9)
-	PREFETCHT0  256(R9)
-	PREFETCHT0  320(R9)
-	PREFETCHT0  384(R9)
-	PREFETCHT0  448(R9)
+plain1789:
 	MOVQ        BX, R9
+	MOVQ        CX, R10
+	ADDQ        R10, R10
+	ADDQ        8(AX), R10
+	IMUL3Q      $0x10, R10, R10
+	ADDQ        BX, R10
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  (R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17926,6 +19386,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  64(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17936,6 +19397,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  128(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17946,6 +19408,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  192(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17956,6 +19419,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  256(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17966,6 +19430,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  320(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17976,6 +19441,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  384(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17986,6 +19452,7 @@ plain1610:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
+	PREFETCHT0  448(R10)
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
@@ -17994,7 +19461,7 @@ plain1610:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 
-summed1611:
+summed1790:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -18012,7 +19479,7 @@ summed1611:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1609:
+row1788:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18046,32 +19513,32 @@ row1609:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1599
+	JMP  group1778
 
-group1600:
-wide1597:
-group1612:
+group1779:
+wide1776:
+group1791:
 	CMPQ DI, $0x04
-	JLT  group1613
+	JLT  group1792
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1615
+	JGT  cols1794
 
-cols1614:
+cols1793:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1616
+	JZ         plain1795
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1618
+	JNE        half1797
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18085,9 +19552,9 @@ cols1614:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1619
+	JMP        both1798
 
-half1618:
+half1797:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18109,10 +19576,10 @@ half1618:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1619:
+both1798:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1620
+	JNE        half1799
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18126,9 +19593,9 @@ both1619:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1621
+	JMP        both1800
 
-half1620:
+half1799:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18150,7 +19617,7 @@ half1620:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1621:
+both1800:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18167,12 +19634,12 @@ both1621:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1617
+	JMP         summed1796
 
-plain1616:
+plain1795:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1622
+	JNE        half1801
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -18186,9 +19653,9 @@ plain1616:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1623
+	JMP        both1802
 
-half1622:
+half1801:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -18210,7 +19677,7 @@ half1622:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1623:
+both1802:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18220,7 +19687,7 @@ both1623:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1617:
+summed1796:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18228,24 +19695,24 @@ summed1617:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1614
+	JLE     cols1793
 
-cols1615:
+cols1794:
 	CMPQ        CX, DX
-	JGE         row1624
+	JGE         row1803
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1625
+	JZ          plain1804
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1627
+	JNE         half1806
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18259,9 +19726,9 @@ cols1615:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1628
+	JMP         both1807
 
-half1627:
+half1806:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18283,10 +19750,10 @@ half1627:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1628:
+both1807:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1629
+	JNE         half1808
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18300,9 +19767,9 @@ both1628:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1630
+	JMP         both1809
 
-half1629:
+half1808:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18324,7 +19791,7 @@ half1629:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1630:
+both1809:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -18341,12 +19808,12 @@ both1630:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1626
+	JMP         summed1805
 
-plain1625:
+plain1804:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1631
+	JNE         half1810
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -18360,9 +19827,9 @@ plain1625:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1632
+	JMP         both1811
 
-half1631:
+half1810:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -18384,7 +19851,7 @@ half1631:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1632:
+both1811:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -18394,13 +19861,13 @@ both1632:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1626:
+summed1805:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1624:
+row1803:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -18410,81 +19877,81 @@ row1624:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1612
+	JMP  group1791
 
-group1613:
-group1633:
+group1792:
+group1812:
 	CMPQ DI, $0x01
-	JLT  group1634
+	JLT  group1813
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1636
+	JGT  cols1815
 
-cols1635:
+cols1814:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1637
+	JZ         plain1816
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1639
+	JNE        half1818
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1640
+	JMP        both1819
 
-half1639:
+half1818:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1640:
+both1819:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1641
+	JNE        half1820
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1642
+	JMP        both1821
 
-half1641:
+half1820:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1642:
+both1821:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1638
+	JMP         summed1817
 
-plain1637:
+plain1816:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1643
+	JNE        half1822
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1644
+	JMP        both1823
 
-half1643:
+half1822:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1644:
+both1823:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1638:
+summed1817:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -18492,86 +19959,86 @@ summed1638:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1635
+	JLE     cols1814
 
-cols1636:
+cols1815:
 	CMPQ        CX, DX
-	JGE         row1645
+	JGE         row1824
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1646
+	JZ          plain1825
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1648
+	JNE         half1827
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1649
+	JMP         both1828
 
-half1648:
+half1827:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1649:
+both1828:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1650
+	JNE         half1829
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1651
+	JMP         both1830
 
-half1650:
+half1829:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1651:
+both1830:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1647
+	JMP         summed1826
 
-plain1646:
+plain1825:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1652
+	JNE         half1831
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1653
+	JMP         both1832
 
-half1652:
+half1831:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1653:
+both1832:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1647:
+summed1826:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1645:
+row1824:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1633
+	JMP  group1812
 
-group1634:
+group1813:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18594,7 +20061,7 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ      40(AX), SI
 	MOVQ      24(AX), DI
 
-rows1654:
+rows1833:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -18602,18 +20069,18 @@ rows1654:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1656
+	JGT          cols1835
 
-cols1655:
+cols1834:
 	CMPB       16(AX), $0x00
-	JNE        half1657
+	JNE        half1836
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1658
+	JMP        both1837
 
-half1657:
+half1836:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -18621,55 +20088,55 @@ half1657:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1658:
+both1837:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1655
+	JLE  cols1834
 
-cols1656:
+cols1835:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1660
+	JGT  cols1839
 
-cols1659:
+cols1838:
 	CMPB       16(AX), $0x00
-	JNE        half1661
+	JNE        half1840
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1662
+	JMP        both1841
 
-half1661:
+half1840:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1662:
+both1841:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1659
+	JLE    cols1838
 
-cols1660:
+cols1839:
 	CMPQ       CX, DX
-	JGE        row1663
+	JGE        row1842
 	CMPB       16(AX), $0x00
-	JNE        half1664
+	JNE        half1843
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1665
+	JMP        both1844
 
-half1664:
+half1843:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1665:
+both1844:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1663:
+row1842:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -18682,53 +20149,53 @@ row1663:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1667:
+next1846:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1669
+	JGT     last1848
 	CMPB    16(AX), $0x00
-	JNE     half1670
+	JNE     half1849
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1671
+	JMP     both1850
 
-half1670:
+half1849:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1671:
+both1850:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1666
+	JNZ    found1845
 	ADDQ   $0x10, CX
-	JMP    next1667
+	JMP    next1846
 
-last1669:
+last1848:
 	CMPQ      CX, DX
-	JGE       end1668
+	JGE       end1847
 	CMPB      16(AX), $0x00
-	JNE       half1672
+	JNE       half1851
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1673
+	JMP       both1852
 
-half1672:
+half1851:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1673:
+both1852:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1666
+	JNZ    found1845
 	MOVQ   DX, CX
-	JMP    end1668
+	JMP    end1847
 
-found1666:
+found1845:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1668:
+end1847:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -18736,7 +20203,7 @@ end1668:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1654
+	JNZ     rows1833
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18762,9 +20229,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1675
+	JGT       cols1854
 
-cols1674:
+cols1853:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -18794,11 +20261,11 @@ cols1674:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1674
+	JLE          cols1853
 
-cols1675:
+cols1854:
 	CMPQ         CX, DX
-	JGE          row1676
+	JGE          row1855
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -18826,7 +20293,7 @@ cols1675:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1676:
+row1855:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18850,77 +20317,77 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1678
+	JGT       cols1857
 
-cols1677:
+cols1856:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1679
+	JZ           skip1858
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1680
+	JNE          first1859
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1680:
+first1859:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1681
+	JEQ         plain1860
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1682
+	JMP         moved1861
 
-plain1681:
+plain1860:
 	VMOVAPS Z3, Z1
 
-moved1682:
-skip1679:
+moved1861:
+skip1858:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1677
+	JLE          cols1856
 
-cols1678:
+cols1857:
 	CMPQ         CX, DX
-	JGE          row1683
+	JGE          row1862
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1684
+	JZ           skip1863
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1685
+	JNE          first1864
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1685:
+first1864:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1686
+	JEQ         plain1865
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1687
+	JMP         moved1866
 
-plain1686:
+plain1865:
 	VMOVAPS Z3, Z1
 
-moved1687:
-skip1684:
+moved1866:
+skip1863:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1683:
+row1862:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -18943,23 +20410,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1688:
+rows1867:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1690
+	JGT  cols1869
 
-cols1689:
+cols1868:
 	CMPB       16(AX), $0x00
-	JNE        half1691
+	JNE        half1870
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1692
+	JMP        both1871
 
-half1691:
+half1870:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -18974,17 +20441,17 @@ half1691:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1692:
+both1871:
 	CMPB       40(AX), $0x00
-	JNE        half1693
+	JNE        half1872
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1694
+	JMP        both1873
 
-half1693:
+half1872:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -18999,7 +20466,7 @@ half1693:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1694:
+both1873:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -19007,22 +20474,22 @@ both1694:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1689
+	JLE         cols1868
 
-cols1690:
+cols1869:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1696
+	JGT  cols1875
 
-cols1695:
+cols1874:
 	CMPB       16(AX), $0x00
-	JNE        half1697
+	JNE        half1876
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1698
+	JMP        both1877
 
-half1697:
+half1876:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -19031,15 +20498,15 @@ half1697:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1698:
+both1877:
 	CMPB       40(AX), $0x00
-	JNE        half1699
+	JNE        half1878
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1700
+	JMP        both1879
 
-half1699:
+half1878:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -19048,63 +20515,63 @@ half1699:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1700:
+both1879:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1695
+	JLE         cols1874
 
-cols1696:
+cols1875:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1702
+	JGT  cols1881
 
-cols1701:
+cols1880:
 	CMPB       16(AX), $0x00
-	JNE        half1703
+	JNE        half1882
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1704
+	JMP        both1883
 
-half1703:
+half1882:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1704:
+both1883:
 	CMPB       40(AX), $0x00
-	JNE        half1705
+	JNE        half1884
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1706
+	JMP        both1885
 
-half1705:
+half1884:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1706:
+both1885:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1701
+	JLE         cols1880
 
-cols1702:
+cols1881:
 	CMPQ       CX, DX
-	JGE        row1707
+	JGE        row1886
 	CMPB       16(AX), $0x00
-	JNE        half1708
+	JNE        half1887
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1709
+	JMP        both1888
 
-half1708:
+half1887:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -19112,24 +20579,24 @@ half1708:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1710:
+copy1889:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1710
+	JNZ       copy1889
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1709:
+both1888:
 	CMPB       40(AX), $0x00
-	JNE        half1711
+	JNE        half1890
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1712
+	JMP        both1891
 
-half1711:
+half1890:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19137,23 +20604,23 @@ half1711:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1713:
+copy1892:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1713
+	JNZ       copy1892
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1712:
+both1891:
 	VFMADD231PD Y5, Y6, Y1
 
-row1707:
+row1886:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1688
+	JNZ          rows1867
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -19184,69 +20651,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1714:
+rows1893:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1716
+	JGT  cols1895
 
-cols1715:
+cols1894:
 	CMPB       16(AX), $0x00
-	JNE        half1717
+	JNE        half1896
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1718
+	JMP        both1897
 
-half1717:
+half1896:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1718:
+both1897:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1715
+	JLE         cols1894
 
-cols1716:
+cols1895:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1720
+	JGT  cols1899
 
-cols1719:
+cols1898:
 	CMPB       16(AX), $0x00
-	JNE        half1721
+	JNE        half1900
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1722
+	JMP        both1901
 
-half1721:
+half1900:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1722:
+both1901:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1719
+	JLE         cols1898
 
-cols1720:
+cols1899:
 	CMPQ       CX, DX
-	JGE        row1723
+	JGE        row1902
 	CMPB       16(AX), $0x00
-	JNE        half1724
+	JNE        half1903
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1725
+	JMP        both1904
 
-half1724:
+half1903:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19254,21 +20721,21 @@ half1724:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1726:
+copy1905:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1726
+	JNZ       copy1905
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1725:
+both1904:
 	VFMADD231PS Y6, Y1, Y2
 
-row1723:
+row1902:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1714
+	JNZ          rows1893
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -19297,28 +20764,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1727:
+group1906:
 	CMPQ DI, $0x04
-	JLT  group1728
+	JLT  group1907
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1730
+	JGT  cols1909
 
-cols1729:
+cols1908:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1731
+	JZ         plain1910
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1733
+	JNE        half1912
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19331,9 +20798,9 @@ cols1729:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1734
+	JMP        both1913
 
-half1733:
+half1912:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19355,10 +20822,10 @@ half1733:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1734:
+both1913:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1735
+	JNE        half1914
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19371,9 +20838,9 @@ both1734:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1736
+	JMP        both1915
 
-half1735:
+half1914:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19395,7 +20862,7 @@ half1735:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1736:
+both1915:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -19412,12 +20879,12 @@ both1736:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1732
+	JMP         summed1911
 
-plain1731:
+plain1910:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1737
+	JNE        half1916
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19430,9 +20897,9 @@ plain1731:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1738
+	JMP        both1917
 
-half1737:
+half1916:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19454,7 +20921,7 @@ half1737:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1738:
+both1917:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -19464,7 +20931,7 @@ both1738:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1732:
+summed1911:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -19472,24 +20939,24 @@ summed1732:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1729
+	JLE     cols1908
 
-cols1730:
+cols1909:
 	CMPQ       CX, DX
-	JGE        row1739
+	JGE        row1918
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1740
+	JZ         plain1919
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1742
+	JNE        half1921
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19506,9 +20973,9 @@ cols1730:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1743
+	JMP        both1922
 
-half1742:
+half1921:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19519,11 +20986,11 @@ half1742:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1744:
+copy1923:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1744
+	JNZ       copy1923
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -19534,11 +21001,11 @@ copy1744:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1745:
+copy1924:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1745
+	JNZ       copy1924
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -19549,11 +21016,11 @@ copy1745:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1746:
+copy1925:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1746
+	JNZ       copy1925
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -19564,20 +21031,20 @@ copy1746:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1747:
+copy1926:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1747
+	JNZ       copy1926
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1743:
+both1922:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1748
+	JNE        half1927
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19594,9 +21061,9 @@ both1743:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1749
+	JMP        both1928
 
-half1748:
+half1927:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19607,11 +21074,11 @@ half1748:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1750:
+copy1929:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1750
+	JNZ       copy1929
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -19622,11 +21089,11 @@ copy1750:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1751:
+copy1930:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1751
+	JNZ       copy1930
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -19637,11 +21104,11 @@ copy1751:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1752:
+copy1931:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1752
+	JNZ       copy1931
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -19652,17 +21119,17 @@ copy1752:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1753:
+copy1932:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1753
+	JNZ       copy1932
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1749:
+both1928:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -19679,12 +21146,12 @@ both1749:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1741
+	JMP         summed1920
 
-plain1740:
+plain1919:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1754
+	JNE        half1933
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19701,9 +21168,9 @@ plain1740:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1755
+	JMP        both1934
 
-half1754:
+half1933:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19714,11 +21181,11 @@ half1754:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1756:
+copy1935:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1756
+	JNZ       copy1935
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -19729,11 +21196,11 @@ copy1756:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1757:
+copy1936:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1757
+	JNZ       copy1936
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -19744,11 +21211,11 @@ copy1757:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1758:
+copy1937:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1758
+	JNZ       copy1937
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -19759,17 +21226,17 @@ copy1758:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1759:
+copy1938:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1759
+	JNZ       copy1938
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1755:
+both1934:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -19779,13 +21246,13 @@ both1755:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1741:
+summed1920:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1739:
+row1918:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -19795,81 +21262,81 @@ row1739:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1727
+	JMP  group1906
 
-group1728:
-group1760:
+group1907:
+group1939:
 	CMPQ DI, $0x01
-	JLT  group1761
+	JLT  group1940
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1763
+	JGT  cols1942
 
-cols1762:
+cols1941:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1764
+	JZ         plain1943
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1766
+	JNE        half1945
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1767
+	JMP        both1946
 
-half1766:
+half1945:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1767:
+both1946:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1768
+	JNE        half1947
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1769
+	JMP        both1948
 
-half1768:
+half1947:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1769:
+both1948:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1765
+	JMP         summed1944
 
-plain1764:
+plain1943:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1770
+	JNE        half1949
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1771
+	JMP        both1950
 
-half1770:
+half1949:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1771:
+both1950:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1765:
+summed1944:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -19877,30 +21344,30 @@ summed1765:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1762
+	JLE     cols1941
 
-cols1763:
+cols1942:
 	CMPQ       CX, DX
-	JGE        row1772
+	JGE        row1951
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1773
+	JZ         plain1952
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1775
+	JNE        half1954
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1776
+	JMP        both1955
 
-half1775:
+half1954:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -19908,25 +21375,25 @@ half1775:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1777:
+copy1956:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1777
+	JNZ       copy1956
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1776:
+both1955:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1778
+	JNE        half1957
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1779
+	JMP        both1958
 
-half1778:
+half1957:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -19934,32 +21401,32 @@ half1778:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1780:
+copy1959:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1780
+	JNZ       copy1959
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1779:
+both1958:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1774
+	JMP         summed1953
 
-plain1773:
+plain1952:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1781
+	JNE        half1960
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1782
+	JMP        both1961
 
-half1781:
+half1960:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -19967,32 +21434,32 @@ half1781:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1783:
+copy1962:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1783
+	JNZ       copy1962
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1782:
+both1961:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1774:
+summed1953:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1772:
+row1951:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1760
+	JMP  group1939
 
-group1761:
+group1940:
 	VZEROUPPER
 	RET
 
@@ -20010,7 +21477,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1784:
+rows1963:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -20018,17 +21485,17 @@ rows1784:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1786
+	JGT          cols1965
 
-cols1785:
+cols1964:
 	CMPB       16(AX), $0x00
-	JNE        half1787
+	JNE        half1966
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1788
+	JMP        both1967
 
-half1787:
+half1966:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -20036,46 +21503,46 @@ half1787:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1788:
+both1967:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1785
+	JLE  cols1964
 
-cols1786:
+cols1965:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1790
+	JGT  cols1969
 
-cols1789:
+cols1968:
 	CMPB       16(AX), $0x00
-	JNE        half1791
+	JNE        half1970
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1792
+	JMP        both1971
 
-half1791:
+half1970:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1792:
+both1971:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1789
+	JLE    cols1968
 
-cols1790:
+cols1969:
 	CMPQ       CX, DX
-	JGE        row1793
+	JGE        row1972
 	CMPB       16(AX), $0x00
-	JNE        half1794
+	JNE        half1973
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1795
+	JMP        both1974
 
-half1794:
+half1973:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -20083,19 +21550,19 @@ half1794:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1796:
+copy1975:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1796
+	JNZ       copy1975
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1795:
+both1974:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1793:
+row1972:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -20106,64 +21573,64 @@ row1793:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1798:
+next1977:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1800
+	JGT     last1979
 	CMPB    16(AX), $0x00
-	JNE     half1801
+	JNE     half1980
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1802
+	JMP     both1981
 
-half1801:
+half1980:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1802:
+both1981:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1797
+	JNZ       found1976
 	ADDQ      $0x08, CX
-	JMP       next1798
+	JMP       next1977
 
-last1800:
+last1979:
 	CMPQ       CX, DX
-	JGE        end1799
+	JGE        end1978
 	CMPB       16(AX), $0x00
-	JNE        half1803
+	JNE        half1982
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1804
+	JMP        both1983
 
-half1803:
+half1982:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1805:
+copy1984:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1805
+	JNZ       copy1984
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1804:
+both1983:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1797
+	JNZ       found1976
 	MOVQ      DX, CX
-	JMP       end1799
+	JMP       end1978
 
-found1797:
+found1976:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1799:
+end1978:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -20171,7 +21638,7 @@ end1799:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1784
+	JNZ     rows1963
 	VZEROUPPER
 	RET
 
@@ -20192,9 +21659,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1807
+	JGT     cols1986
 
-cols1806:
+cols1985:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -20224,11 +21691,11 @@ cols1806:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1806
+	JLE          cols1985
 
-cols1807:
+cols1986:
 	CMPQ         CX, DX
-	JGE          row1808
+	JGE          row1987
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -20256,7 +21723,7 @@ cols1807:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1808:
+row1987:
 	VZEROUPPER
 	RET
 
@@ -20275,77 +21742,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1810
+	JGT     cols1989
 
-cols1809:
+cols1988:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1811
+	JZ           skip1990
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1812
+	JNE          first1991
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1812:
+first1991:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1813
+	JEQ         plain1992
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1814
+	JMP         moved1993
 
-plain1813:
+plain1992:
 	VMOVAPS Y4, Y2
 
-moved1814:
-skip1811:
+moved1993:
+skip1990:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1809
+	JLE          cols1988
 
-cols1810:
+cols1989:
 	CMPQ         CX, DX
-	JGE          row1815
+	JGE          row1994
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1816
+	JZ           skip1995
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1817
+	JNE          first1996
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1817:
+first1996:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1818
+	JEQ         plain1997
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1819
+	JMP         moved1998
 
-plain1818:
+plain1997:
 	VMOVAPS Y4, Y2
 
-moved1819:
-skip1816:
+moved1998:
+skip1995:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1815:
+row1994:
 	VZEROUPPER
 	RET
 

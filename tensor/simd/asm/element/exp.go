@@ -113,6 +113,10 @@ const lowest = -88.03
 
 // elu replaces what is negative of x by e^x - 1. What power makes of the other lanes is not used.
 func (k *kernel) elu(x []vec, c series) {
+	if k.zmm && len(c) == len(coarse) {
+		k.eluByParts(x)
+		return
+	}
 	low, one, zero, y := k.constant(num(lowest)), k.constant(num(1)), k.zero(), k.regs(len(x))
 	for i, v := range x {
 		VMAXPS(v, low, y[i])
@@ -129,6 +133,63 @@ func (k *kernel) elu(x []vec, c series) {
 		VSUBPS(one, s[i], t)
 		VFMADD213PS(t, s[i], p[i])
 		k.choose(k.compare(greater, x[i], zero), x[i], p[i], x[i])
+	}
+}
+
+// eluByParts is elu for numbers stored as bfloat16: e^x - 1 is a parabola in each of 32 parts, the octaves of
+// 1/16 - x from 1/16 to 16 in four each. It is off by up to 1e-4 of itself, and exact at zero.
+func (k *kernel) eluByParts(x []vec) {
+	least, shift, zero, table := k.constant(num(eluLeast)), k.constant(num(eluShift)), k.zero(), k.regs(6)
+	for i, t := range table {
+		VMOVUPS(parabolas.Offset(64*i), t)
+	}
+	c := [3][]vec{k.regs(len(x)), k.regs(len(x)), k.regs(len(x))}
+	for i := range x {
+		VMAXPS(x[i], least, x[i])
+		VSUBPS(shift, x[i], c[0][i])
+	}
+	for i := range x {
+		VPSRLD(Imm(21), c[0][i], c[0][i]) // two bits of the mantissa, three of the exponent
+		VMOVAPS(c[0][i], c[1][i])
+		VMOVAPS(c[0][i], c[2][i])
+		for power := range c {
+			VPERMI2PS(table[2*power+1], table[2*power], c[power][i])
+		}
+	}
+	for i := range x {
+		VFMADD213PS(c[1][i], x[i], c[2][i])
+		VFMADD213PS(c[0][i], c[2][i], k.compare(notGreater, x[i], zero).k, x[i])
+	}
+}
+
+// parabolas are the coefficients of the parts of eluByParts: 32 constants, 32 of x, 32 of x².
+var parabolas Mem
+
+const eluLeast, eluShift = -15.9, 1. / 16
+
+// makeParabolas lets each go through e^x - 1 where its error is then least: at the zeros of a Chebyshev
+// polynomial; the first one through zero too, so that small numbers keep their digits.
+func makeParabolas() {
+	var c [3][32]float64
+	for octave := -4; octave < 4; octave++ {
+		for quarter := range 4 {
+			width := math.Ldexp(0.25, octave)
+			from := eluShift - math.Ldexp(1, octave) - width*float64(quarter)
+			at := func(zero float64) float64 { return from - width/2*(1-zero) }
+			x, y, z := at(math.Sqrt(0.75)), at(0), at(-math.Sqrt(0.75))
+			if from == 0 {
+				x, y, z = 0, at(math.Sqrt(0.5)), at(-math.Sqrt(0.5))
+			}
+			slope := func(a, b float64) float64 { return (math.Expm1(b) - math.Expm1(a)) / (b - a) }
+			square := (slope(y, z) - slope(x, y)) / (z - x)
+			linear := slope(x, y) - square*(x+y)
+			part := (octave+127)&7<<2 | quarter
+			c[0][part], c[1][part], c[2][part] = math.Expm1(x)-x*(linear+square*x), linear, square
+		}
+	}
+	parabolas = GLOBL("elementParabolas", 16|8)
+	for i := range 96 {
+		DATA(i*4, U32(math.Float32bits(float32(c[i/32][i%32]))))
 	}
 }
 

@@ -262,6 +262,7 @@ func makeTables() {
 		DATA(i*4, v)
 	}
 	makePowers()
+	makeParabolas()
 	upperHalves = GLOBL("elementUpper", 16|8)
 	for i := range 32 {
 		DATA(i*2, U16(2*i+1))

@@ -207,29 +207,29 @@ func (d *doubles) halfSums(x, dy, left reg.GPVirtual) {
 }
 
 // halfRows runs body on n vectors from column j on of each of a group of bfloat16 rows,
-// and asks for the group that follows, in the order of memory.
+// and asks for the group that follows, in the order of memory and a line a row: all at once they
+// would wait for each other.
 func (k *kernel) halfRows(blocks []string, rows []reg.GPVirtual, group, n int, rest bool, body func(v [][]vec)) {
-	at := make([]reg.GPVirtual, len(rows))
+	at, far := make([]reg.GPVirtual, len(rows)), make([]reg.GPVirtual, len(rows))
 	for b, p := range rows {
-		far := GP64()
-		MOVQ(k.j, far)
-		ADDQ(far, far)
-		ADDQ(k.field(blocks[b]+".Stride"), far)
-		IMUL3Q(Imm(uint64(group)), far, far)
-		ADDQ(p, far)
-		for line := 0; line < n*k.lanes*group*2; line += 64 {
-			PREFETCHT0(Mem{Base: far, Disp: line})
-		}
-		at[b] = GP64()
+		at[b], far[b] = GP64(), GP64()
 		MOVQ(p, at[b])
+		MOVQ(k.j, far[b])
+		ADDQ(far[b], far[b])
+		ADDQ(k.field(blocks[b]+".Stride"), far[b])
+		IMUL3Q(Imm(uint64(group)), far[b], far[b])
+		ADDQ(p, far[b])
 	}
-	for range group {
+	for row := range group {
 		var v [][]vec
 		for b := range rows {
 			r := k.regs(n)
 			k.widen(at[b], r, rest)
 			ADDQ(k.field(blocks[b]+".Stride"), at[b])
 			v = append(v, r)
+			if line := row * n * k.lanes * 2; line%64 == 0 {
+				PREFETCHT0(Mem{Base: far[b], Disp: line})
+			}
 		}
 		body(v)
 	}
@@ -413,50 +413,123 @@ func (k *kernel) total(row reg.GPVirtual, term func(v, sum vec, rest bool)) vec 
 	return k.sum(sums[0])
 }
 
+// layerGradKernel takes two rows at a time where there are registers for that: gamma and the sums of columns
+// are then read once for both, and while one row waits for a sum over all lanes there is another.
 func layerGradKernel(s set) {
 	k := begin(s, "layerGrad", "LayerGrad")
 	k.prepareTail()
-	dx, dy, x := k.load("Dx.Data"), k.load("Dy.Data"), k.load("X.Data")
-	stat, gamma := k.load("Stat"), k.load("Gamma")
-	share := k.perColumn()
-	k.rows(map[string]reg.GPVirtual{"Dx": dx, "Dy": dy, "X": x}, func() {
-		mean, rdev := k.all(Mem{Base: stat}), k.all(Mem{Base: stat, Disp: 4})
-		s0, s1 := k.zeros(2), k.zeros(2)
-		dgamma, dbeta := k.load("DGamma"), k.load("DBeta")
-		k.columnsBy(2, func(n int, rest bool) {
-			g, v := k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
-			for i := range n {
-				VSUBPS(mean, v[i], v[i])
-				VMULPS(rdev, v[i], v[i])
-				t := k.reg()
-				VMOVUPS(k.cell(dgamma, 4, i), t)
-				VFMADD231PS(g[i], v[i], t)
-				VMOVUPS(t, k.cell(dgamma, 4, i))
-				VADDPS(k.cell(dbeta, 4, i), g[i], t)
-				VMOVUPS(t, k.cell(dbeta, 4, i))
-				VMULPS(k.param(gamma, i, rest), g[i], g[i])
-				VADDPS(g[i], s0[i], s0[i])
-				VFMADD231PS(g[i], v[i], s1[i])
-			}
-		})
-		// dx = dy·gamma·rdev - ((x-mean)·(rdev²·m1) + rdev·m0)
-		less, factor := k.rowMean(s0, share), k.rowMean(s1, share)
-		VMULPS(rdev, less, less)
-		VMULPS(rdev, factor, factor)
-		VMULPS(rdev, factor, factor)
-		k.columnsBy(2, func(n int, rest bool) {
-			g, v := k.read("Dy", dy, n, rest), k.read("X", x, n, rest)
-			for i := range n {
-				VSUBPS(mean, v[i], v[i])
-				VFMADD213PS(less, factor, v[i])
-				VMULPS(k.param(gamma, i, rest), g[i], g[i])
-				VFMSUB213PS(v[i], rdev, g[i])
-			}
-			k.write("Dx", dx, g, rest)
-		})
-		ADDQ(k.field("StatStride"), stat)
-	})
+	g := &layerGrad{kernel: k, dx: k.load("Dx.Data"), dy: k.load("Dy.Data"), x: k.load("X.Data"), stat: k.load("Stat")}
+	g.share, k.left = k.perColumn(), k.load("Rows")
+	groups := []int{1}
+	if s.zmm {
+		groups = []int{2, 1}
+	}
+	for _, n := range groups {
+		again, end := label("group"), label("group")
+		Label(again)
+		CMPQ(k.left, Imm(uint64(n)))
+		JLT(LabelRef(end))
+		g.group(n)
+		SUBQ(Imm(uint64(n)), k.left)
+		JMP(LabelRef(again))
+		Label(end)
+	}
 	k.end()
+}
+
+// layerGrad is layer norm's gradient at a row.
+type layerGrad struct {
+	*kernel
+	dx, dy, x, stat reg.GPVirtual
+	share           vec
+}
+
+// layerRow has what is the same in all columns of a row: xhat is x·rdev + offset, s0 and s1 are the
+// sums of dy·gamma and of that times xhat.
+type layerRow struct {
+	rdev, offset vec
+	s0, s1       []vec
+}
+
+// group computes the next n rows.
+func (g *layerGrad) group(n int) {
+	k, rows := g.kernel, make([]layerRow, n)
+	for i := range rows {
+		rows[i] = g.row()
+	}
+	dy, x := k.below(n, "Dy", g.dy), k.below(n, "X", g.x)
+	k.columnsBy(2, func(n int, rest bool) {
+		a, b := make([][]vec, len(rows)), make([][]vec, len(rows))
+		for i := range rows {
+			a[i], b[i] = k.read("Dy", dy[i], n, rest), k.read("X", x[i], n, rest)
+		}
+		gamma, dgamma, dbeta := k.load("Gamma"), k.load("DGamma"), k.load("DBeta")
+		for c := range n {
+			scale, sg, sb := k.param(gamma, c, rest), k.reg(), k.reg()
+			VMOVUPS(k.cell(dgamma, 4, c), sg)
+			VMOVUPS(k.cell(dbeta, 4, c), sb)
+			for i, r := range rows {
+				dy, xhat := a[i][c], b[i][c]
+				VFMADD213PS(r.offset, r.rdev, xhat)
+				VFMADD231PS(dy, xhat, sg)
+				VADDPS(dy, sb, sb)
+				VMULPS(scale, dy, dy)
+				VADDPS(dy, r.s0[c], r.s0[c])
+				VFMADD231PS(dy, xhat, r.s1[c])
+			}
+			VMOVUPS(sg, k.cell(dgamma, 4, c))
+			VMOVUPS(sb, k.cell(dbeta, 4, c))
+		}
+	})
+	// dx = dy·gamma·rdev - (x·(rdev²·m1) + rdev·(offset·m1 + m0))
+	less, factor := make([]vec, n), make([]vec, n)
+	for i, r := range rows {
+		less[i], factor[i] = k.rowMean(r.s0, g.share), k.rowMean(r.s1, g.share)
+		VFMADD231PS(r.offset, factor[i], less[i])
+		VMULPS(r.rdev, less[i], less[i])
+		VMULPS(r.rdev, factor[i], factor[i])
+		VMULPS(r.rdev, factor[i], factor[i])
+	}
+	dx := k.below(n, "Dx", g.dx)
+	k.columnsBy(2, func(n int, rest bool) {
+		gamma := k.load("Gamma")
+		for i, r := range rows {
+			a, b := k.readAsking("Dy", dy[i], nil, n, rest), k.readAsking("X", x[i], nil, n, rest)
+			for c := range n {
+				VFMADD213PS(less[i], factor[i], b[c])
+				VMULPS(k.param(gamma, c, rest), a[c], a[c])
+				VFMSUB213PS(b[c], r.rdev, a[c])
+			}
+			k.write("Dx", dx[i], a, rest)
+		}
+	})
+	for range n {
+		ADDQ(k.field("Dx.Stride"), g.dx)
+		ADDQ(k.field("Dy.Stride"), g.dy)
+		ADDQ(k.field("X.Stride"), g.x)
+	}
+}
+
+// row reads what a row needs and goes on to the next one's.
+func (g *layerGrad) row() layerRow {
+	k := g.kernel
+	r := layerRow{rdev: k.all(Mem{Base: g.stat, Disp: 4}), offset: k.all(Mem{Base: g.stat}), s0: k.zeros(2), s1: k.zeros(2)}
+	k.xor(k.all(bits(0x80000000)), r.offset, r.offset)
+	VMULPS(r.rdev, r.offset, r.offset)
+	ADDQ(k.field("StatStride"), g.stat)
+	return r
+}
+
+// below is a row of a block and those that follow it, n in all.
+func (k *kernel) below(n int, block string, first reg.GPVirtual) []reg.GPVirtual {
+	rows := []reg.GPVirtual{first}
+	for i := 1; i < n; i++ {
+		p := GP64()
+		MOVQ(rows[i-1], p)
+		ADDQ(k.field(block+".Stride"), p)
+		rows = append(rows, p)
+	}
+	return rows
 }
 
 // rowMean is the mean of a row, in all lanes, from two vectors of sums and 1/Cols.
