@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 
 	"starling/tensor/simd"
 )
@@ -17,7 +18,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	if labels.Len() != logits.Rows {
 		panic(fmt.Sprintf("tensor: CrossEntropy: %d labels for %d rows", labels.Len(), logits.Rows))
 	}
-	list := ascending(op, rows, logits.Rows)
+	list := c.ascending(op, rows, logits.Rows)
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0, 0
 	}
@@ -61,7 +62,7 @@ func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softma
 }
 
 // ascending is the list of rows in ascending order; all n rows where there is no list.
-func ascending(op string, rows Index, n int) []uint32 {
+func (c *CPU) ascending(op string, rows Index, n int) []uint32 {
 	list := rows.v
 	if rows.IsZero() {
 		list = make([]uint32, n)
@@ -69,7 +70,7 @@ func ascending(op string, rows Index, n int) []uint32 {
 			list[i] = uint32(i)
 		}
 	}
-	if !strictlyAscending(list) {
+	if !c.strictlyAscending(list) {
 		list = slices.Clone(list)
 		slices.Sort(list)
 		for i, r := range list[1:] {
@@ -84,13 +85,17 @@ func ascending(op string, rows Index, n int) []uint32 {
 	return list
 }
 
-func strictlyAscending(list []uint32) bool {
-	for i := 1; i < len(list); i++ {
-		if list[i-1] >= list[i] {
-			return false
+func (c *CPU) strictlyAscending(list []uint32) bool {
+	var not atomic.Bool
+	c.forRows(max(0, len(list)-1), 64<<10, func(lo, hi, _, _ int) {
+		for i := lo; i < hi; i++ {
+			if list[i] >= list[i+1] {
+				not.Store(true)
+				return
+			}
 		}
-	}
-	return true
+	})
+	return !not.Load()
 }
 
 func checkLabels(labels, list []uint32, classes int) {
@@ -110,38 +115,57 @@ func within(list []uint32, lo, hi int) []uint32 {
 
 // zeroOthers zeroes the rows in [lo,hi) that are not in list.
 func (c *CPU) zeroOthers(m Matrix, list []uint32, lo, hi int) {
-	past := m.Bytes() >= streamBytes
+	if len(list) == hi-lo {
+		return
+	}
+	zero := func(lo, hi int) { c.clearRows(m.Slice(lo, hi), m.Bytes() >= streamBytes) }
+	if width := m.Cols * m.dtype.Size(); m.contiguous() && width < shortRow { // a few rows may take less than a call
+		all := m.bytes()
+		zero = func(lo, hi int) { clear(all[lo*width : hi*width]) }
+	}
 	for _, r := range list {
 		if lo < int(r) {
-			c.clearRows(m.Slice(lo, int(r)), past)
+			zero(lo, int(r))
 		}
 		lo = int(r) + 1
 	}
 	if lo < hi {
-		c.clearRows(m.Slice(lo, hi), past)
+		zero(lo, hi)
 	}
 	simd.Settle()
 }
 
+// shortRow is how many bytes a row has at least that is zeroed past the caches.
+const shortRow = 256
+
 // logSum is the sum of the logarithms of x, each at least 1: the logarithm of
-// products, taken before they could overflow.
+// products, taken before they could overflow. There are four products, for a
+// multiplication waits for the one before.
 func logSum(x []float32) float64 {
-	sum, product := 0.0, 1.0
-	for _, v := range x {
-		product *= float64(v)
-		if product > 1e200 {
-			sum, product = sum+math.Log(product), 1
+	sum, a, b, c, d := 0.0, 1.0, 1.0, 1.0, 1.0
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a*float64(x[0]), b*float64(x[1]), c*float64(x[2]), d*float64(x[3])
+		if a > 1e200 || b > 1e200 || c > 1e200 || d > 1e200 {
+			sum += math.Log(a) + math.Log(b) + math.Log(c) + math.Log(d)
+			a, b, c, d = 1, 1, 1, 1
 		}
 	}
-	return sum + math.Log(product)
+	for _, v := range x {
+		a *= float64(v)
+	}
+	return sum + math.Log(a) + math.Log(b) + math.Log(c) + math.Log(d)
 }
 
+// sum64 is the sum of x, in four for the same reason.
 func sum64(x []float32) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += float64(v)
+	a, b, c, d := 0.0, 0.0, 0.0, 0.0
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = a+float64(x[0]), b+float64(x[1]), c+float64(x[2]), d+float64(x[3])
 	}
-	return sum
+	for _, v := range x {
+		a += float64(v)
+	}
+	return a + b + c + d
 }
 
 // BCE is the loss of multi-label classification. rows must be distinct; none at
@@ -163,7 +187,7 @@ func (c *CPU) BCE(dlogits, logits, targets Matrix, rows Index, scale float64) fl
 func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of func(mine []uint32) float64) (loss float64) {
 	sameShape(op, logits, dlogits, targets)
 	noF64(op, logits, dlogits, targets)
-	list := ascending(op, rows, logits.Rows)
+	list := c.ascending(op, rows, logits.Rows)
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0
 	}

@@ -6,7 +6,7 @@ func (c *CPU) CountMarks(logits, targets Matrix, rows Index) (predicted, known, 
 	const op = "CountMarks"
 	sameShape(op, logits, targets)
 	noF64(op, logits, targets)
-	list := ascending(op, rows, logits.Rows)
+	list := c.ascending(op, rows, logits.Rows)
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0, 0, 0
 	}

@@ -254,6 +254,174 @@ DATA elementToUpper<>+124(SB)/2, $0x001f
 DATA elementToUpper<>+126(SB)/2, $0x001f
 GLOBL elementToUpper<>(SB), RODATA|NOPTR, $128
 
+DATA elementOrder<>+0(SB)/4, $0x00000000
+DATA elementOrder<>+4(SB)/4, $0x00000004
+DATA elementOrder<>+8(SB)/4, $0x00000008
+DATA elementOrder<>+12(SB)/4, $0x0000000c
+DATA elementOrder<>+16(SB)/4, $0x00000000
+DATA elementOrder<>+20(SB)/4, $0x00000004
+DATA elementOrder<>+24(SB)/4, $0x00000008
+DATA elementOrder<>+28(SB)/4, $0x0000000c
+DATA elementOrder<>+32(SB)/4, $0x00000000
+DATA elementOrder<>+36(SB)/4, $0x00000004
+DATA elementOrder<>+40(SB)/4, $0x00000008
+DATA elementOrder<>+44(SB)/4, $0x0000000c
+DATA elementOrder<>+48(SB)/4, $0x00000000
+DATA elementOrder<>+52(SB)/4, $0x00000004
+DATA elementOrder<>+56(SB)/4, $0x00000008
+DATA elementOrder<>+60(SB)/4, $0x0000000c
+GLOBL elementOrder<>(SB), RODATA|NOPTR, $64
+
+DATA elementOrder2<>+0(SB)/4, $0x00000000
+DATA elementOrder2<>+4(SB)/4, $0x00000004
+DATA elementOrder2<>+8(SB)/4, $0x00000008
+DATA elementOrder2<>+12(SB)/4, $0x0000000c
+DATA elementOrder2<>+16(SB)/4, $0x00000002
+DATA elementOrder2<>+20(SB)/4, $0x00000006
+DATA elementOrder2<>+24(SB)/4, $0x0000000a
+DATA elementOrder2<>+28(SB)/4, $0x0000000e
+DATA elementOrder2<>+32(SB)/4, $0x00000000
+DATA elementOrder2<>+36(SB)/4, $0x00000004
+DATA elementOrder2<>+40(SB)/4, $0x00000008
+DATA elementOrder2<>+44(SB)/4, $0x0000000c
+DATA elementOrder2<>+48(SB)/4, $0x00000002
+DATA elementOrder2<>+52(SB)/4, $0x00000006
+DATA elementOrder2<>+56(SB)/4, $0x0000000a
+DATA elementOrder2<>+60(SB)/4, $0x0000000e
+GLOBL elementOrder2<>(SB), RODATA|NOPTR, $64
+
+DATA elementSpread<>+0(SB)/4, $0x00000000
+DATA elementSpread<>+4(SB)/4, $0x00000000
+DATA elementSpread<>+8(SB)/4, $0x00000000
+DATA elementSpread<>+12(SB)/4, $0x00000000
+DATA elementSpread<>+16(SB)/4, $0x00000000
+DATA elementSpread<>+20(SB)/4, $0x00000000
+DATA elementSpread<>+24(SB)/4, $0x00000000
+DATA elementSpread<>+28(SB)/4, $0x00000000
+DATA elementSpread<>+32(SB)/4, $0x00000000
+DATA elementSpread<>+36(SB)/4, $0x00000000
+DATA elementSpread<>+40(SB)/4, $0x00000000
+DATA elementSpread<>+44(SB)/4, $0x00000000
+DATA elementSpread<>+48(SB)/4, $0x00000000
+DATA elementSpread<>+52(SB)/4, $0x00000000
+DATA elementSpread<>+56(SB)/4, $0x00000000
+DATA elementSpread<>+60(SB)/4, $0x00000000
+DATA elementSpread<>+64(SB)/4, $0x00000001
+DATA elementSpread<>+68(SB)/4, $0x00000001
+DATA elementSpread<>+72(SB)/4, $0x00000001
+DATA elementSpread<>+76(SB)/4, $0x00000001
+DATA elementSpread<>+80(SB)/4, $0x00000001
+DATA elementSpread<>+84(SB)/4, $0x00000001
+DATA elementSpread<>+88(SB)/4, $0x00000001
+DATA elementSpread<>+92(SB)/4, $0x00000001
+DATA elementSpread<>+96(SB)/4, $0x00000001
+DATA elementSpread<>+100(SB)/4, $0x00000001
+DATA elementSpread<>+104(SB)/4, $0x00000001
+DATA elementSpread<>+108(SB)/4, $0x00000001
+DATA elementSpread<>+112(SB)/4, $0x00000001
+DATA elementSpread<>+116(SB)/4, $0x00000001
+DATA elementSpread<>+120(SB)/4, $0x00000001
+DATA elementSpread<>+124(SB)/4, $0x00000001
+DATA elementSpread<>+128(SB)/4, $0x00000002
+DATA elementSpread<>+132(SB)/4, $0x00000002
+DATA elementSpread<>+136(SB)/4, $0x00000002
+DATA elementSpread<>+140(SB)/4, $0x00000002
+DATA elementSpread<>+144(SB)/4, $0x00000002
+DATA elementSpread<>+148(SB)/4, $0x00000002
+DATA elementSpread<>+152(SB)/4, $0x00000002
+DATA elementSpread<>+156(SB)/4, $0x00000002
+DATA elementSpread<>+160(SB)/4, $0x00000002
+DATA elementSpread<>+164(SB)/4, $0x00000002
+DATA elementSpread<>+168(SB)/4, $0x00000002
+DATA elementSpread<>+172(SB)/4, $0x00000002
+DATA elementSpread<>+176(SB)/4, $0x00000002
+DATA elementSpread<>+180(SB)/4, $0x00000002
+DATA elementSpread<>+184(SB)/4, $0x00000002
+DATA elementSpread<>+188(SB)/4, $0x00000002
+DATA elementSpread<>+192(SB)/4, $0x00000003
+DATA elementSpread<>+196(SB)/4, $0x00000003
+DATA elementSpread<>+200(SB)/4, $0x00000003
+DATA elementSpread<>+204(SB)/4, $0x00000003
+DATA elementSpread<>+208(SB)/4, $0x00000003
+DATA elementSpread<>+212(SB)/4, $0x00000003
+DATA elementSpread<>+216(SB)/4, $0x00000003
+DATA elementSpread<>+220(SB)/4, $0x00000003
+DATA elementSpread<>+224(SB)/4, $0x00000003
+DATA elementSpread<>+228(SB)/4, $0x00000003
+DATA elementSpread<>+232(SB)/4, $0x00000003
+DATA elementSpread<>+236(SB)/4, $0x00000003
+DATA elementSpread<>+240(SB)/4, $0x00000003
+DATA elementSpread<>+244(SB)/4, $0x00000003
+DATA elementSpread<>+248(SB)/4, $0x00000003
+DATA elementSpread<>+252(SB)/4, $0x00000003
+GLOBL elementSpread<>(SB), RODATA|NOPTR, $256
+
+DATA elementSpread2<>+0(SB)/4, $0x00000000
+DATA elementSpread2<>+4(SB)/4, $0x00000000
+DATA elementSpread2<>+8(SB)/4, $0x00000000
+DATA elementSpread2<>+12(SB)/4, $0x00000000
+DATA elementSpread2<>+16(SB)/4, $0x00000000
+DATA elementSpread2<>+20(SB)/4, $0x00000000
+DATA elementSpread2<>+24(SB)/4, $0x00000000
+DATA elementSpread2<>+28(SB)/4, $0x00000000
+DATA elementSpread2<>+32(SB)/4, $0x00000001
+DATA elementSpread2<>+36(SB)/4, $0x00000001
+DATA elementSpread2<>+40(SB)/4, $0x00000001
+DATA elementSpread2<>+44(SB)/4, $0x00000001
+DATA elementSpread2<>+48(SB)/4, $0x00000001
+DATA elementSpread2<>+52(SB)/4, $0x00000001
+DATA elementSpread2<>+56(SB)/4, $0x00000001
+DATA elementSpread2<>+60(SB)/4, $0x00000001
+DATA elementSpread2<>+64(SB)/4, $0x00000002
+DATA elementSpread2<>+68(SB)/4, $0x00000002
+DATA elementSpread2<>+72(SB)/4, $0x00000002
+DATA elementSpread2<>+76(SB)/4, $0x00000002
+DATA elementSpread2<>+80(SB)/4, $0x00000002
+DATA elementSpread2<>+84(SB)/4, $0x00000002
+DATA elementSpread2<>+88(SB)/4, $0x00000002
+DATA elementSpread2<>+92(SB)/4, $0x00000002
+DATA elementSpread2<>+96(SB)/4, $0x00000003
+DATA elementSpread2<>+100(SB)/4, $0x00000003
+DATA elementSpread2<>+104(SB)/4, $0x00000003
+DATA elementSpread2<>+108(SB)/4, $0x00000003
+DATA elementSpread2<>+112(SB)/4, $0x00000003
+DATA elementSpread2<>+116(SB)/4, $0x00000003
+DATA elementSpread2<>+120(SB)/4, $0x00000003
+DATA elementSpread2<>+124(SB)/4, $0x00000003
+DATA elementSpread2<>+128(SB)/4, $0x00000004
+DATA elementSpread2<>+132(SB)/4, $0x00000004
+DATA elementSpread2<>+136(SB)/4, $0x00000004
+DATA elementSpread2<>+140(SB)/4, $0x00000004
+DATA elementSpread2<>+144(SB)/4, $0x00000004
+DATA elementSpread2<>+148(SB)/4, $0x00000004
+DATA elementSpread2<>+152(SB)/4, $0x00000004
+DATA elementSpread2<>+156(SB)/4, $0x00000004
+DATA elementSpread2<>+160(SB)/4, $0x00000005
+DATA elementSpread2<>+164(SB)/4, $0x00000005
+DATA elementSpread2<>+168(SB)/4, $0x00000005
+DATA elementSpread2<>+172(SB)/4, $0x00000005
+DATA elementSpread2<>+176(SB)/4, $0x00000005
+DATA elementSpread2<>+180(SB)/4, $0x00000005
+DATA elementSpread2<>+184(SB)/4, $0x00000005
+DATA elementSpread2<>+188(SB)/4, $0x00000005
+DATA elementSpread2<>+192(SB)/4, $0x00000006
+DATA elementSpread2<>+196(SB)/4, $0x00000006
+DATA elementSpread2<>+200(SB)/4, $0x00000006
+DATA elementSpread2<>+204(SB)/4, $0x00000006
+DATA elementSpread2<>+208(SB)/4, $0x00000006
+DATA elementSpread2<>+212(SB)/4, $0x00000006
+DATA elementSpread2<>+216(SB)/4, $0x00000006
+DATA elementSpread2<>+220(SB)/4, $0x00000006
+DATA elementSpread2<>+224(SB)/4, $0x00000007
+DATA elementSpread2<>+228(SB)/4, $0x00000007
+DATA elementSpread2<>+232(SB)/4, $0x00000007
+DATA elementSpread2<>+236(SB)/4, $0x00000007
+DATA elementSpread2<>+240(SB)/4, $0x00000007
+DATA elementSpread2<>+244(SB)/4, $0x00000007
+DATA elementSpread2<>+248(SB)/4, $0x00000007
+DATA elementSpread2<>+252(SB)/4, $0x00000007
+GLOBL elementSpread2<>(SB), RODATA|NOPTR, $256
+
 DATA elementNumbers<>+0(SB)/4, $0x00000000
 DATA elementNumbers<>+4(SB)/4, $0x00000001
 DATA elementNumbers<>+8(SB)/4, $0x00000002
@@ -320,6 +488,24 @@ DATA elementNumbers<>+248(SB)/4, $0x0000003e
 DATA elementNumbers<>+252(SB)/4, $0x0000003f
 GLOBL elementNumbers<>(SB), RODATA|NOPTR, $256
 
+DATA elementNumbers2<>+0(SB)/4, $0x00000000
+DATA elementNumbers2<>+4(SB)/4, $0x00000001
+DATA elementNumbers2<>+8(SB)/4, $0x00000002
+DATA elementNumbers2<>+12(SB)/4, $0x00000003
+DATA elementNumbers2<>+16(SB)/4, $0x00000004
+DATA elementNumbers2<>+20(SB)/4, $0x00000005
+DATA elementNumbers2<>+24(SB)/4, $0x00000006
+DATA elementNumbers2<>+28(SB)/4, $0x00000007
+DATA elementNumbers2<>+32(SB)/4, $0x00000000
+DATA elementNumbers2<>+36(SB)/4, $0x00000001
+DATA elementNumbers2<>+40(SB)/4, $0x00000002
+DATA elementNumbers2<>+44(SB)/4, $0x00000003
+DATA elementNumbers2<>+48(SB)/4, $0x00000004
+DATA elementNumbers2<>+52(SB)/4, $0x00000005
+DATA elementNumbers2<>+56(SB)/4, $0x00000006
+DATA elementNumbers2<>+60(SB)/4, $0x00000007
+GLOBL elementNumbers2<>(SB), RODATA|NOPTR, $64
+
 DATA elementColumns<>+0(SB)/4, $0x00000000
 DATA elementColumns<>+4(SB)/4, $0x9e3779b1
 DATA elementColumns<>+8(SB)/4, $0x3c6ef362
@@ -340,7 +526,7 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
 // func mapAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·mapAVX512(SB), $16-8
+TEXT ·mapAVX512(SB), $80-8
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -2351,7 +2537,7 @@ GLOBL element00400000<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·actGradAVX512(SB), $16-8
+TEXT ·actGradAVX512(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -3140,7 +3326,7 @@ row259:
 
 // func normGradAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·normGradAVX512(SB), $16-8
+TEXT ·normGradAVX512(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -3416,7 +3602,7 @@ row300:
 
 // func layerGradAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·layerGradAVX512(SB), $16-8
+TEXT ·layerGradAVX512(SB), $80-8
 	MOVQ       a+0(FP), AX
 	VMOVDQU32  elementToUpper<>+0(SB), Z0
 	VMOVDQU32  elementToUpper<>+64(SB), Z1
@@ -4626,974 +4812,4896 @@ DATA element80000000<>+0(SB)/4, $0x80000000
 GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
 // func softmaxAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·softmaxAVX512(SB), $16-8
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         56(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	VBROADCASTSS element4b40007f<>+0(SB), Z2
-	VBROADCASTSS element3f318000<>+0(SB), Z3
-	VBROADCASTSS elementb95e8083<>+0(SB), Z4
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element3ab511f9<>+0(SB), Z7
-	VBROADCASTSS element3c091d05<>+0(SB), Z8
-	VBROADCASTSS element3d2aac79<>+0(SB), Z9
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z10
-	VBROADCASTSS element3efffffe<>+0(SB), Z11
-	CMPQ         DX, $0x10
-	JGT          wider446
-	XORQ         BX, BX
-	XORQ         CX, CX
-	XORQ         R10, R10
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
+TEXT ·softmaxAVX512(SB), $80-8
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z1
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      56(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K2
+	CMPQ      DX, $0x08
+	JGT       wider446
+	MOVQ      48(AX), CX
+	XORQ      BX, BX
+	XORQ      SI, SI
 
 far447:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far447
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far447
+	SUBQ  $0x00, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K1
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x08, DI
+	KMOVD DI, K3
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x10, DI
+	KMOVD DI, K4
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K5
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	MOVL  DX, 64(SP)
+	MOVL  DX, 68(SP)
+	MOVL  DX, 72(SP)
+	MOVL  DX, 76(SP)
+	XORQ  DX, DX
+	DECQ  CX
 
-rows448:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have449
-	MOVL  (CX)(BX*4), SI
-
-have449:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next450
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted451
-	MOVL  (R9)(CX*4), R8
-
-unlisted451:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next450:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip452
-	MOVL  (CX)(SI*4), R9
-
-skip452:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x00, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half453
-	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z0
-	JMP        both454
-
-half453:
-	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
-	VPSLLD      $0x10, Z0, Z0
-
-both454:
-	VBROADCASTSS  elementff800000<>+0(SB), Z1
-	VBLENDMPS     Z0, Z1, K1, Z0
-	VMOVAPS       Z0, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y12
-	VMAXPS        Y12, Y1, Y12
-	VEXTRACTF32X4 $0x01, Y12, X1
-	VMAXPS        X1, X12, X1
-	VPERMILPS     $0x4e, X1, X12
-	VMAXPS        X1, X12, X1
-	VPERMILPS     $0xb1, X1, X12
-	VMAXPS        X1, X12, X1
-	VBROADCASTSS  X1, Z12
-	VCMPPS        $0x00, Z12, Z0, K2
-	KMOVW         K2, R8
-	VSUBPS        Z12, Z0, Z0
-	VMAXPS        Z0, Z5, Z0
-	VMOVAPS       Z2, Z13
-	VFMADD231PS   Z6, Z0, Z13
-	VSUBPS        Z2, Z13, Z12
-	VFNMADD231PS  Z3, Z12, Z0
-	VFNMADD231PS  Z4, Z12, Z0
-	VMOVAPS       Z7, Z12
-	VFMADD213PS   Z8, Z0, Z12
-	VFMADD213PS   Z9, Z0, Z12
-	VFMADD213PS   Z10, Z0, Z12
-	VFMADD213PS   Z11, Z0, Z12
-	VMULPS        Z0, Z12, Z12
-	VFMADD213PS   Z0, Z0, Z12
-	VPSLLD        $0x17, Z13, Z13
-	VFMADD213PS   Z13, Z13, Z12
-	VMOVAPS       Z12, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y13
-	VADDPS        Y13, Y0, Y13
-	VEXTRACTF32X4 $0x01, Y13, X0
-	VADDPS        X0, X13, X0
-	VPERMILPS     $0x4e, X0, X13
-	VADDPS        X0, X13, X0
-	VPERMILPS     $0xb1, X0, X13
-	VADDPS        X0, X13, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled455
-	CMPB          16(AX), $0x00
-	JNE           half456
-	VMOVSS        (DI)(R9*4), X13
-	JMP           both457
-
-half456:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X13
-
-both457:
-	VSUBSS   X13, X1, X14
-	MOVQ     88(AX), DI
-	VMOVSS   X14, (DI)(BX*4)
-	VUCOMISS X13, X1
-	JNE      unlabelled455
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled455
-	INCQ     112(AX)
-
-unlabelled455:
-	MOVQ         24(AX), DI
+group448:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	VBROADCASTSS element00000000<>+0(SB), X6
+	CMPB         16(AX), $0x00
+	JNE          half449
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           skip458
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z13
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z13, Z12, K2, Z12
-	VMULPS       Z1, Z12, Z12
-	CMPB         40(AX), $0x00
-	JNE          half459
-	VMOVUPS      Z12, K1, (DI)(CX*4)
-	JMP          both460
+	JZ           have451
+	MOVL         (DI)(BX*4), BX
 
-half459:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z12, Z14
-	VPANDD       Z0, Z14, Z14
-	VPADDD       Z1, Z14, Z14
-	VPADDD       Z12, Z14, Z14
-	VCMPPS       $0x03, Z12, Z12, K2
-	VPORD        Z13, Z12, K2, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPMOVDW      Z14, K1, (DI)(CX*2)
+have451:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have452
+	MOVL       (DI)(BX*4), BX
 
-both460:
-skip458:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows448
-	JMP  done445
+have452:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z0
+	VMOVUPS (DI), K1, Z0
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip453
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-wider446:
-	CMPQ DX, $0x20
-	JGT  wider461
-	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
+skip453:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have454
+	MOVL    (DI)(BX*4), BX
 
-far462:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far462
+have454:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z0
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip455
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-rows463:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have464
-	MOVL  (CX)(BX*4), SI
+skip455:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have456
+	MOVL    (DI)(BX*4), BX
+
+have456:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z1
+	VMOVUPS (DI), K1, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip457
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip457:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have458
+	MOVL    (DI)(BX*4), BX
+
+have458:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip459
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip459:
+	LEAQ    4(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have460
+	MOVL    (DI)(BX*4), BX
+
+have460:
+	MOVL    BX, 32(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z4
+	VMOVUPS (DI), K1, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip461
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 64(SP)
+	VPINSRD $0x00, (DI)(BX*4), X6, X6
+
+skip461:
+	LEAQ    5(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have462
+	MOVL    (DI)(BX*4), BX
+
+have462:
+	MOVL    BX, 36(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip463
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 68(SP)
+	VPINSRD $0x01, (DI)(BX*4), X6, X6
+
+skip463:
+	LEAQ    6(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have464
+	MOVL    (DI)(BX*4), BX
 
 have464:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next465
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted466
-	MOVL  (R9)(CX*4), R8
+	MOVL    BX, 40(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z5
+	VMOVUPS (DI), K1, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip465
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 72(SP)
+	VPINSRD $0x02, (DI)(BX*4), X6, X6
 
-unlisted466:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
+skip465:
+	LEAQ    7(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have466
+	MOVL    (DI)(BX*4), BX
 
-next465:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip467
-	MOVL  (CX)(SI*4), R9
+have466:
+	MOVL    BX, 44(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip467
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 76(SP)
+	VPINSRD $0x03, (DI)(BX*4), X6, X6
 
 skip467:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x10, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half468
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z0
-	VMOVUPS.Z  64(DI)(CX*4), K1, Z1
-	JMP        both469
+	JMP both450
 
-half468:
-	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
-
-both469:
-	VBROADCASTSS  elementff800000<>+0(SB), Z12
-	VBLENDMPS     Z1, Z12, K1, Z1
-	VMOVAPS       Z0, Z12
-	VMAXPS        Z1, Z12, Z12
-	VEXTRACTF64X4 $0x01, Z12, Y13
-	VMAXPS        Y13, Y12, Y13
-	VEXTRACTF32X4 $0x01, Y13, X12
-	VMAXPS        X12, X13, X12
-	VPERMILPS     $0x4e, X12, X13
-	VMAXPS        X12, X13, X12
-	VPERMILPS     $0xb1, X12, X13
-	VMAXPS        X12, X13, X12
-	VBROADCASTSS  X12, Z13
-	VCMPPS        $0x00, Z13, Z0, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z13, Z1, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VSUBPS        Z13, Z0, Z0
-	VSUBPS        Z13, Z1, Z1
-	VMAXPS        Z0, Z5, Z0
-	VMAXPS        Z1, Z5, Z1
-	VMOVAPS       Z2, Z15
-	VMOVAPS       Z2, Z16
-	VFMADD231PS   Z6, Z0, Z15
-	VFMADD231PS   Z6, Z1, Z16
-	VSUBPS        Z2, Z15, Z13
-	VSUBPS        Z2, Z16, Z14
-	VFNMADD231PS  Z3, Z13, Z0
-	VFNMADD231PS  Z3, Z14, Z1
-	VFNMADD231PS  Z4, Z13, Z0
-	VFNMADD231PS  Z4, Z14, Z1
-	VMOVAPS       Z7, Z13
-	VMOVAPS       Z7, Z14
-	VFMADD213PS   Z8, Z0, Z13
-	VFMADD213PS   Z8, Z1, Z14
-	VFMADD213PS   Z9, Z0, Z13
-	VFMADD213PS   Z9, Z1, Z14
-	VFMADD213PS   Z10, Z0, Z13
-	VFMADD213PS   Z10, Z1, Z14
-	VFMADD213PS   Z11, Z0, Z13
-	VFMADD213PS   Z11, Z1, Z14
-	VMULPS        Z0, Z13, Z13
-	VMULPS        Z1, Z14, Z14
-	VFMADD213PS   Z0, Z0, Z13
-	VFMADD213PS   Z1, Z1, Z14
-	VPSLLD        $0x17, Z15, Z15
-	VPSLLD        $0x17, Z16, Z16
-	VFMADD213PS   Z15, Z15, Z13
-	VFMADD213PS   Z16, Z16, Z14
-	VMOVAPS       Z13, Z0
-	VADDPS        Z14, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled470
-	CMPB          16(AX), $0x00
-	JNE           half471
-	VMOVSS        (DI)(R9*4), X1
-	JMP           both472
-
-half471:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both472:
-	VSUBSS   X1, X12, X15
-	MOVQ     88(AX), DI
-	VMOVSS   X15, (DI)(BX*4)
-	VUCOMISS X1, X12
-	JNE      unlabelled470
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled470
-	INCQ     112(AX)
-
-unlabelled470:
-	MOVQ         24(AX), DI
+half449:
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	VMOVDQU32    elementToUpper<>+0(SB), Z7
+	VMOVDQU32    elementToUpper<>+64(SB), Z0
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           skip473
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z12
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z12, Z13, K2, Z13
-	VMULPS       Z1, Z13, Z13
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z12, Z14, K2, Z14
-	VMULPS       Z1, Z14, Z14
-	CMPB         40(AX), $0x00
-	JNE          half474
-	VMOVUPS      Z13, (DI)(CX*4)
-	VMOVUPS      Z14, K1, 64(DI)(CX*4)
-	JMP          both475
+	JZ           have468
+	MOVL         (DI)(BX*4), BX
 
-half474:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z13, Z15
-	VPANDD       Z0, Z15, Z15
-	VPADDD       Z1, Z15, Z15
-	VPADDD       Z13, Z15, Z15
-	VCMPPS       $0x03, Z13, Z13, K2
-	VPORD        Z12, Z13, K2, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPMOVDW      Z15, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z14, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z14, Z13, Z13
-	VCMPPS       $0x03, Z14, Z14, K2
-	VPORD        Z12, Z14, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, K1, 32(DI)(CX*2)
+have468:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have469
+	MOVL       (DI)(BX*4), BX
 
-both475:
-skip473:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows463
-	JMP  done445
+have469:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z0
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z0
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip470
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-wider461:
-	CMPQ DX, $0x30
-	JGT  wider476
-	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
+skip470:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have471
+	MOVL    (DI)(BX*4), BX
 
-far477:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far477
+have471:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z0
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip472
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-rows478:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have479
-	MOVL  (CX)(BX*4), SI
+skip472:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have473
+	MOVL    (DI)(BX*4), BX
+
+have473:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z1
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip474
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip474:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have475
+	MOVL    (DI)(BX*4), BX
+
+have475:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip476
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip476:
+	LEAQ    4(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have477
+	MOVL    (DI)(BX*4), BX
+
+have477:
+	MOVL        BX, 32(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z4
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip478
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 64(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X6, X6
+
+skip478:
+	LEAQ    5(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have479
+	MOVL    (DI)(BX*4), BX
 
 have479:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next480
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted481
-	MOVL  (R9)(CX*4), R8
+	MOVL        BX, 36(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip480
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 68(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X6, X6
 
-unlisted481:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
+skip480:
+	LEAQ    6(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have481
+	MOVL    (DI)(BX*4), BX
 
-next480:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip482
-	MOVL  (CX)(SI*4), R9
+have481:
+	MOVL        BX, 40(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z5
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip482
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 72(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X6, X6
 
 skip482:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x20, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half483
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	PREFETCHT0 128(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z0
-	VMOVUPS    64(DI)(CX*4), Z1
-	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
-	JMP        both484
+	LEAQ    7(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have483
+	MOVL    (DI)(BX*4), BX
 
-half483:
-	PREFETCHT0  (R8)(CX*2)
-	PREFETCHT0  64(R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD   32(DI)(CX*2), Z1
-	VPSLLD      $0x10, Z1, Z1
-	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
-	VPSLLD      $0x10, Z12, Z12
+have483:
+	MOVL        BX, 44(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip484
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 76(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X6, X6
 
-both484:
-	VBROADCASTSS  elementff800000<>+0(SB), Z13
-	VBLENDMPS     Z12, Z13, K1, Z12
-	VMOVAPS       Z0, Z13
-	VMAXPS        Z1, Z13, Z13
-	VMAXPS        Z12, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y14
-	VMAXPS        Y14, Y13, Y14
-	VEXTRACTF32X4 $0x01, Y14, X13
-	VMAXPS        X13, X14, X13
-	VPERMILPS     $0x4e, X13, X14
-	VMAXPS        X13, X14, X13
-	VPERMILPS     $0xb1, X13, X14
-	VMAXPS        X13, X14, X13
-	VBROADCASTSS  X13, Z14
-	VCMPPS        $0x00, Z14, Z0, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z14, Z1, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z14, Z12, K2
-	KMOVW         K2, R11
-	SHLQ          $0x20, R11
-	ORQ           R11, R8
-	VSUBPS        Z14, Z0, Z0
-	VSUBPS        Z14, Z1, Z1
-	VSUBPS        Z14, Z12, Z12
-	VMAXPS        Z0, Z5, Z0
-	VMAXPS        Z1, Z5, Z1
-	VMAXPS        Z12, Z5, Z12
-	VMOVAPS       Z2, Z17
-	VMOVAPS       Z2, Z18
-	VMOVAPS       Z2, Z19
-	VFMADD231PS   Z6, Z0, Z17
-	VFMADD231PS   Z6, Z1, Z18
-	VFMADD231PS   Z6, Z12, Z19
-	VSUBPS        Z2, Z17, Z14
-	VSUBPS        Z2, Z18, Z15
-	VSUBPS        Z2, Z19, Z16
-	VFNMADD231PS  Z3, Z14, Z0
-	VFNMADD231PS  Z3, Z15, Z1
-	VFNMADD231PS  Z3, Z16, Z12
-	VFNMADD231PS  Z4, Z14, Z0
-	VFNMADD231PS  Z4, Z15, Z1
-	VFNMADD231PS  Z4, Z16, Z12
-	VMOVAPS       Z7, Z14
-	VMOVAPS       Z7, Z15
-	VMOVAPS       Z7, Z16
-	VFMADD213PS   Z8, Z0, Z14
-	VFMADD213PS   Z8, Z1, Z15
-	VFMADD213PS   Z8, Z12, Z16
-	VFMADD213PS   Z9, Z0, Z14
-	VFMADD213PS   Z9, Z1, Z15
-	VFMADD213PS   Z9, Z12, Z16
-	VFMADD213PS   Z10, Z0, Z14
-	VFMADD213PS   Z10, Z1, Z15
-	VFMADD213PS   Z10, Z12, Z16
-	VFMADD213PS   Z11, Z0, Z14
-	VFMADD213PS   Z11, Z1, Z15
-	VFMADD213PS   Z11, Z12, Z16
-	VMULPS        Z0, Z14, Z14
-	VMULPS        Z1, Z15, Z15
-	VMULPS        Z12, Z16, Z16
-	VFMADD213PS   Z0, Z0, Z14
-	VFMADD213PS   Z1, Z1, Z15
-	VFMADD213PS   Z12, Z12, Z16
-	VPSLLD        $0x17, Z17, Z17
-	VPSLLD        $0x17, Z18, Z18
-	VPSLLD        $0x17, Z19, Z19
-	VFMADD213PS   Z17, Z17, Z14
-	VFMADD213PS   Z18, Z18, Z15
-	VFMADD213PS   Z19, Z19, Z16
-	VMOVAPS       Z14, Z0
-	VADDPS        Z15, Z0, Z0
-	VADDPS        Z16, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled485
-	CMPB          16(AX), $0x00
-	JNE           half486
-	VMOVSS        (DI)(R9*4), X1
-	JMP           both487
+skip484:
+both450:
+	VSHUFF32X4 $0x88, Z1, Z0, Z7
+	VSHUFF32X4 $0xdd, Z1, Z0, Z8
+	VMAXPS     Z8, Z7, Z7
+	VSHUFF32X4 $0x88, Z5, Z4, Z8
+	VSHUFF32X4 $0xdd, Z5, Z4, Z9
+	VMAXPS     Z9, Z8, Z8
+	VSHUFPS    $0x44, Z8, Z7, Z9
+	VSHUFPS    $0xee, Z8, Z7, Z7
+	VMAXPS     Z7, Z9, Z9
+	VPERMILPS  $0xb1, Z9, Z7
+	VMAXPS     Z7, Z9, Z9
+	VMOVDQU32  elementOrder2<>+0(SB), Z7
+	VPERMPS    Z9, Z7, Z9
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread2<>+192(SB), Z7
+	VPERMPS    Z9, Z7, Z7
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip485
+	VCMPPS     $0x00, Z7, Z5, K5
+	KMOVW      K5, DI
+	MOVQ       DI, R8
+	SHRQ       $0x08, R8
+	TZCNTQ     R8, R8
+	XORQ       R9, R9
+	CMPL       R8, 76(SP)
+	SETEQ      R9
+	LEAQ       (R9)(BX*2), BX
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 72(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
 
-half486:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
+skip485:
+	VSUBPS    Z7, Z5, Z5
+	VMOVDQU32 elementSpread2<>+128(SB), Z7
+	VPERMPS   Z9, Z7, Z7
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip486
+	VCMPPS    $0x00, Z7, Z4, K5
+	KMOVW     K5, DI
+	MOVQ      DI, R8
+	SHRQ      $0x08, R8
+	TZCNTQ    R8, R8
+	XORQ      R9, R9
+	CMPL      R8, 68(SP)
+	SETEQ     R9
+	LEAQ      (R9)(BX*2), BX
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 64(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
 
-both487:
-	VSUBSS   X1, X13, X12
-	MOVQ     88(AX), DI
-	VMOVSS   X12, (DI)(BX*4)
-	VUCOMISS X1, X13
-	JNE      unlabelled485
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled485
-	INCQ     112(AX)
+skip486:
+	VSUBPS    Z7, Z4, Z4
+	VMOVDQU32 elementSpread2<>+64(SB), Z7
+	VPERMPS   Z9, Z7, Z7
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip487
+	VCMPPS    $0x00, Z7, Z1, K5
+	KMOVW     K5, DI
+	MOVQ      DI, R8
+	SHRQ      $0x08, R8
+	TZCNTQ    R8, R8
+	XORQ      R9, R9
+	CMPL      R8, 60(SP)
+	SETEQ     R9
+	LEAQ      (R9)(BX*2), BX
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
 
-unlabelled485:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip488
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z12
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z12, Z14, K2, Z14
-	VMULPS       Z1, Z14, Z14
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z12, Z15, K2, Z15
-	VMULPS       Z1, Z15, Z15
-	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
-	VSUBPS       Z12, Z16, K2, Z16
-	VMULPS       Z1, Z16, Z16
-	CMPB         40(AX), $0x00
+skip487:
+	VSUBPS    Z7, Z1, Z1
+	VMOVDQU32 elementSpread2<>+0(SB), Z7
+	VPERMPS   Z9, Z7, Z7
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip488
+	VCMPPS    $0x00, Z7, Z0, K5
+	KMOVW     K5, DI
+	MOVQ      DI, R8
+	SHRQ      $0x08, R8
+	TZCNTQ    R8, R8
+	XORQ      R9, R9
+	CMPL      R8, 52(SP)
+	SETEQ     R9
+	LEAQ      (R9)(BX*2), BX
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip488:
+	VSUBPS       Z7, Z0, Z0
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000008, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
 	JNE          half489
-	VMOVUPS      Z14, (DI)(CX*4)
-	VMOVUPS      Z15, 64(DI)(CX*4)
-	VMOVUPS      Z16, K1, 128(DI)(CX*4)
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z7, Z1
+	VMAXPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z7, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z11
+	VMOVAPS      Z11, Z12
+	VMOVAPS      Z11, Z13
+	VMOVAPS      Z11, Z14
+	VMOVAPS      Z11, Z15
+	VFMADD231PS  Z7, Z0, Z12
+	VFMADD231PS  Z7, Z1, Z13
+	VFMADD231PS  Z7, Z4, Z14
+	VFMADD231PS  Z7, Z5, Z15
+	VSUBPS       Z11, Z12, Z7
+	VSUBPS       Z11, Z13, Z8
+	VSUBPS       Z11, Z14, Z10
+	VSUBPS       Z11, Z15, Z11
+	VBROADCASTSS element3f318000<>+0(SB), Z16
+	VBROADCASTSS elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS Z16, Z7, Z0
+	VFNMADD231PS Z16, Z8, Z1
+	VFNMADD231PS Z16, Z10, Z4
+	VFNMADD231PS Z16, Z11, Z5
+	VFNMADD231PS Z17, Z7, Z0
+	VFNMADD231PS Z17, Z8, Z1
+	VFNMADD231PS Z17, Z10, Z4
+	VFNMADD231PS Z17, Z11, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z11
+	VMOVAPS      Z11, Z7
+	VMOVAPS      Z11, Z8
+	VMOVAPS      Z11, Z10
+	VMOVAPS      Z11, Z11
+	VBROADCASTSS element3c091d05<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VBROADCASTSS element3d2aac79<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VBROADCASTSS element3efffffe<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VMULPS       Z0, Z7, Z7
+	VMULPS       Z1, Z8, Z8
+	VMULPS       Z4, Z10, Z10
+	VMULPS       Z5, Z11, Z11
+	VFMADD213PS  Z0, Z0, Z7
+	VFMADD213PS  Z1, Z1, Z8
+	VFMADD213PS  Z4, Z4, Z10
+	VFMADD213PS  Z5, Z5, Z11
+	VPSLLD       $0x17, Z12, Z12
+	VPSLLD       $0x17, Z13, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VFMADD213PS  Z12, Z12, Z7
+	VFMADD213PS  Z13, Z13, Z8
+	VFMADD213PS  Z14, Z14, Z10
+	VFMADD213PS  Z15, Z15, Z11
+	VMOVAPS      Z7, Z0
+	VMOVAPS      Z8, Z1
+	VMOVAPS      Z10, Z4
+	VMOVAPS      Z11, Z5
 	JMP          both490
 
 half489:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z14, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z14, Z13, Z13
-	VCMPPS       $0x03, Z14, Z14, K2
-	VPORD        Z12, Z14, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z15, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z15, Z13, Z13
-	VCMPPS       $0x03, Z15, Z15, K2
-	VPORD        Z12, Z15, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, 32(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z16, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z16, Z13, Z13
-	VCMPPS       $0x03, Z16, Z16, K2
-	VPORD        Z12, Z16, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, K1, 64(DI)(CX*2)
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z7, Z1
+	VMAXPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z7, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b400000<>+0(SB), Z8
+	VBROADCASTSS element3cb17218<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+0(SB), Z11
+	VMOVUPS      elementPowers<>+64(SB), Z12
+	VMOVAPS      Z8, Z13
+	VMOVAPS      Z8, Z14
+	VMOVAPS      Z8, Z15
+	VMOVAPS      Z8, Z16
+	VFMADD231PS  Z7, Z0, Z13
+	VFMADD231PS  Z7, Z1, Z14
+	VFMADD231PS  Z7, Z4, Z15
+	VFMADD231PS  Z7, Z5, Z16
+	VSUBPS       Z8, Z13, Z7
+	VSUBPS       Z8, Z14, Z17
+	VSUBPS       Z8, Z15, Z18
+	VSUBPS       Z8, Z16, Z8
+	VFNMADD231PS Z10, Z7, Z0
+	VFNMADD231PS Z10, Z17, Z1
+	VFNMADD231PS Z10, Z18, Z4
+	VFNMADD231PS Z10, Z8, Z5
+	VPSLLD       $0x12, Z13, Z7
+	VPSLLD       $0x12, Z14, Z17
+	VPSLLD       $0x12, Z15, Z18
+	VPSLLD       $0x12, Z16, Z8
+	VPERMI2PS    Z12, Z11, Z13
+	VPERMI2PS    Z12, Z11, Z14
+	VPERMI2PS    Z12, Z11, Z15
+	VPERMI2PS    Z12, Z11, Z16
+	VPADDD       Z7, Z13, Z13
+	VPADDD       Z17, Z14, Z14
+	VPADDD       Z18, Z15, Z15
+	VPADDD       Z8, Z16, Z16
+	VFMADD213PS  Z13, Z13, Z0
+	VFMADD213PS  Z14, Z14, Z1
+	VFMADD213PS  Z15, Z15, Z4
+	VFMADD213PS  Z16, Z16, Z5
 
 both490:
-skip488:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows478
+	VSHUFF32X4   $0x88, Z1, Z0, Z7
+	VSHUFF32X4   $0xdd, Z1, Z0, Z8
+	VADDPS       Z8, Z7, Z7
+	VSHUFF32X4   $0x88, Z5, Z4, Z8
+	VSHUFF32X4   $0xdd, Z5, Z4, Z10
+	VADDPS       Z10, Z8, Z8
+	VSHUFPS      $0x44, Z8, Z7, Z10
+	VSHUFPS      $0xee, Z8, Z7, Z7
+	VADDPS       Z7, Z10, Z10
+	VPERMILPS    $0xb1, Z10, Z7
+	VADDPS       Z7, Z10, Z10
+	VMOVDQU32    elementOrder2<>+0(SB), Z7
+	VPERMPS      Z10, Z7, Z10
+	MOVQ         CX, BX
+	SUBQ         DX, BX
+	INCQ         BX
+	MOVQ         $0x00000008, DI
+	CMPQ         BX, DI
+	CMOVQGT      DI, BX
+	MOVQ         $0x000000ff, DI
+	BZHIQ        BX, DI, DI
+	KMOVW        DI, K5
+	MOVQ         80(AX), BX
+	VMOVUPS      Y10, K5, (BX)(DX*4)
+	MOVQ         72(AX), BX
+	TESTQ        BX, BX
+	JZ           skip491
+	VINSERTI32X4 $0x01, X6, Y2, Y2
+	VSUBPS       Y2, Y9, Y2
+	MOVQ         88(AX), BX
+	VMOVUPS      Y2, K5, (BX)(DX*4)
+
+skip491:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip492
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y10, Y3, Y3
+	VMOVDQU32    elementSpread2<>+0(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+0(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 48(SP), Z8
+	VPBROADCASTD 52(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z0, K5, Z0
+	VMULPS       Z7, Z0, Z0
+	VMOVDQU32    elementSpread2<>+64(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+64(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 56(SP), Z8
+	VPBROADCASTD 60(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z1, K5, Z1
+	VMULPS       Z7, Z1, Z1
+	VMOVDQU32    elementSpread2<>+128(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+128(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 64(SP), Z8
+	VPBROADCASTD 68(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z4, K5, Z4
+	VMULPS       Z7, Z4, Z4
+	VMOVDQU32    elementSpread2<>+192(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+192(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 72(SP), Z8
+	VPBROADCASTD 76(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z5, K5, Z5
+	VMULPS       Z7, Z5, Z5
+	CMPB         40(AX), $0x00
+	JNE          half493
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, K1, (BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, K3, -32(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z1, K1, (BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z1, K3, -32(BX)
+	MOVL         32(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, K1, (BX)
+	MOVL         36(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, K3, -32(BX)
+	MOVL         40(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, K1, (BX)
+	MOVL         44(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, K3, -32(BX)
+	JMP          both494
+
+half493:
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z0, Z9, Z9
+	VCMPPS       $0x03, Z0, Z0, K5
+	VPORD        Z8, Z0, K5, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, K1, (BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z0, Z9, Z9
+	VCMPPS       $0x03, Z0, Z0, K5
+	VPORD        Z8, Z0, K5, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, K3, -16(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z1, Z8
+	VPANDD       Z0, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z1, Z8, Z8
+	VCMPPS       $0x03, Z1, Z1, K5
+	VPORD        Z7, Z1, K5, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, K1, (BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z1, Z8
+	VPANDD       Z0, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z1, Z8, Z8
+	VCMPPS       $0x03, Z1, Z1, K5
+	VPORD        Z7, Z1, K5, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, K3, -16(BX)
+	MOVL         32(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z4, Z7
+	VPANDD       Z0, Z7, Z7
+	VPADDD       Z1, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCMPPS       $0x03, Z4, Z4, K5
+	VPORD        Z6, Z4, K5, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, K1, (BX)
+	MOVL         36(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z4, Z7
+	VPANDD       Z0, Z7, Z7
+	VPADDD       Z1, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCMPPS       $0x03, Z4, Z4, K5
+	VPORD        Z6, Z4, K5, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, K3, -16(BX)
+	MOVL         40(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z6
+	VPANDD       Z0, Z6, Z6
+	VPADDD       Z1, Z6, Z6
+	VPADDD       Z5, Z6, Z6
+	VCMPPS       $0x03, Z5, Z5, K5
+	VPORD        Z4, Z5, K5, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z6, K1, (BX)
+	MOVL         44(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z6
+	VPANDD       Z0, Z6, Z6
+	VPADDD       Z1, Z6, Z6
+	VPADDD       Z5, Z6, Z6
+	VCMPPS       $0x03, Z5, Z5, K5
+	VPORD        Z4, Z5, K5, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z6, K3, -16(BX)
+
+both494:
+skip492:
+	ADDQ $0x08, DX
+	CMPQ DX, CX
+	JLE  group448
 	JMP  done445
 
-wider476:
-	CMPQ DX, $0x40
-	JGT  wider491
+wider446:
+	CMPQ DX, $0x10
+	JGT  wider495
+	MOVQ 48(AX), CX
 	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
+	XORQ SI, SI
 
-far492:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far492
+far496:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far496
+	SUBQ  $0x00, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K1
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K3
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
 
-rows493:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have494
-	MOVL  (CX)(BX*4), SI
+group497:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half498
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have500
+	MOVL         (DI)(BX*4), BX
 
-have494:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next495
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted496
-	MOVL  (R9)(CX*4), R8
+have500:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have501
+	MOVL       (DI)(BX*4), BX
 
-unlisted496:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
+have501:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z0
+	VMOVUPS (DI), K1, Z0
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip502
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-next495:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip497
-	MOVL  (CX)(SI*4), R9
+skip502:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have503
+	MOVL    (DI)(BX*4), BX
 
-skip497:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x30, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half498
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	PREFETCHT0 128(R8)(CX*4)
-	PREFETCHT0 192(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z0
-	VMOVUPS    64(DI)(CX*4), Z1
-	VMOVUPS    128(DI)(CX*4), Z12
-	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
-	JMP        both499
+have503:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z1
+	VMOVUPS (DI), K1, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip504
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip504:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have505
+	MOVL    (DI)(BX*4), BX
+
+have505:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z4
+	VMOVUPS (DI), K1, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip506
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip506:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have507
+	MOVL    (DI)(BX*4), BX
+
+have507:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z5
+	VMOVUPS (DI), K1, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip508
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip508:
+	JMP both499
 
 half498:
-	PREFETCHT0  (R8)(CX*2)
-	PREFETCHT0  64(R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD   32(DI)(CX*2), Z1
-	VPSLLD      $0x10, Z1, Z1
-	VPMOVZXWD   64(DI)(CX*2), Z12
-	VPSLLD      $0x10, Z12, Z12
-	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
-	VPSLLD      $0x10, Z13, Z13
-
-both499:
-	VBROADCASTSS  elementff800000<>+0(SB), Z14
-	VBLENDMPS     Z13, Z14, K1, Z13
-	VMOVAPS       Z0, Z14
-	VMAXPS        Z1, Z14, Z14
-	VMAXPS        Z12, Z14, Z14
-	VMAXPS        Z13, Z14, Z14
-	VEXTRACTF64X4 $0x01, Z14, Y15
-	VMAXPS        Y15, Y14, Y15
-	VEXTRACTF32X4 $0x01, Y15, X14
-	VMAXPS        X14, X15, X14
-	VPERMILPS     $0x4e, X14, X15
-	VMAXPS        X14, X15, X14
-	VPERMILPS     $0xb1, X14, X15
-	VMAXPS        X14, X15, X14
-	VBROADCASTSS  X14, Z15
-	VCMPPS        $0x00, Z15, Z0, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z15, Z1, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z15, Z12, K2
-	KMOVW         K2, R11
-	SHLQ          $0x20, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z15, Z13, K2
-	KMOVW         K2, R11
-	SHLQ          $0x30, R11
-	ORQ           R11, R8
-	VSUBPS        Z15, Z0, Z0
-	VSUBPS        Z15, Z1, Z1
-	VSUBPS        Z15, Z12, Z12
-	VSUBPS        Z15, Z13, Z13
-	VMAXPS        Z0, Z5, Z0
-	VMAXPS        Z1, Z5, Z1
-	VMAXPS        Z12, Z5, Z12
-	VMAXPS        Z13, Z5, Z13
-	VMOVAPS       Z2, Z19
-	VMOVAPS       Z2, Z20
-	VMOVAPS       Z2, Z21
-	VMOVAPS       Z2, Z22
-	VFMADD231PS   Z6, Z0, Z19
-	VFMADD231PS   Z6, Z1, Z20
-	VFMADD231PS   Z6, Z12, Z21
-	VFMADD231PS   Z6, Z13, Z22
-	VSUBPS        Z2, Z19, Z15
-	VSUBPS        Z2, Z20, Z16
-	VSUBPS        Z2, Z21, Z17
-	VSUBPS        Z2, Z22, Z18
-	VFNMADD231PS  Z3, Z15, Z0
-	VFNMADD231PS  Z3, Z16, Z1
-	VFNMADD231PS  Z3, Z17, Z12
-	VFNMADD231PS  Z3, Z18, Z13
-	VFNMADD231PS  Z4, Z15, Z0
-	VFNMADD231PS  Z4, Z16, Z1
-	VFNMADD231PS  Z4, Z17, Z12
-	VFNMADD231PS  Z4, Z18, Z13
-	VMOVAPS       Z7, Z15
-	VMOVAPS       Z7, Z16
-	VMOVAPS       Z7, Z17
-	VMOVAPS       Z7, Z18
-	VFMADD213PS   Z8, Z0, Z15
-	VFMADD213PS   Z8, Z1, Z16
-	VFMADD213PS   Z8, Z12, Z17
-	VFMADD213PS   Z8, Z13, Z18
-	VFMADD213PS   Z9, Z0, Z15
-	VFMADD213PS   Z9, Z1, Z16
-	VFMADD213PS   Z9, Z12, Z17
-	VFMADD213PS   Z9, Z13, Z18
-	VFMADD213PS   Z10, Z0, Z15
-	VFMADD213PS   Z10, Z1, Z16
-	VFMADD213PS   Z10, Z12, Z17
-	VFMADD213PS   Z10, Z13, Z18
-	VFMADD213PS   Z11, Z0, Z15
-	VFMADD213PS   Z11, Z1, Z16
-	VFMADD213PS   Z11, Z12, Z17
-	VFMADD213PS   Z11, Z13, Z18
-	VMULPS        Z0, Z15, Z15
-	VMULPS        Z1, Z16, Z16
-	VMULPS        Z12, Z17, Z17
-	VMULPS        Z13, Z18, Z18
-	VFMADD213PS   Z0, Z0, Z15
-	VFMADD213PS   Z1, Z1, Z16
-	VFMADD213PS   Z12, Z12, Z17
-	VFMADD213PS   Z13, Z13, Z18
-	VPSLLD        $0x17, Z19, Z19
-	VPSLLD        $0x17, Z20, Z20
-	VPSLLD        $0x17, Z21, Z21
-	VPSLLD        $0x17, Z22, Z22
-	VFMADD213PS   Z19, Z19, Z15
-	VFMADD213PS   Z20, Z20, Z16
-	VFMADD213PS   Z21, Z21, Z17
-	VFMADD213PS   Z22, Z22, Z18
-	VMOVAPS       Z15, Z0
-	VADDPS        Z16, Z0, Z0
-	VADDPS        Z17, Z0, Z0
-	VADDPS        Z18, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled500
-	CMPB          16(AX), $0x00
-	JNE           half501
-	VMOVSS        (DI)(R9*4), X1
-	JMP           both502
-
-half501:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both502:
-	VSUBSS   X1, X14, X12
-	MOVQ     88(AX), DI
-	VMOVSS   X12, (DI)(BX*4)
-	VUCOMISS X1, X14
-	JNE      unlabelled500
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled500
-	INCQ     112(AX)
-
-unlabelled500:
-	MOVQ         24(AX), DI
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	VMOVDQU32    elementToUpper<>+0(SB), Z6
+	VMOVDQU32    elementToUpper<>+64(SB), Z0
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           skip503
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z12
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z12, Z15, K2, Z15
-	VMULPS       Z1, Z15, Z15
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z12, Z16, K2, Z16
-	VMULPS       Z1, Z16, Z16
-	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
-	VSUBPS       Z12, Z17, K2, Z17
-	VMULPS       Z1, Z17, Z17
-	VPCMPEQD     elementNumbers<>+192(SB), Z0, K2
-	VSUBPS       Z12, Z18, K2, Z18
-	VMULPS       Z1, Z18, Z18
-	CMPB         40(AX), $0x00
-	JNE          half504
-	VMOVUPS      Z15, (DI)(CX*4)
-	VMOVUPS      Z16, 64(DI)(CX*4)
-	VMOVUPS      Z17, 128(DI)(CX*4)
-	VMOVUPS      Z18, K1, 192(DI)(CX*4)
-	JMP          both505
+	JZ           have509
+	MOVL         (DI)(BX*4), BX
 
-half504:
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z15, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z15, Z13, Z13
-	VCMPPS       $0x03, Z15, Z15, K2
-	VPORD        Z12, Z15, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z16, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
+have509:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have510
+	MOVL       (DI)(BX*4), BX
+
+have510:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z0
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z0
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip511
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip511:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have512
+	MOVL    (DI)(BX*4), BX
+
+have512:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z1
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip513
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip513:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have514
+	MOVL    (DI)(BX*4), BX
+
+have514:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z4
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip515
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip515:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have516
+	MOVL    (DI)(BX*4), BX
+
+have516:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z5
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip517
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip517:
+both499:
+	VSHUFF32X4 $0x44, Z1, Z0, Z6
+	VSHUFF32X4 $0xee, Z1, Z0, Z7
+	VMAXPS     Z7, Z6, Z6
+	VSHUFF32X4 $0x44, Z5, Z4, Z7
+	VSHUFF32X4 $0xee, Z5, Z4, Z8
+	VMAXPS     Z8, Z7, Z7
+	VSHUFF32X4 $0x88, Z7, Z6, Z8
+	VSHUFF32X4 $0xdd, Z7, Z6, Z6
+	VMAXPS     Z6, Z8, Z8
+	VPERMILPS  $0x4e, Z8, Z6
+	VMAXPS     Z6, Z8, Z8
+	VPERMILPS  $0xb1, Z8, Z6
+	VMAXPS     Z6, Z8, Z8
+	VMOVDQU32  elementOrder<>+0(SB), Z6
+	VPERMPS    Z8, Z6, Z8
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z6
+	VPERMPS    Z8, Z6, Z6
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip518
+	VCMPPS     $0x00, Z6, Z5, K3
+	KMOVW      K3, DI
+	MOVQ       DI, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip518:
+	VSUBPS    Z6, Z5, Z5
+	VMOVDQU32 elementSpread<>+128(SB), Z6
+	VPERMPS   Z8, Z6, Z6
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip519
+	VCMPPS    $0x00, Z6, Z4, K3
+	KMOVW     K3, DI
+	MOVQ      DI, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip519:
+	VSUBPS    Z6, Z4, Z4
+	VMOVDQU32 elementSpread<>+64(SB), Z6
+	VPERMPS   Z8, Z6, Z6
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip520
+	VCMPPS    $0x00, Z6, Z1, K3
+	KMOVW     K3, DI
+	MOVQ      DI, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip520:
+	VSUBPS    Z6, Z1, Z1
+	VMOVDQU32 elementSpread<>+0(SB), Z6
+	VPERMPS   Z8, Z6, Z6
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip521
+	VCMPPS    $0x00, Z6, Z0, K3
+	KMOVW     K3, DI
+	MOVQ      DI, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip521:
+	VSUBPS       Z6, Z0, Z0
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half522
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z4, Z6, Z4
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b40007f<>+0(SB), Z10
+	VMOVAPS      Z10, Z11
+	VMOVAPS      Z10, Z12
+	VMOVAPS      Z10, Z13
+	VMOVAPS      Z10, Z14
+	VFMADD231PS  Z6, Z0, Z11
+	VFMADD231PS  Z6, Z1, Z12
+	VFMADD231PS  Z6, Z4, Z13
+	VFMADD231PS  Z6, Z5, Z14
+	VSUBPS       Z10, Z11, Z6
+	VSUBPS       Z10, Z12, Z7
+	VSUBPS       Z10, Z13, Z9
+	VSUBPS       Z10, Z14, Z10
+	VBROADCASTSS element3f318000<>+0(SB), Z15
+	VBROADCASTSS elementb95e8083<>+0(SB), Z16
+	VFNMADD231PS Z15, Z6, Z0
+	VFNMADD231PS Z15, Z7, Z1
+	VFNMADD231PS Z15, Z9, Z4
+	VFNMADD231PS Z15, Z10, Z5
+	VFNMADD231PS Z16, Z6, Z0
+	VFNMADD231PS Z16, Z7, Z1
+	VFNMADD231PS Z16, Z9, Z4
+	VFNMADD231PS Z16, Z10, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z10
+	VMOVAPS      Z10, Z6
+	VMOVAPS      Z10, Z7
+	VMOVAPS      Z10, Z9
+	VMOVAPS      Z10, Z10
+	VBROADCASTSS element3c091d05<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VBROADCASTSS element3d2aac79<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VBROADCASTSS element3efffffe<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VMULPS       Z0, Z6, Z6
+	VMULPS       Z1, Z7, Z7
+	VMULPS       Z4, Z9, Z9
+	VMULPS       Z5, Z10, Z10
+	VFMADD213PS  Z0, Z0, Z6
+	VFMADD213PS  Z1, Z1, Z7
+	VFMADD213PS  Z4, Z4, Z9
+	VFMADD213PS  Z5, Z5, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VPSLLD       $0x17, Z12, Z12
+	VPSLLD       $0x17, Z13, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VFMADD213PS  Z11, Z11, Z6
+	VFMADD213PS  Z12, Z12, Z7
+	VFMADD213PS  Z13, Z13, Z9
+	VFMADD213PS  Z14, Z14, Z10
+	VMOVAPS      Z6, Z0
+	VMOVAPS      Z7, Z1
+	VMOVAPS      Z9, Z4
+	VMOVAPS      Z10, Z5
+	JMP          both523
+
+half522:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z4, Z6, Z4
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b400000<>+0(SB), Z7
+	VBROADCASTSS element3cb17218<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+64(SB), Z11
+	VMOVAPS      Z7, Z12
+	VMOVAPS      Z7, Z13
+	VMOVAPS      Z7, Z14
+	VMOVAPS      Z7, Z15
+	VFMADD231PS  Z6, Z0, Z12
+	VFMADD231PS  Z6, Z1, Z13
+	VFMADD231PS  Z6, Z4, Z14
+	VFMADD231PS  Z6, Z5, Z15
+	VSUBPS       Z7, Z12, Z6
+	VSUBPS       Z7, Z13, Z16
+	VSUBPS       Z7, Z14, Z17
+	VSUBPS       Z7, Z15, Z7
+	VFNMADD231PS Z9, Z6, Z0
+	VFNMADD231PS Z9, Z16, Z1
+	VFNMADD231PS Z9, Z17, Z4
+	VFNMADD231PS Z9, Z7, Z5
+	VPSLLD       $0x12, Z12, Z6
+	VPSLLD       $0x12, Z13, Z16
+	VPSLLD       $0x12, Z14, Z17
+	VPSLLD       $0x12, Z15, Z7
+	VPERMI2PS    Z11, Z10, Z12
+	VPERMI2PS    Z11, Z10, Z13
+	VPERMI2PS    Z11, Z10, Z14
+	VPERMI2PS    Z11, Z10, Z15
+	VPADDD       Z6, Z12, Z12
 	VPADDD       Z16, Z13, Z13
-	VCMPPS       $0x03, Z16, Z16, K2
-	VPORD        Z12, Z16, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, 32(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z17, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z17, Z13, Z13
-	VCMPPS       $0x03, Z17, Z17, K2
-	VPORD        Z12, Z17, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, 64(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z18, Z13
-	VPANDD       Z0, Z13, Z13
-	VPADDD       Z1, Z13, Z13
-	VPADDD       Z18, Z13, Z13
-	VCMPPS       $0x03, Z18, Z18, K2
-	VPORD        Z12, Z18, K2, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, K1, 96(DI)(CX*2)
+	VPADDD       Z17, Z14, Z14
+	VPADDD       Z7, Z15, Z15
+	VFMADD213PS  Z12, Z12, Z0
+	VFMADD213PS  Z13, Z13, Z1
+	VFMADD213PS  Z14, Z14, Z4
+	VFMADD213PS  Z15, Z15, Z5
 
-both505:
-skip503:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows493
+both523:
+	VSHUFF32X4 $0x44, Z1, Z0, Z6
+	VSHUFF32X4 $0xee, Z1, Z0, Z7
+	VADDPS     Z7, Z6, Z6
+	VSHUFF32X4 $0x44, Z5, Z4, Z7
+	VSHUFF32X4 $0xee, Z5, Z4, Z9
+	VADDPS     Z9, Z7, Z7
+	VSHUFF32X4 $0x88, Z7, Z6, Z9
+	VSHUFF32X4 $0xdd, Z7, Z6, Z6
+	VADDPS     Z6, Z9, Z9
+	VPERMILPS  $0x4e, Z9, Z6
+	VADDPS     Z6, Z9, Z9
+	VPERMILPS  $0xb1, Z9, Z6
+	VADDPS     Z6, Z9, Z9
+	VMOVDQU32  elementOrder<>+0(SB), Z6
+	VPERMPS    Z9, Z6, Z9
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K3
+	MOVQ       80(AX), BX
+	VMOVUPS    Y9, K3, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip524
+	VSUBPS     Y2, Y8, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K3, (BX)(DX*4)
+
+skip524:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip525
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y9, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+0(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 48(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z0, K3, Z0
+	VMULPS       Z7, Z0, Z0
+	VMOVDQU32    elementSpread<>+64(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+64(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 52(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z1, K3, Z1
+	VMULPS       Z7, Z1, Z1
+	VMOVDQU32    elementSpread<>+128(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+128(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 56(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z4, K3, Z4
+	VMULPS       Z7, Z4, Z4
+	VMOVDQU32    elementSpread<>+192(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+192(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 60(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z5, K3, Z5
+	VMULPS       Z7, Z5, Z5
+	CMPB         40(AX), $0x00
+	JNE          half526
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, K1, (BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z1, K1, (BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, K1, (BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, K1, (BX)
+	JMP          both527
+
+half526:
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z0, Z9
+	VPANDD       Z6, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z0, Z9, Z9
+	VCMPPS       $0x03, Z0, Z0, K3
+	VPORD        Z8, Z0, K3, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, K1, (BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z1, Z8
+	VPANDD       Z0, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z1, Z8, Z8
+	VCMPPS       $0x03, Z1, Z1, K3
+	VPORD        Z7, Z1, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, K1, (BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z4, Z7
+	VPANDD       Z0, Z7, Z7
+	VPADDD       Z1, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z6, Z4, K3, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, K1, (BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z6
+	VPANDD       Z0, Z6, Z6
+	VPADDD       Z1, Z6, Z6
+	VPADDD       Z5, Z6, Z6
+	VCMPPS       $0x03, Z5, Z5, K3
+	VPORD        Z4, Z5, K3, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z6, K1, (BX)
+
+both527:
+skip525:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group497
 	JMP  done445
 
-wider491:
+wider495:
+	CMPQ DX, $0x20
+	JGT  wider528
+	MOVQ 48(AX), CX
+	XORQ BX, BX
+	XORQ SI, SI
+
+far529:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far529
+	SUBQ  $0x10, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K3
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K4
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
+
+group530:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half531
+	VBROADCASTSS elementff800000<>+0(SB), Z8
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have533
+	MOVL         (DI)(BX*4), BX
+
+have533:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have534
+	MOVL       (DI)(BX*4), BX
+
+have534:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z1
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), K2, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip535
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip535:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have536
+	MOVL    (DI)(BX*4), BX
+
+have536:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z5
+	VMOVUPS (DI), Z4
+	VMOVUPS 64(DI), K2, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip537
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip537:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have538
+	MOVL    (DI)(BX*4), BX
+
+have538:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z7
+	VMOVUPS (DI), Z6
+	VMOVUPS 64(DI), K2, Z7
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip539
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip539:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have540
+	MOVL    (DI)(BX*4), BX
+
+have540:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z9
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), K2, Z9
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip541
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip541:
+	JMP both532
+
+half531:
+	VBROADCASTSS elementff800000<>+0(SB), Z9
+	VMOVDQU32    elementToUpper<>+0(SB), Z8
+	VMOVDQU32    elementToUpper<>+64(SB), Z10
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have542
+	MOVL         (DI)(BX*4), BX
+
+have542:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have543
+	MOVL       (DI)(BX*4), BX
+
+have543:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z1
+	VMOVDQU16.Z (DI), K4, Z4
+	VPERMW.Z    Z4, Z8, K1, Z0
+	VPERMW      Z4, Z10, K3, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip544
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip544:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have545
+	MOVL    (DI)(BX*4), BX
+
+have545:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z5
+	VMOVDQU16.Z (DI), K4, Z6
+	VPERMW.Z    Z6, Z8, K1, Z4
+	VPERMW      Z6, Z10, K3, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip546
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip546:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have547
+	MOVL    (DI)(BX*4), BX
+
+have547:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z7
+	VMOVDQU16.Z (DI), K4, Z11
+	VPERMW.Z    Z11, Z8, K1, Z6
+	VPERMW      Z11, Z10, K3, Z7
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip548
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip548:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have549
+	MOVL    (DI)(BX*4), BX
+
+have549:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z9
+	VMOVDQU16.Z (DI), K4, Z11
+	VPERMW.Z    Z11, Z8, K1, Z8
+	VPERMW      Z11, Z10, K3, Z9
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip550
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip550:
+both532:
+	VMAXPS     Z1, Z0, Z10
+	VMAXPS     Z5, Z4, Z11
+	VMAXPS     Z7, Z6, Z12
+	VMAXPS     Z9, Z8, Z13
+	VSHUFF32X4 $0x44, Z11, Z10, Z14
+	VSHUFF32X4 $0xee, Z11, Z10, Z10
+	VMAXPS     Z10, Z14, Z14
+	VSHUFF32X4 $0x44, Z13, Z12, Z10
+	VSHUFF32X4 $0xee, Z13, Z12, Z11
+	VMAXPS     Z11, Z10, Z10
+	VSHUFF32X4 $0x88, Z10, Z14, Z11
+	VSHUFF32X4 $0xdd, Z10, Z14, Z10
+	VMAXPS     Z10, Z11, Z11
+	VPERMILPS  $0x4e, Z11, Z10
+	VMAXPS     Z10, Z11, Z11
+	VPERMILPS  $0xb1, Z11, Z10
+	VMAXPS     Z10, Z11, Z11
+	VMOVDQU32  elementOrder<>+0(SB), Z10
+	VPERMPS    Z11, Z10, Z11
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z10
+	VPERMPS    Z11, Z10, Z10
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip551
+	VCMPPS     $0x00, Z10, Z8, K5
+	KMOVW      K5, DI
+	VCMPPS     $0x00, Z10, Z9, K5
+	KMOVW      K5, R8
+	SHLQ       $0x10, R8
+	ORQ        R8, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip551:
+	VSUBPS    Z10, Z8, Z8
+	VSUBPS    Z10, Z9, Z9
+	VMOVDQU32 elementSpread<>+128(SB), Z10
+	VPERMPS   Z11, Z10, Z10
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip552
+	VCMPPS    $0x00, Z10, Z6, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z10, Z7, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip552:
+	VSUBPS    Z10, Z6, Z6
+	VSUBPS    Z10, Z7, Z7
+	VMOVDQU32 elementSpread<>+64(SB), Z10
+	VPERMPS   Z11, Z10, Z10
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip553
+	VCMPPS    $0x00, Z10, Z4, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z10, Z5, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip553:
+	VSUBPS    Z10, Z4, Z4
+	VSUBPS    Z10, Z5, Z5
+	VMOVDQU32 elementSpread<>+0(SB), Z10
+	VPERMPS   Z11, Z10, Z10
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip554
+	VCMPPS    $0x00, Z10, Z0, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z10, Z1, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip554:
+	VSUBPS       Z10, Z0, Z0
+	VSUBPS       Z10, Z1, Z1
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half555
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b40007f<>+0(SB), Z14
+	VMOVAPS      Z14, Z15
+	VMOVAPS      Z14, Z16
+	VMOVAPS      Z14, Z17
+	VMOVAPS      Z14, Z18
+	VFMADD231PS  Z10, Z0, Z15
+	VFMADD231PS  Z10, Z1, Z16
+	VFMADD231PS  Z10, Z4, Z17
+	VFMADD231PS  Z10, Z5, Z18
+	VSUBPS       Z14, Z15, Z10
+	VSUBPS       Z14, Z16, Z12
+	VSUBPS       Z14, Z17, Z13
+	VSUBPS       Z14, Z18, Z14
+	VBROADCASTSS element3f318000<>+0(SB), Z19
+	VBROADCASTSS elementb95e8083<>+0(SB), Z20
+	VFNMADD231PS Z19, Z10, Z0
+	VFNMADD231PS Z19, Z12, Z1
+	VFNMADD231PS Z19, Z13, Z4
+	VFNMADD231PS Z19, Z14, Z5
+	VFNMADD231PS Z20, Z10, Z0
+	VFNMADD231PS Z20, Z12, Z1
+	VFNMADD231PS Z20, Z13, Z4
+	VFNMADD231PS Z20, Z14, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z14
+	VMOVAPS      Z14, Z10
+	VMOVAPS      Z14, Z12
+	VMOVAPS      Z14, Z13
+	VMOVAPS      Z14, Z14
+	VBROADCASTSS element3c091d05<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VBROADCASTSS element3d2aac79<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VBROADCASTSS element3efffffe<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VMULPS       Z0, Z10, Z10
+	VMULPS       Z1, Z12, Z12
+	VMULPS       Z4, Z13, Z13
+	VMULPS       Z5, Z14, Z14
+	VFMADD213PS  Z0, Z0, Z10
+	VFMADD213PS  Z1, Z1, Z12
+	VFMADD213PS  Z4, Z4, Z13
+	VFMADD213PS  Z5, Z5, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VFMADD213PS  Z15, Z15, Z10
+	VFMADD213PS  Z16, Z16, Z12
+	VFMADD213PS  Z17, Z17, Z13
+	VFMADD213PS  Z18, Z18, Z14
+	VMOVAPS      Z10, Z0
+	VMOVAPS      Z12, Z1
+	VMOVAPS      Z13, Z4
+	VMOVAPS      Z14, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMAXPS       Z9, Z10, Z9
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b40007f<>+0(SB), Z14
+	VMOVAPS      Z14, Z15
+	VMOVAPS      Z14, Z16
+	VMOVAPS      Z14, Z17
+	VMOVAPS      Z14, Z18
+	VFMADD231PS  Z10, Z6, Z15
+	VFMADD231PS  Z10, Z7, Z16
+	VFMADD231PS  Z10, Z8, Z17
+	VFMADD231PS  Z10, Z9, Z18
+	VSUBPS       Z14, Z15, Z10
+	VSUBPS       Z14, Z16, Z12
+	VSUBPS       Z14, Z17, Z13
+	VSUBPS       Z14, Z18, Z14
+	VBROADCASTSS element3f318000<>+0(SB), Z19
+	VBROADCASTSS elementb95e8083<>+0(SB), Z20
+	VFNMADD231PS Z19, Z10, Z6
+	VFNMADD231PS Z19, Z12, Z7
+	VFNMADD231PS Z19, Z13, Z8
+	VFNMADD231PS Z19, Z14, Z9
+	VFNMADD231PS Z20, Z10, Z6
+	VFNMADD231PS Z20, Z12, Z7
+	VFNMADD231PS Z20, Z13, Z8
+	VFNMADD231PS Z20, Z14, Z9
+	VBROADCASTSS element3ab511f9<>+0(SB), Z14
+	VMOVAPS      Z14, Z10
+	VMOVAPS      Z14, Z12
+	VMOVAPS      Z14, Z13
+	VMOVAPS      Z14, Z14
+	VBROADCASTSS element3c091d05<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VBROADCASTSS element3d2aac79<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VBROADCASTSS element3efffffe<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VMULPS       Z6, Z10, Z10
+	VMULPS       Z7, Z12, Z12
+	VMULPS       Z8, Z13, Z13
+	VMULPS       Z9, Z14, Z14
+	VFMADD213PS  Z6, Z6, Z10
+	VFMADD213PS  Z7, Z7, Z12
+	VFMADD213PS  Z8, Z8, Z13
+	VFMADD213PS  Z9, Z9, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VFMADD213PS  Z15, Z15, Z10
+	VFMADD213PS  Z16, Z16, Z12
+	VFMADD213PS  Z17, Z17, Z13
+	VFMADD213PS  Z18, Z18, Z14
+	VMOVAPS      Z10, Z6
+	VMOVAPS      Z12, Z7
+	VMOVAPS      Z13, Z8
+	VMOVAPS      Z14, Z9
+	JMP          both556
+
+half555:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b400000<>+0(SB), Z12
+	VBROADCASTSS element3cb17218<>+0(SB), Z13
+	VMOVUPS      elementPowers<>+0(SB), Z14
+	VMOVUPS      elementPowers<>+64(SB), Z15
+	VMOVAPS      Z12, Z16
+	VMOVAPS      Z12, Z17
+	VMOVAPS      Z12, Z18
+	VMOVAPS      Z12, Z19
+	VFMADD231PS  Z10, Z0, Z16
+	VFMADD231PS  Z10, Z1, Z17
+	VFMADD231PS  Z10, Z4, Z18
+	VFMADD231PS  Z10, Z5, Z19
+	VSUBPS       Z12, Z16, Z10
+	VSUBPS       Z12, Z17, Z20
+	VSUBPS       Z12, Z18, Z21
+	VSUBPS       Z12, Z19, Z12
+	VFNMADD231PS Z13, Z10, Z0
+	VFNMADD231PS Z13, Z20, Z1
+	VFNMADD231PS Z13, Z21, Z4
+	VFNMADD231PS Z13, Z12, Z5
+	VPSLLD       $0x12, Z16, Z10
+	VPSLLD       $0x12, Z17, Z20
+	VPSLLD       $0x12, Z18, Z21
+	VPSLLD       $0x12, Z19, Z12
+	VPERMI2PS    Z15, Z14, Z16
+	VPERMI2PS    Z15, Z14, Z17
+	VPERMI2PS    Z15, Z14, Z18
+	VPERMI2PS    Z15, Z14, Z19
+	VPADDD       Z10, Z16, Z16
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z12, Z19, Z19
+	VFMADD213PS  Z16, Z16, Z0
+	VFMADD213PS  Z17, Z17, Z1
+	VFMADD213PS  Z18, Z18, Z4
+	VFMADD213PS  Z19, Z19, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMAXPS       Z9, Z10, Z9
+	VBROADCASTSS element4238aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b400000<>+0(SB), Z12
+	VBROADCASTSS element3cb17218<>+0(SB), Z13
+	VMOVUPS      elementPowers<>+0(SB), Z14
+	VMOVUPS      elementPowers<>+64(SB), Z15
+	VMOVAPS      Z12, Z16
+	VMOVAPS      Z12, Z17
+	VMOVAPS      Z12, Z18
+	VMOVAPS      Z12, Z19
+	VFMADD231PS  Z10, Z6, Z16
+	VFMADD231PS  Z10, Z7, Z17
+	VFMADD231PS  Z10, Z8, Z18
+	VFMADD231PS  Z10, Z9, Z19
+	VSUBPS       Z12, Z16, Z10
+	VSUBPS       Z12, Z17, Z20
+	VSUBPS       Z12, Z18, Z21
+	VSUBPS       Z12, Z19, Z12
+	VFNMADD231PS Z13, Z10, Z6
+	VFNMADD231PS Z13, Z20, Z7
+	VFNMADD231PS Z13, Z21, Z8
+	VFNMADD231PS Z13, Z12, Z9
+	VPSLLD       $0x12, Z16, Z10
+	VPSLLD       $0x12, Z17, Z20
+	VPSLLD       $0x12, Z18, Z21
+	VPSLLD       $0x12, Z19, Z12
+	VPERMI2PS    Z15, Z14, Z16
+	VPERMI2PS    Z15, Z14, Z17
+	VPERMI2PS    Z15, Z14, Z18
+	VPERMI2PS    Z15, Z14, Z19
+	VPADDD       Z10, Z16, Z16
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z12, Z19, Z19
+	VFMADD213PS  Z16, Z16, Z6
+	VFMADD213PS  Z17, Z17, Z7
+	VFMADD213PS  Z18, Z18, Z8
+	VFMADD213PS  Z19, Z19, Z9
+
+both556:
+	VADDPS     Z1, Z0, Z10
+	VADDPS     Z5, Z4, Z12
+	VADDPS     Z7, Z6, Z13
+	VADDPS     Z9, Z8, Z14
+	VSHUFF32X4 $0x44, Z12, Z10, Z15
+	VSHUFF32X4 $0xee, Z12, Z10, Z10
+	VADDPS     Z10, Z15, Z15
+	VSHUFF32X4 $0x44, Z14, Z13, Z10
+	VSHUFF32X4 $0xee, Z14, Z13, Z12
+	VADDPS     Z12, Z10, Z10
+	VSHUFF32X4 $0x88, Z10, Z15, Z12
+	VSHUFF32X4 $0xdd, Z10, Z15, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0x4e, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0xb1, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VMOVDQU32  elementOrder<>+0(SB), Z10
+	VPERMPS    Z12, Z10, Z12
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K5
+	MOVQ       80(AX), BX
+	VMOVUPS    Y12, K5, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip557
+	VSUBPS     Y2, Y11, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K5, (BX)(DX*4)
+
+skip557:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip558
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y12, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+0(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 48(SP), Z13
+	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
+	VSUBPS       Z10, Z0, K5, Z0
+	VMULPS       Z11, Z0, Z0
+	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
+	VSUBPS       Z10, Z1, K5, Z1
+	VMULPS       Z11, Z1, Z1
+	VMOVDQU32    elementSpread<>+64(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+64(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 52(SP), Z13
+	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
+	VSUBPS       Z10, Z4, K5, Z4
+	VMULPS       Z11, Z4, Z4
+	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
+	VSUBPS       Z10, Z5, K5, Z5
+	VMULPS       Z11, Z5, Z5
+	VMOVDQU32    elementSpread<>+128(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+128(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 56(SP), Z13
+	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
+	VSUBPS       Z10, Z6, K5, Z6
+	VMULPS       Z11, Z6, Z6
+	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
+	VSUBPS       Z10, Z7, K5, Z7
+	VMULPS       Z11, Z7, Z7
+	VMOVDQU32    elementSpread<>+192(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+192(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 60(SP), Z12
+	VPCMPEQD     elementNumbers<>+0(SB), Z12, K5
+	VSUBPS       Z10, Z8, K5, Z8
+	VMULPS       Z11, Z8, Z8
+	VPCMPEQD     elementNumbers<>+64(SB), Z12, K5
+	VSUBPS       Z10, Z9, K5, Z9
+	VMULPS       Z11, Z9, Z9
+	CMPB         40(AX), $0x00
+	JNE          half559
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, K2, 64(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, K2, 64(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, K2, 64(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, K2, 64(BX)
+	JMP          both560
+
+half559:
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VPSRLD       $0x10, Z0, Z13
+	VPANDD       Z10, Z13, Z13
+	VPADDD       Z11, Z13, Z13
+	VPADDD       Z0, Z13, Z13
+	VCMPPS       $0x03, Z0, Z0, K5
+	VPORD        Z12, Z0, K5, Z13
+	VPSRLD       $0x10, Z13, Z13
+	VPMOVDW      Z13, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z10
+	VBROADCASTSS element00400000<>+0(SB), Z11
+	VPSRLD       $0x10, Z1, Z12
+	VPANDD       Z0, Z12, Z12
+	VPADDD       Z10, Z12, Z12
+	VPADDD       Z1, Z12, Z12
+	VCMPPS       $0x03, Z1, Z1, K5
+	VPORD        Z11, Z1, K5, Z12
+	VPSRLD       $0x10, Z12, Z12
+	VPMOVDW      Z12, K2, 32(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z10
+	VPSRLD       $0x10, Z4, Z11
+	VPANDD       Z0, Z11, Z11
+	VPADDD       Z1, Z11, Z11
+	VPADDD       Z4, Z11, Z11
+	VCMPPS       $0x03, Z4, Z4, K5
+	VPORD        Z10, Z4, K5, Z11
+	VPSRLD       $0x10, Z11, Z11
+	VPMOVDW      Z11, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z10
+	VPANDD       Z0, Z10, Z10
+	VPADDD       Z1, Z10, Z10
+	VPADDD       Z5, Z10, Z10
+	VCMPPS       $0x03, Z5, Z5, K5
+	VPORD        Z4, Z5, K5, Z10
+	VPSRLD       $0x10, Z10, Z10
+	VPMOVDW      Z10, K2, 32(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z6, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z6, Z5, Z5
+	VCMPPS       $0x03, Z6, Z6, K5
+	VPORD        Z4, Z6, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z7, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z7, Z5, Z5
+	VCMPPS       $0x03, Z7, Z7, K5
+	VPORD        Z4, Z7, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 32(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z8, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z8, Z5, Z5
+	VCMPPS       $0x03, Z8, Z8, K5
+	VPORD        Z4, Z8, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z9, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z9, Z5, Z5
+	VCMPPS       $0x03, Z9, Z9, K5
+	VPORD        Z4, Z9, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 32(BX)
+
+both560:
+skip558:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group530
+	JMP  done445
+
+wider528:
+	CMPQ DX, $0x30
+	JGT  wider561
+	MOVQ 48(AX), CX
+	XORQ BX, BX
+	XORQ SI, SI
+
+far562:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far562
+	SUBQ  $0x20, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K3
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K4
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
+
+group563:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half564
+	VBROADCASTSS elementff800000<>+0(SB), Z11
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have566
+	MOVL         (DI)(BX*4), BX
+
+have566:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	PREFETCHT0 512(BX)
+	PREFETCHT0 576(BX)
+	PREFETCHT0 640(BX)
+	PREFETCHT0 704(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have567
+	MOVL       (DI)(BX*4), BX
+
+have567:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z4
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), K2, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip568
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip568:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have569
+	MOVL    (DI)(BX*4), BX
+
+have569:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z7
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	VMOVUPS 128(DI), K2, Z7
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip570
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip570:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have571
+	MOVL    (DI)(BX*4), BX
+
+have571:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z10
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS 128(DI), K2, Z10
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip572
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip572:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have573
+	MOVL    (DI)(BX*4), BX
+
+have573:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z13
+	VMOVUPS (DI), Z11
+	VMOVUPS 64(DI), Z12
+	VMOVUPS 128(DI), K2, Z13
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip574
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip574:
+	JMP both565
+
+half564:
+	VBROADCASTSS elementff800000<>+0(SB), Z11
+	VMOVDQU32    elementToUpper<>+0(SB), Z14
+	VMOVDQU32    elementToUpper<>+64(SB), Z12
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have575
+	MOVL         (DI)(BX*4), BX
+
+have575:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have576
+	MOVL       (DI)(BX*4), BX
+
+have576:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z4
+	VPERMW.Z    (DI), Z14, K1, Z0
+	VPERMW.Z    (DI), Z12, K1, Z1
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip577
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip577:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have578
+	MOVL    (DI)(BX*4), BX
+
+have578:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z7
+	VPERMW.Z    (DI), Z14, K1, Z5
+	VPERMW.Z    (DI), Z12, K1, Z6
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z7
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip579
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip579:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have580
+	MOVL    (DI)(BX*4), BX
+
+have580:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z10
+	VPERMW.Z    (DI), Z14, K1, Z8
+	VPERMW.Z    (DI), Z12, K1, Z9
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z10
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip581
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip581:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have582
+	MOVL    (DI)(BX*4), BX
+
+have582:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z13
+	VPERMW.Z    (DI), Z14, K1, Z11
+	VPERMW.Z    (DI), Z12, K1, Z12
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z13
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip583
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip583:
+both565:
+	VMAXPS     Z1, Z0, Z14
+	VMAXPS     Z4, Z14, Z14
+	VMAXPS     Z6, Z5, Z15
+	VMAXPS     Z7, Z15, Z15
+	VMAXPS     Z9, Z8, Z16
+	VMAXPS     Z10, Z16, Z16
+	VMAXPS     Z12, Z11, Z17
+	VMAXPS     Z13, Z17, Z17
+	VSHUFF32X4 $0x44, Z15, Z14, Z18
+	VSHUFF32X4 $0xee, Z15, Z14, Z14
+	VMAXPS     Z14, Z18, Z18
+	VSHUFF32X4 $0x44, Z17, Z16, Z14
+	VSHUFF32X4 $0xee, Z17, Z16, Z15
+	VMAXPS     Z15, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z18, Z15
+	VSHUFF32X4 $0xdd, Z14, Z18, Z14
+	VMAXPS     Z14, Z15, Z15
+	VPERMILPS  $0x4e, Z15, Z14
+	VMAXPS     Z14, Z15, Z15
+	VPERMILPS  $0xb1, Z15, Z14
+	VMAXPS     Z14, Z15, Z15
+	VMOVDQU32  elementOrder<>+0(SB), Z14
+	VPERMPS    Z15, Z14, Z15
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z14
+	VPERMPS    Z15, Z14, Z14
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip584
+	VCMPPS     $0x00, Z14, Z11, K4
+	KMOVW      K4, DI
+	VCMPPS     $0x00, Z14, Z12, K4
+	KMOVW      K4, R8
+	SHLQ       $0x10, R8
+	ORQ        R8, DI
+	VCMPPS     $0x00, Z14, Z13, K4
+	KMOVW      K4, R8
+	SHLQ       $0x20, R8
+	ORQ        R8, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip584:
+	VSUBPS    Z14, Z11, Z11
+	VSUBPS    Z14, Z12, Z12
+	VSUBPS    Z14, Z13, Z13
+	VMOVDQU32 elementSpread<>+128(SB), Z14
+	VPERMPS   Z15, Z14, Z14
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip585
+	VCMPPS    $0x00, Z14, Z8, K4
+	KMOVW     K4, DI
+	VCMPPS    $0x00, Z14, Z9, K4
+	KMOVW     K4, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z14, Z10, K4
+	KMOVW     K4, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip585:
+	VSUBPS    Z14, Z8, Z8
+	VSUBPS    Z14, Z9, Z9
+	VSUBPS    Z14, Z10, Z10
+	VMOVDQU32 elementSpread<>+64(SB), Z14
+	VPERMPS   Z15, Z14, Z14
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip586
+	VCMPPS    $0x00, Z14, Z5, K4
+	KMOVW     K4, DI
+	VCMPPS    $0x00, Z14, Z6, K4
+	KMOVW     K4, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z14, Z7, K4
+	KMOVW     K4, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip586:
+	VSUBPS    Z14, Z5, Z5
+	VSUBPS    Z14, Z6, Z6
+	VSUBPS    Z14, Z7, Z7
+	VMOVDQU32 elementSpread<>+0(SB), Z14
+	VPERMPS   Z15, Z14, Z14
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip587
+	VCMPPS    $0x00, Z14, Z0, K4
+	KMOVW     K4, DI
+	VCMPPS    $0x00, Z14, Z1, K4
+	KMOVW     K4, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z14, Z4, K4
+	KMOVW     K4, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip587:
+	VSUBPS       Z14, Z0, Z0
+	VSUBPS       Z14, Z1, Z1
+	VSUBPS       Z14, Z4, Z4
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half588
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z0, Z14, Z0
+	VMAXPS       Z1, Z14, Z1
+	VMAXPS       Z4, Z14, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z0, Z18
+	VFMADD231PS  Z14, Z1, Z19
+	VFMADD231PS  Z14, Z4, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z0
+	VFNMADD231PS Z21, Z16, Z1
+	VFNMADD231PS Z21, Z17, Z4
+	VFNMADD231PS Z22, Z14, Z0
+	VFNMADD231PS Z22, Z16, Z1
+	VFNMADD231PS Z22, Z17, Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VMULPS       Z0, Z14, Z14
+	VMULPS       Z1, Z16, Z16
+	VMULPS       Z4, Z17, Z17
+	VFMADD213PS  Z0, Z0, Z14
+	VFMADD213PS  Z1, Z1, Z16
+	VFMADD213PS  Z4, Z4, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z0
+	VMOVAPS      Z16, Z1
+	VMOVAPS      Z17, Z4
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z5, Z14, Z5
+	VMAXPS       Z6, Z14, Z6
+	VMAXPS       Z7, Z14, Z7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z5, Z18
+	VFMADD231PS  Z14, Z6, Z19
+	VFMADD231PS  Z14, Z7, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z5
+	VFNMADD231PS Z21, Z16, Z6
+	VFNMADD231PS Z21, Z17, Z7
+	VFNMADD231PS Z22, Z14, Z5
+	VFNMADD231PS Z22, Z16, Z6
+	VFNMADD231PS Z22, Z17, Z7
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VMULPS       Z5, Z14, Z14
+	VMULPS       Z6, Z16, Z16
+	VMULPS       Z7, Z17, Z17
+	VFMADD213PS  Z5, Z5, Z14
+	VFMADD213PS  Z6, Z6, Z16
+	VFMADD213PS  Z7, Z7, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z5
+	VMOVAPS      Z16, Z6
+	VMOVAPS      Z17, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z8, Z14, Z8
+	VMAXPS       Z9, Z14, Z9
+	VMAXPS       Z10, Z14, Z10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z8, Z18
+	VFMADD231PS  Z14, Z9, Z19
+	VFMADD231PS  Z14, Z10, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z8
+	VFNMADD231PS Z21, Z16, Z9
+	VFNMADD231PS Z21, Z17, Z10
+	VFNMADD231PS Z22, Z14, Z8
+	VFNMADD231PS Z22, Z16, Z9
+	VFNMADD231PS Z22, Z17, Z10
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VMULPS       Z8, Z14, Z14
+	VMULPS       Z9, Z16, Z16
+	VMULPS       Z10, Z17, Z17
+	VFMADD213PS  Z8, Z8, Z14
+	VFMADD213PS  Z9, Z9, Z16
+	VFMADD213PS  Z10, Z10, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z8
+	VMOVAPS      Z16, Z9
+	VMOVAPS      Z17, Z10
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z11, Z14, Z11
+	VMAXPS       Z12, Z14, Z12
+	VMAXPS       Z13, Z14, Z13
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z11, Z18
+	VFMADD231PS  Z14, Z12, Z19
+	VFMADD231PS  Z14, Z13, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z11
+	VFNMADD231PS Z21, Z16, Z12
+	VFNMADD231PS Z21, Z17, Z13
+	VFNMADD231PS Z22, Z14, Z11
+	VFNMADD231PS Z22, Z16, Z12
+	VFNMADD231PS Z22, Z17, Z13
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VMULPS       Z11, Z14, Z14
+	VMULPS       Z12, Z16, Z16
+	VMULPS       Z13, Z17, Z17
+	VFMADD213PS  Z11, Z11, Z14
+	VFMADD213PS  Z12, Z12, Z16
+	VFMADD213PS  Z13, Z13, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z11
+	VMOVAPS      Z16, Z12
+	VMOVAPS      Z17, Z13
+	JMP          both589
+
+half588:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z0, Z14, Z0
+	VMAXPS       Z1, Z14, Z1
+	VMAXPS       Z4, Z14, Z4
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z0, Z20
+	VFMADD231PS  Z14, Z1, Z21
+	VFMADD231PS  Z14, Z4, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z0
+	VFNMADD231PS Z17, Z23, Z1
+	VFNMADD231PS Z17, Z16, Z4
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z0
+	VFMADD213PS  Z21, Z21, Z1
+	VFMADD213PS  Z22, Z22, Z4
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z5, Z14, Z5
+	VMAXPS       Z6, Z14, Z6
+	VMAXPS       Z7, Z14, Z7
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z5, Z20
+	VFMADD231PS  Z14, Z6, Z21
+	VFMADD231PS  Z14, Z7, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z5
+	VFNMADD231PS Z17, Z23, Z6
+	VFNMADD231PS Z17, Z16, Z7
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z5
+	VFMADD213PS  Z21, Z21, Z6
+	VFMADD213PS  Z22, Z22, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z8, Z14, Z8
+	VMAXPS       Z9, Z14, Z9
+	VMAXPS       Z10, Z14, Z10
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z8, Z20
+	VFMADD231PS  Z14, Z9, Z21
+	VFMADD231PS  Z14, Z10, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z8
+	VFNMADD231PS Z17, Z23, Z9
+	VFNMADD231PS Z17, Z16, Z10
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z8
+	VFMADD213PS  Z21, Z21, Z9
+	VFMADD213PS  Z22, Z22, Z10
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z11, Z14, Z11
+	VMAXPS       Z12, Z14, Z12
+	VMAXPS       Z13, Z14, Z13
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z11, Z20
+	VFMADD231PS  Z14, Z12, Z21
+	VFMADD231PS  Z14, Z13, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z11
+	VFNMADD231PS Z17, Z23, Z12
+	VFNMADD231PS Z17, Z16, Z13
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z11
+	VFMADD213PS  Z21, Z21, Z12
+	VFMADD213PS  Z22, Z22, Z13
+
+both589:
+	VADDPS     Z1, Z0, Z14
+	VADDPS     Z4, Z14, Z14
+	VADDPS     Z6, Z5, Z16
+	VADDPS     Z7, Z16, Z16
+	VADDPS     Z9, Z8, Z17
+	VADDPS     Z10, Z17, Z17
+	VADDPS     Z12, Z11, Z18
+	VADDPS     Z13, Z18, Z18
+	VSHUFF32X4 $0x44, Z16, Z14, Z19
+	VSHUFF32X4 $0xee, Z16, Z14, Z14
+	VADDPS     Z14, Z19, Z19
+	VSHUFF32X4 $0x44, Z18, Z17, Z14
+	VSHUFF32X4 $0xee, Z18, Z17, Z16
+	VADDPS     Z16, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z19, Z16
+	VSHUFF32X4 $0xdd, Z14, Z19, Z14
+	VADDPS     Z14, Z16, Z16
+	VPERMILPS  $0x4e, Z16, Z14
+	VADDPS     Z14, Z16, Z16
+	VPERMILPS  $0xb1, Z16, Z14
+	VADDPS     Z14, Z16, Z16
+	VMOVDQU32  elementOrder<>+0(SB), Z14
+	VPERMPS    Z16, Z14, Z16
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K4
+	MOVQ       80(AX), BX
+	VMOVUPS    Y16, K4, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip590
+	VSUBPS     Y2, Y15, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K4, (BX)(DX*4)
+
+skip590:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip591
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y16, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+0(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 48(SP), Z17
+	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
+	VSUBPS       Z14, Z0, K4, Z0
+	VMULPS       Z15, Z0, Z0
+	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
+	VSUBPS       Z14, Z1, K4, Z1
+	VMULPS       Z15, Z1, Z1
+	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
+	VSUBPS       Z14, Z4, K4, Z4
+	VMULPS       Z15, Z4, Z4
+	VMOVDQU32    elementSpread<>+64(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+64(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 52(SP), Z17
+	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
+	VSUBPS       Z14, Z5, K4, Z5
+	VMULPS       Z15, Z5, Z5
+	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
+	VSUBPS       Z14, Z6, K4, Z6
+	VMULPS       Z15, Z6, Z6
+	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
+	VSUBPS       Z14, Z7, K4, Z7
+	VMULPS       Z15, Z7, Z7
+	VMOVDQU32    elementSpread<>+128(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+128(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 56(SP), Z17
+	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
+	VSUBPS       Z14, Z8, K4, Z8
+	VMULPS       Z15, Z8, Z8
+	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
+	VSUBPS       Z14, Z9, K4, Z9
+	VMULPS       Z15, Z9, Z9
+	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
+	VSUBPS       Z14, Z10, K4, Z10
+	VMULPS       Z15, Z10, Z10
+	VMOVDQU32    elementSpread<>+192(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+192(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 60(SP), Z16
+	VPCMPEQD     elementNumbers<>+0(SB), Z16, K4
+	VSUBPS       Z14, Z11, K4, Z11
+	VMULPS       Z15, Z11, Z11
+	VPCMPEQD     elementNumbers<>+64(SB), Z16, K4
+	VSUBPS       Z14, Z12, K4, Z12
+	VMULPS       Z15, Z12, Z12
+	VPCMPEQD     elementNumbers<>+128(SB), Z16, K4
+	VSUBPS       Z14, Z13, K4, Z13
+	VMULPS       Z15, Z13, Z13
+	CMPB         40(AX), $0x00
+	JNE          half592
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, 64(BX)
+	VMOVUPS      Z4, K2, 128(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, (BX)
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z7, K2, 128(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	VMOVUPS      Z10, K2, 128(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z11, (BX)
+	VMOVUPS      Z12, 64(BX)
+	VMOVUPS      Z13, K2, 128(BX)
+	JMP          both593
+
+half592:
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z14
+	VBROADCASTSS element00007fff<>+0(SB), Z15
+	VBROADCASTSS element00400000<>+0(SB), Z16
+	VPSRLD       $0x10, Z0, Z17
+	VPANDD       Z14, Z17, Z17
+	VPADDD       Z15, Z17, Z17
+	VPADDD       Z0, Z17, Z17
+	VCMPPS       $0x03, Z0, Z0, K4
+	VPORD        Z16, Z0, K4, Z17
+	VPSRLD       $0x10, Z17, Z17
+	VPMOVDW      Z17, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z14
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VPSRLD       $0x10, Z1, Z16
+	VPANDD       Z0, Z16, Z16
+	VPADDD       Z14, Z16, Z16
+	VPADDD       Z1, Z16, Z16
+	VCMPPS       $0x03, Z1, Z1, K4
+	VPORD        Z15, Z1, K4, Z16
+	VPSRLD       $0x10, Z16, Z16
+	VPMOVDW      Z16, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z14
+	VPSRLD       $0x10, Z4, Z15
+	VPANDD       Z0, Z15, Z15
+	VPADDD       Z1, Z15, Z15
+	VPADDD       Z4, Z15, Z15
+	VCMPPS       $0x03, Z4, Z4, K4
+	VPORD        Z14, Z4, K4, Z15
+	VPSRLD       $0x10, Z15, Z15
+	VPMOVDW      Z15, K2, 64(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z14
+	VPANDD       Z0, Z14, Z14
+	VPADDD       Z1, Z14, Z14
+	VPADDD       Z5, Z14, Z14
+	VCMPPS       $0x03, Z5, Z5, K4
+	VPORD        Z4, Z5, K4, Z14
+	VPSRLD       $0x10, Z14, Z14
+	VPMOVDW      Z14, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z6, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z6, Z5, Z5
+	VCMPPS       $0x03, Z6, Z6, K4
+	VPORD        Z4, Z6, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z7, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z7, Z5, Z5
+	VCMPPS       $0x03, Z7, Z7, K4
+	VPORD        Z4, Z7, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 64(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z8, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z8, Z5, Z5
+	VCMPPS       $0x03, Z8, Z8, K4
+	VPORD        Z4, Z8, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z9, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z9, Z5, Z5
+	VCMPPS       $0x03, Z9, Z9, K4
+	VPORD        Z4, Z9, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z10, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z10, Z5, Z5
+	VCMPPS       $0x03, Z10, Z10, K4
+	VPORD        Z4, Z10, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 64(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z11, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z11, Z5, Z5
+	VCMPPS       $0x03, Z11, Z11, K4
+	VPORD        Z4, Z11, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z12, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z12, Z5, Z5
+	VCMPPS       $0x03, Z12, Z12, K4
+	VPORD        Z4, Z12, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z13, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z13, Z5, Z5
+	VCMPPS       $0x03, Z13, Z13, K4
+	VPORD        Z4, Z13, K4, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 64(BX)
+
+both593:
+skip591:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group563
+	JMP  done445
+
+wider561:
+	CMPQ DX, $0x40
+	JGT  wider594
+	MOVQ 48(AX), CX
+	XORQ BX, BX
+	XORQ SI, SI
+
+far595:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far595
+	SUBQ  $0x30, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K3
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K4
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
+
+group596:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half597
+	VBROADCASTSS elementff800000<>+0(SB), Z14
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have599
+	MOVL         (DI)(BX*4), BX
+
+have599:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	PREFETCHT0 512(BX)
+	PREFETCHT0 576(BX)
+	PREFETCHT0 640(BX)
+	PREFETCHT0 704(BX)
+	PREFETCHT0 768(BX)
+	PREFETCHT0 832(BX)
+	PREFETCHT0 896(BX)
+	PREFETCHT0 960(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have600
+	MOVL       (DI)(BX*4), BX
+
+have600:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z5
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 192(DI), K2, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip601
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip601:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have602
+	MOVL    (DI)(BX*4), BX
+
+have602:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z9
+	VMOVUPS (DI), Z6
+	VMOVUPS 64(DI), Z7
+	VMOVUPS 128(DI), Z8
+	VMOVUPS 192(DI), K2, Z9
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip603
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip603:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have604
+	MOVL    (DI)(BX*4), BX
+
+have604:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z13
+	VMOVUPS (DI), Z10
+	VMOVUPS 64(DI), Z11
+	VMOVUPS 128(DI), Z12
+	VMOVUPS 192(DI), K2, Z13
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip605
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip605:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have606
+	MOVL    (DI)(BX*4), BX
+
+have606:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z17
+	VMOVUPS (DI), Z14
+	VMOVUPS 64(DI), Z15
+	VMOVUPS 128(DI), Z16
+	VMOVUPS 192(DI), K2, Z17
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip607
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip607:
+	JMP both598
+
+half597:
+	VBROADCASTSS elementff800000<>+0(SB), Z14
+	VMOVDQU32    elementToUpper<>+0(SB), Z16
+	VMOVDQU32    elementToUpper<>+64(SB), Z18
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have608
+	MOVL         (DI)(BX*4), BX
+
+have608:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have609
+	MOVL       (DI)(BX*4), BX
+
+have609:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z5
+	VPERMW.Z    (DI), Z16, K1, Z0
+	VPERMW.Z    (DI), Z18, K1, Z1
+	VMOVDQU16.Z 64(DI), K4, Z6
+	VPERMW.Z    Z6, Z16, K1, Z4
+	VPERMW      Z6, Z18, K3, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip610
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip610:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have611
+	MOVL    (DI)(BX*4), BX
+
+have611:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z9
+	VPERMW.Z    (DI), Z16, K1, Z6
+	VPERMW.Z    (DI), Z18, K1, Z7
+	VMOVDQU16.Z 64(DI), K4, Z10
+	VPERMW.Z    Z10, Z16, K1, Z8
+	VPERMW      Z10, Z18, K3, Z9
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip612
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip612:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have613
+	MOVL    (DI)(BX*4), BX
+
+have613:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z13
+	VPERMW.Z    (DI), Z16, K1, Z10
+	VPERMW.Z    (DI), Z18, K1, Z11
+	VMOVDQU16.Z 64(DI), K4, Z15
+	VPERMW.Z    Z15, Z16, K1, Z12
+	VPERMW      Z15, Z18, K3, Z13
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip614
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip614:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have615
+	MOVL    (DI)(BX*4), BX
+
+have615:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z17
+	VPERMW.Z    (DI), Z16, K1, Z14
+	VPERMW.Z    (DI), Z18, K1, Z15
+	VMOVDQU16.Z 64(DI), K4, Z19
+	VPERMW.Z    Z19, Z16, K1, Z16
+	VPERMW      Z19, Z18, K3, Z17
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip616
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip616:
+both598:
+	VMAXPS     Z1, Z0, Z18
+	VMAXPS     Z4, Z18, Z18
+	VMAXPS     Z5, Z18, Z18
+	VMAXPS     Z7, Z6, Z19
+	VMAXPS     Z8, Z19, Z19
+	VMAXPS     Z9, Z19, Z19
+	VMAXPS     Z11, Z10, Z20
+	VMAXPS     Z12, Z20, Z20
+	VMAXPS     Z13, Z20, Z20
+	VMAXPS     Z15, Z14, Z21
+	VMAXPS     Z16, Z21, Z21
+	VMAXPS     Z17, Z21, Z21
+	VSHUFF32X4 $0x44, Z19, Z18, Z22
+	VSHUFF32X4 $0xee, Z19, Z18, Z18
+	VMAXPS     Z18, Z22, Z22
+	VSHUFF32X4 $0x44, Z21, Z20, Z18
+	VSHUFF32X4 $0xee, Z21, Z20, Z19
+	VMAXPS     Z19, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z22, Z19
+	VSHUFF32X4 $0xdd, Z18, Z22, Z18
+	VMAXPS     Z18, Z19, Z19
+	VPERMILPS  $0x4e, Z19, Z18
+	VMAXPS     Z18, Z19, Z19
+	VPERMILPS  $0xb1, Z19, Z18
+	VMAXPS     Z18, Z19, Z19
+	VMOVDQU32  elementOrder<>+0(SB), Z18
+	VPERMPS    Z19, Z18, Z19
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z18
+	VPERMPS    Z19, Z18, Z18
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip617
+	VCMPPS     $0x00, Z18, Z14, K5
+	KMOVW      K5, DI
+	VCMPPS     $0x00, Z18, Z15, K5
+	KMOVW      K5, R8
+	SHLQ       $0x10, R8
+	ORQ        R8, DI
+	VCMPPS     $0x00, Z18, Z16, K5
+	KMOVW      K5, R8
+	SHLQ       $0x20, R8
+	ORQ        R8, DI
+	VCMPPS     $0x00, Z18, Z17, K5
+	KMOVW      K5, R8
+	SHLQ       $0x30, R8
+	ORQ        R8, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip617:
+	VSUBPS    Z18, Z14, Z14
+	VSUBPS    Z18, Z15, Z15
+	VSUBPS    Z18, Z16, Z16
+	VSUBPS    Z18, Z17, Z17
+	VMOVDQU32 elementSpread<>+128(SB), Z18
+	VPERMPS   Z19, Z18, Z18
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip618
+	VCMPPS    $0x00, Z18, Z10, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z18, Z11, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z12, K5
+	KMOVW     K5, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z13, K5
+	KMOVW     K5, R8
+	SHLQ      $0x30, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip618:
+	VSUBPS    Z18, Z10, Z10
+	VSUBPS    Z18, Z11, Z11
+	VSUBPS    Z18, Z12, Z12
+	VSUBPS    Z18, Z13, Z13
+	VMOVDQU32 elementSpread<>+64(SB), Z18
+	VPERMPS   Z19, Z18, Z18
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip619
+	VCMPPS    $0x00, Z18, Z6, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z18, Z7, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z8, K5
+	KMOVW     K5, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z9, K5
+	KMOVW     K5, R8
+	SHLQ      $0x30, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip619:
+	VSUBPS    Z18, Z6, Z6
+	VSUBPS    Z18, Z7, Z7
+	VSUBPS    Z18, Z8, Z8
+	VSUBPS    Z18, Z9, Z9
+	VMOVDQU32 elementSpread<>+0(SB), Z18
+	VPERMPS   Z19, Z18, Z18
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip620
+	VCMPPS    $0x00, Z18, Z0, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z18, Z1, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z4, K5
+	KMOVW     K5, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z5, K5
+	KMOVW     K5, R8
+	SHLQ      $0x30, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip620:
+	VSUBPS       Z18, Z0, Z0
+	VSUBPS       Z18, Z1, Z1
+	VSUBPS       Z18, Z4, Z4
+	VSUBPS       Z18, Z5, Z5
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half621
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z0, Z18, Z0
+	VMAXPS       Z1, Z18, Z1
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z0, Z21
+	VFMADD231PS  Z18, Z1, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z0
+	VFNMADD231PS Z23, Z20, Z1
+	VFNMADD231PS Z24, Z18, Z0
+	VFNMADD231PS Z24, Z20, Z1
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VMULPS       Z0, Z18, Z18
+	VMULPS       Z1, Z20, Z20
+	VFMADD213PS  Z0, Z0, Z18
+	VFMADD213PS  Z1, Z1, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z0
+	VMOVAPS      Z20, Z1
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z4, Z18, Z4
+	VMAXPS       Z5, Z18, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z4, Z21
+	VFMADD231PS  Z18, Z5, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z4
+	VFNMADD231PS Z23, Z20, Z5
+	VFNMADD231PS Z24, Z18, Z4
+	VFNMADD231PS Z24, Z20, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VMULPS       Z4, Z18, Z18
+	VMULPS       Z5, Z20, Z20
+	VFMADD213PS  Z4, Z4, Z18
+	VFMADD213PS  Z5, Z5, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z4
+	VMOVAPS      Z20, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z6, Z18, Z6
+	VMAXPS       Z7, Z18, Z7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z6, Z21
+	VFMADD231PS  Z18, Z7, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z6
+	VFNMADD231PS Z23, Z20, Z7
+	VFNMADD231PS Z24, Z18, Z6
+	VFNMADD231PS Z24, Z20, Z7
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VMULPS       Z6, Z18, Z18
+	VMULPS       Z7, Z20, Z20
+	VFMADD213PS  Z6, Z6, Z18
+	VFMADD213PS  Z7, Z7, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z6
+	VMOVAPS      Z20, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z8, Z18, Z8
+	VMAXPS       Z9, Z18, Z9
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z8, Z21
+	VFMADD231PS  Z18, Z9, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z8
+	VFNMADD231PS Z23, Z20, Z9
+	VFNMADD231PS Z24, Z18, Z8
+	VFNMADD231PS Z24, Z20, Z9
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VMULPS       Z8, Z18, Z18
+	VMULPS       Z9, Z20, Z20
+	VFMADD213PS  Z8, Z8, Z18
+	VFMADD213PS  Z9, Z9, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z8
+	VMOVAPS      Z20, Z9
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z10, Z18, Z10
+	VMAXPS       Z11, Z18, Z11
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z10, Z21
+	VFMADD231PS  Z18, Z11, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z10
+	VFNMADD231PS Z23, Z20, Z11
+	VFNMADD231PS Z24, Z18, Z10
+	VFNMADD231PS Z24, Z20, Z11
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VMULPS       Z10, Z18, Z18
+	VMULPS       Z11, Z20, Z20
+	VFMADD213PS  Z10, Z10, Z18
+	VFMADD213PS  Z11, Z11, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z10
+	VMOVAPS      Z20, Z11
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z12, Z18, Z12
+	VMAXPS       Z13, Z18, Z13
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z12, Z21
+	VFMADD231PS  Z18, Z13, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z12
+	VFNMADD231PS Z23, Z20, Z13
+	VFNMADD231PS Z24, Z18, Z12
+	VFNMADD231PS Z24, Z20, Z13
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VMULPS       Z12, Z18, Z18
+	VMULPS       Z13, Z20, Z20
+	VFMADD213PS  Z12, Z12, Z18
+	VFMADD213PS  Z13, Z13, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z12
+	VMOVAPS      Z20, Z13
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z14, Z18, Z14
+	VMAXPS       Z15, Z18, Z15
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z14, Z21
+	VFMADD231PS  Z18, Z15, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z14
+	VFNMADD231PS Z23, Z20, Z15
+	VFNMADD231PS Z24, Z18, Z14
+	VFNMADD231PS Z24, Z20, Z15
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VMULPS       Z14, Z18, Z18
+	VMULPS       Z15, Z20, Z20
+	VFMADD213PS  Z14, Z14, Z18
+	VFMADD213PS  Z15, Z15, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z14
+	VMOVAPS      Z20, Z15
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z16, Z18, Z16
+	VMAXPS       Z17, Z18, Z17
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z16, Z21
+	VFMADD231PS  Z18, Z17, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z16
+	VFNMADD231PS Z23, Z20, Z17
+	VFNMADD231PS Z24, Z18, Z16
+	VFNMADD231PS Z24, Z20, Z17
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VMULPS       Z16, Z18, Z18
+	VMULPS       Z17, Z20, Z20
+	VFMADD213PS  Z16, Z16, Z18
+	VFMADD213PS  Z17, Z17, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z16
+	VMOVAPS      Z20, Z17
+	JMP          both622
+
+half621:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z0, Z18, Z0
+	VMAXPS       Z1, Z18, Z1
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z0, Z24
+	VFMADD231PS  Z18, Z1, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z0
+	VFNMADD231PS Z21, Z20, Z1
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z0
+	VFMADD213PS  Z25, Z25, Z1
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z4, Z18, Z4
+	VMAXPS       Z5, Z18, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z4, Z24
+	VFMADD231PS  Z18, Z5, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z4
+	VFNMADD231PS Z21, Z20, Z5
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z4
+	VFMADD213PS  Z25, Z25, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z6, Z18, Z6
+	VMAXPS       Z7, Z18, Z7
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z6, Z24
+	VFMADD231PS  Z18, Z7, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z6
+	VFNMADD231PS Z21, Z20, Z7
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z6
+	VFMADD213PS  Z25, Z25, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z8, Z18, Z8
+	VMAXPS       Z9, Z18, Z9
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z8, Z24
+	VFMADD231PS  Z18, Z9, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z8
+	VFNMADD231PS Z21, Z20, Z9
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z8
+	VFMADD213PS  Z25, Z25, Z9
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z10, Z18, Z10
+	VMAXPS       Z11, Z18, Z11
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z10, Z24
+	VFMADD231PS  Z18, Z11, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z10
+	VFNMADD231PS Z21, Z20, Z11
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z10
+	VFMADD213PS  Z25, Z25, Z11
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z12, Z18, Z12
+	VMAXPS       Z13, Z18, Z13
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z12, Z24
+	VFMADD231PS  Z18, Z13, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z12
+	VFNMADD231PS Z21, Z20, Z13
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z12
+	VFMADD213PS  Z25, Z25, Z13
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z14, Z18, Z14
+	VMAXPS       Z15, Z18, Z15
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z14, Z24
+	VFMADD231PS  Z18, Z15, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z14
+	VFNMADD231PS Z21, Z20, Z15
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z14
+	VFMADD213PS  Z25, Z25, Z15
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z16, Z18, Z16
+	VMAXPS       Z17, Z18, Z17
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z16, Z24
+	VFMADD231PS  Z18, Z17, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z16
+	VFNMADD231PS Z21, Z20, Z17
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z16
+	VFMADD213PS  Z25, Z25, Z17
+
+both622:
+	VADDPS     Z1, Z0, Z18
+	VADDPS     Z4, Z18, Z18
+	VADDPS     Z5, Z18, Z18
+	VADDPS     Z7, Z6, Z20
+	VADDPS     Z8, Z20, Z20
+	VADDPS     Z9, Z20, Z20
+	VADDPS     Z11, Z10, Z21
+	VADDPS     Z12, Z21, Z21
+	VADDPS     Z13, Z21, Z21
+	VADDPS     Z15, Z14, Z22
+	VADDPS     Z16, Z22, Z22
+	VADDPS     Z17, Z22, Z22
+	VSHUFF32X4 $0x44, Z20, Z18, Z23
+	VSHUFF32X4 $0xee, Z20, Z18, Z18
+	VADDPS     Z18, Z23, Z23
+	VSHUFF32X4 $0x44, Z22, Z21, Z18
+	VSHUFF32X4 $0xee, Z22, Z21, Z20
+	VADDPS     Z20, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z23, Z20
+	VSHUFF32X4 $0xdd, Z18, Z23, Z18
+	VADDPS     Z18, Z20, Z20
+	VPERMILPS  $0x4e, Z20, Z18
+	VADDPS     Z18, Z20, Z20
+	VPERMILPS  $0xb1, Z20, Z18
+	VADDPS     Z18, Z20, Z20
+	VMOVDQU32  elementOrder<>+0(SB), Z18
+	VPERMPS    Z20, Z18, Z20
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K5
+	MOVQ       80(AX), BX
+	VMOVUPS    Y20, K5, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip623
+	VSUBPS     Y2, Y19, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K5, (BX)(DX*4)
+
+skip623:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip624
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y20, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+0(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 48(SP), Z21
+	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
+	VSUBPS       Z18, Z0, K5, Z0
+	VMULPS       Z19, Z0, Z0
+	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
+	VSUBPS       Z18, Z1, K5, Z1
+	VMULPS       Z19, Z1, Z1
+	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
+	VSUBPS       Z18, Z4, K5, Z4
+	VMULPS       Z19, Z4, Z4
+	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
+	VSUBPS       Z18, Z5, K5, Z5
+	VMULPS       Z19, Z5, Z5
+	VMOVDQU32    elementSpread<>+64(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+64(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 52(SP), Z21
+	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
+	VSUBPS       Z18, Z6, K5, Z6
+	VMULPS       Z19, Z6, Z6
+	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
+	VSUBPS       Z18, Z7, K5, Z7
+	VMULPS       Z19, Z7, Z7
+	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
+	VSUBPS       Z18, Z8, K5, Z8
+	VMULPS       Z19, Z8, Z8
+	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
+	VSUBPS       Z18, Z9, K5, Z9
+	VMULPS       Z19, Z9, Z9
+	VMOVDQU32    elementSpread<>+128(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+128(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 56(SP), Z21
+	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
+	VSUBPS       Z18, Z10, K5, Z10
+	VMULPS       Z19, Z10, Z10
+	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
+	VSUBPS       Z18, Z11, K5, Z11
+	VMULPS       Z19, Z11, Z11
+	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
+	VSUBPS       Z18, Z12, K5, Z12
+	VMULPS       Z19, Z12, Z12
+	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
+	VSUBPS       Z18, Z13, K5, Z13
+	VMULPS       Z19, Z13, Z13
+	VMOVDQU32    elementSpread<>+192(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+192(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 60(SP), Z20
+	VPCMPEQD     elementNumbers<>+0(SB), Z20, K5
+	VSUBPS       Z18, Z14, K5, Z14
+	VMULPS       Z19, Z14, Z14
+	VPCMPEQD     elementNumbers<>+64(SB), Z20, K5
+	VSUBPS       Z18, Z15, K5, Z15
+	VMULPS       Z19, Z15, Z15
+	VPCMPEQD     elementNumbers<>+128(SB), Z20, K5
+	VSUBPS       Z18, Z16, K5, Z16
+	VMULPS       Z19, Z16, Z16
+	VPCMPEQD     elementNumbers<>+192(SB), Z20, K5
+	VSUBPS       Z18, Z17, K5, Z17
+	VMULPS       Z19, Z17, Z17
+	CMPB         40(AX), $0x00
+	JNE          half625
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, 64(BX)
+	VMOVUPS      Z4, 128(BX)
+	VMOVUPS      Z5, K2, 192(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	VMOVUPS      Z8, 128(BX)
+	VMOVUPS      Z9, K2, 192(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z10, (BX)
+	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z12, 128(BX)
+	VMOVUPS      Z13, K2, 192(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z14, (BX)
+	VMOVUPS      Z15, 64(BX)
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, K2, 192(BX)
+	JMP          both626
+
+half625:
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z18
+	VBROADCASTSS element00007fff<>+0(SB), Z19
+	VBROADCASTSS element00400000<>+0(SB), Z20
+	VPSRLD       $0x10, Z0, Z21
+	VPANDD       Z18, Z21, Z21
+	VPADDD       Z19, Z21, Z21
+	VPADDD       Z0, Z21, Z21
+	VCMPPS       $0x03, Z0, Z0, K5
+	VPORD        Z20, Z0, K5, Z21
+	VPSRLD       $0x10, Z21, Z21
+	VPMOVDW      Z21, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z18
+	VBROADCASTSS element00400000<>+0(SB), Z19
+	VPSRLD       $0x10, Z1, Z20
+	VPANDD       Z0, Z20, Z20
+	VPADDD       Z18, Z20, Z20
+	VPADDD       Z1, Z20, Z20
+	VCMPPS       $0x03, Z1, Z1, K5
+	VPORD        Z19, Z1, K5, Z20
+	VPSRLD       $0x10, Z20, Z20
+	VPMOVDW      Z20, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VPSRLD       $0x10, Z4, Z19
+	VPANDD       Z0, Z19, Z19
+	VPADDD       Z1, Z19, Z19
+	VPADDD       Z4, Z19, Z19
+	VCMPPS       $0x03, Z4, Z4, K5
+	VPORD        Z18, Z4, K5, Z19
+	VPSRLD       $0x10, Z19, Z19
+	VPMOVDW      Z19, 64(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z5, Z18
+	VPANDD       Z0, Z18, Z18
+	VPADDD       Z1, Z18, Z18
+	VPADDD       Z5, Z18, Z18
+	VCMPPS       $0x03, Z5, Z5, K5
+	VPORD        Z4, Z5, K5, Z18
+	VPSRLD       $0x10, Z18, Z18
+	VPMOVDW      Z18, K2, 96(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z6, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z6, Z5, Z5
+	VCMPPS       $0x03, Z6, Z6, K5
+	VPORD        Z4, Z6, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z7, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z7, Z5, Z5
+	VCMPPS       $0x03, Z7, Z7, K5
+	VPORD        Z4, Z7, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z8, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z8, Z5, Z5
+	VCMPPS       $0x03, Z8, Z8, K5
+	VPORD        Z4, Z8, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 64(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z9, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z9, Z5, Z5
+	VCMPPS       $0x03, Z9, Z9, K5
+	VPORD        Z4, Z9, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 96(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z10, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z10, Z5, Z5
+	VCMPPS       $0x03, Z10, Z10, K5
+	VPORD        Z4, Z10, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z11, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z11, Z5, Z5
+	VCMPPS       $0x03, Z11, Z11, K5
+	VPORD        Z4, Z11, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z12, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z12, Z5, Z5
+	VCMPPS       $0x03, Z12, Z12, K5
+	VPORD        Z4, Z12, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 64(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z13, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z13, Z5, Z5
+	VCMPPS       $0x03, Z13, Z13, K5
+	VPORD        Z4, Z13, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 96(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z14, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z14, Z5, Z5
+	VCMPPS       $0x03, Z14, Z14, K5
+	VPORD        Z4, Z14, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, (BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z15, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z15, Z5, Z5
+	VCMPPS       $0x03, Z15, Z15, K5
+	VPORD        Z4, Z15, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 32(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z16, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z16, Z5, Z5
+	VCMPPS       $0x03, Z16, Z16, K5
+	VPORD        Z4, Z16, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, 64(BX)
+	VBROADCASTSS element00000001<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z4
+	VPSRLD       $0x10, Z17, Z5
+	VPANDD       Z0, Z5, Z5
+	VPADDD       Z1, Z5, Z5
+	VPADDD       Z17, Z5, Z5
+	VCMPPS       $0x03, Z17, Z17, K5
+	VPORD        Z4, Z17, K5, Z5
+	VPSRLD       $0x10, Z5, Z5
+	VPMOVDW      Z5, K2, 96(BX)
+
+both626:
+skip624:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group596
+	JMP  done445
+
+wider594:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far506:
+far627:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far506
+	JLT  far627
 
-turn507:
+turn628:
 	CMPQ  BX, 48(AX)
-	JCC   skip508
+	JCC   skip629
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have509
+	JZ    have630
 	MOVL  (CX)(BX*4), SI
 
-have509:
+have630:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -5601,123 +9709,123 @@ have509:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even510
+	JZ    even631
 	LEAQ  (CX)(SI*4), CX
 
-even510:
+even631:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next511
+	JGE   next632
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted512
+	JZ    unlisted633
 	MOVL  (R8)(CX*4), SI
 
-unlisted512:
+unlisted633:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next511:
-	VBROADCASTSS elementff800000<>+0(SB), Z12
-	VBROADCASTSS elementffff0000<>+0(SB), Z13
-	VMOVAPS      Z12, Z14
-	VMOVAPS      Z12, Z15
+next632:
+	VBROADCASTSS elementff800000<>+0(SB), Z2
+	VBROADCASTSS elementffff0000<>+0(SB), Z3
+	VMOVAPS      Z2, Z4
+	VMOVAPS      Z2, Z5
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols514
+	JGT          cols635
 
-cols513:
+cols634:
 	CMPB       16(AX), $0x00
-	JNE        half515
+	JNE        half636
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
-	VMAXPS     (DI)(CX*4), Z14, Z14
-	VMAXPS     64(DI)(CX*4), Z15, Z15
-	JMP        both516
+	VMAXPS     (DI)(CX*4), Z4, Z4
+	VMAXPS     64(DI)(CX*4), Z5, Z5
+	JMP        both637
 
-half515:
+half636:
 	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Z16
-	VPSLLD     $0x10, Z16, Z17
-	VPANDD     Z13, Z16, Z16
-	VMAXPS     Z17, Z14, Z14
-	VMAXPS     Z16, Z15, Z15
+	VMOVUPS    (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z7
+	VPANDD     Z3, Z6, Z6
+	VMAXPS     Z7, Z4, Z4
+	VMAXPS     Z6, Z5, Z5
 
-both516:
+both637:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols513
+	JLE  cols634
 
-cols514:
+cols635:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols518
+	JGT  cols639
 
-cols517:
+cols638:
 	CMPB       16(AX), $0x00
-	JNE        half519
+	JNE        half640
 	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z13
-	JMP        both520
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both641
 
-half519:
+half640:
 	PREFETCHT0 (SI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z13
-	VPSLLD     $0x10, Z13, Z13
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both520:
-	VMAXPS Z13, Z14, Z14
+both641:
+	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols517
+	JLE    cols638
 
-cols518:
+cols639:
 	CMPQ       CX, DX
-	JGE        row521
+	JGE        row642
 	CMPB       16(AX), $0x00
-	JNE        half522
+	JNE        half643
 	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z13
-	JMP        both523
+	VMOVUPS.Z  (DI)(CX*4), K2, Z3
+	JMP        both644
 
-half522:
+half643:
 	PREFETCHT0  (SI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z13
-	VPSLLD      $0x10, Z13, Z13
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
 
-both523:
-	VBLENDMPS Z13, Z12, K2, Z13
-	VMAXPS    Z13, Z14, Z14
+both644:
+	VBLENDMPS Z3, Z2, K2, Z3
+	VMAXPS    Z3, Z4, Z4
 
-row521:
-	VMAXPS        Z15, Z14, Z14
-	VEXTRACTF64X4 $0x01, Z14, Y12
-	VMAXPS        Y12, Y14, Y12
-	VEXTRACTF32X4 $0x01, Y12, X13
-	VMAXPS        X13, X12, X13
-	VPERMILPS     $0x4e, X13, X12
-	VMAXPS        X13, X12, X13
-	VPERMILPS     $0xb1, X13, X12
-	VMAXPS        X13, X12, X13
+row642:
+	VMAXPS        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y2
+	VMAXPS        Y2, Y4, Y2
+	VEXTRACTF32X4 $0x01, Y2, X3
+	VMAXPS        X3, X2, X3
+	VPERMILPS     $0x4e, X3, X2
+	VMAXPS        X3, X2, X3
+	VPERMILPS     $0xb1, X3, X2
+	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
-	VMOVSS        X13, (CX)(BX*4)
+	VMOVSS        X3, (CX)(BX*4)
 
-skip508:
+skip629:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip524
+	JCC   skip645
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have525
+	JZ    have646
 	MOVL  (CX)(BX*4), SI
 
-have525:
+have646:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -5725,415 +9833,459 @@ have525:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even526
+	JZ    even647
 	LEAQ  (R10)(CX*4), R10
 
-even526:
+even647:
 	MOVQ         88(AX), CX
-	VBROADCASTSS (CX)(BX*4), Z12
-	VBROADCASTSS element00000000<>+0(SB), Z13
-	VBROADCASTSS element00000000<>+0(SB), Z14
+	VBROADCASTSS (CX)(BX*4), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols528
+	JGT          cols649
 
-cols527:
+cols648:
 	CMPB    16(AX), $0x00
-	JNE     half529
-	VMOVUPS (DI)(CX*4), Z15
-	VMOVUPS 64(DI)(CX*4), Z16
-	VMOVUPS 128(DI)(CX*4), Z17
-	VMOVUPS 192(DI)(CX*4), Z18
-	JMP     both530
+	JNE     half650
+	VMOVUPS (DI)(CX*4), Z5
+	VMOVUPS 64(DI)(CX*4), Z6
+	VMOVUPS 128(DI)(CX*4), Z7
+	VMOVUPS 192(DI)(CX*4), Z8
+	JMP     both651
 
-half529:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
-	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z17
-	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z18
+half650:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
+	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
+	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both530:
-	VSUBPS       Z12, Z15, Z15
-	VSUBPS       Z12, Z16, Z16
-	VSUBPS       Z12, Z17, Z17
-	VSUBPS       Z12, Z18, Z18
+both651:
+	VSUBPS       Z2, Z5, Z5
+	VSUBPS       Z2, Z6, Z6
+	VSUBPS       Z2, Z7, Z7
+	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half531
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VMAXPS       Z17, Z5, Z17
-	VMAXPS       Z18, Z5, Z18
-	VMOVAPS      Z2, Z23
-	VMOVAPS      Z2, Z24
-	VMOVAPS      Z2, Z25
-	VMOVAPS      Z2, Z26
-	VFMADD231PS  Z6, Z15, Z23
-	VFMADD231PS  Z6, Z16, Z24
-	VFMADD231PS  Z6, Z17, Z25
-	VFMADD231PS  Z6, Z18, Z26
-	VSUBPS       Z2, Z23, Z19
-	VSUBPS       Z2, Z24, Z20
-	VSUBPS       Z2, Z25, Z21
-	VSUBPS       Z2, Z26, Z22
-	VFNMADD231PS Z3, Z19, Z15
-	VFNMADD231PS Z3, Z20, Z16
-	VFNMADD231PS Z3, Z21, Z17
-	VFNMADD231PS Z3, Z22, Z18
-	VFNMADD231PS Z4, Z19, Z15
-	VFNMADD231PS Z4, Z20, Z16
-	VFNMADD231PS Z4, Z21, Z17
-	VFNMADD231PS Z4, Z22, Z18
-	VMOVAPS      Z7, Z19
-	VMOVAPS      Z7, Z20
-	VMOVAPS      Z7, Z21
-	VMOVAPS      Z7, Z22
-	VFMADD213PS  Z8, Z15, Z19
-	VFMADD213PS  Z8, Z16, Z20
-	VFMADD213PS  Z8, Z17, Z21
-	VFMADD213PS  Z8, Z18, Z22
-	VFMADD213PS  Z9, Z15, Z19
-	VFMADD213PS  Z9, Z16, Z20
-	VFMADD213PS  Z9, Z17, Z21
-	VFMADD213PS  Z9, Z18, Z22
-	VFMADD213PS  Z10, Z15, Z19
-	VFMADD213PS  Z10, Z16, Z20
-	VFMADD213PS  Z10, Z17, Z21
-	VFMADD213PS  Z10, Z18, Z22
-	VFMADD213PS  Z11, Z15, Z19
-	VFMADD213PS  Z11, Z16, Z20
-	VFMADD213PS  Z11, Z17, Z21
-	VFMADD213PS  Z11, Z18, Z22
-	VMULPS       Z15, Z19, Z19
-	VMULPS       Z16, Z20, Z20
-	VMULPS       Z17, Z21, Z21
-	VMULPS       Z18, Z22, Z22
-	VFMADD213PS  Z15, Z15, Z19
-	VFMADD213PS  Z16, Z16, Z20
-	VFMADD213PS  Z17, Z17, Z21
-	VFMADD213PS  Z18, Z18, Z22
-	VPSLLD       $0x17, Z23, Z23
-	VPSLLD       $0x17, Z24, Z24
-	VPSLLD       $0x17, Z25, Z25
-	VPSLLD       $0x17, Z26, Z26
-	VFMADD213PS  Z23, Z23, Z19
-	VFMADD213PS  Z24, Z24, Z20
-	VFMADD213PS  Z25, Z25, Z21
-	VFMADD213PS  Z26, Z26, Z22
-	VMOVUPS      Z19, (R10)(CX*4)
-	VADDPS       Z19, Z13, Z13
-	VMOVUPS      Z20, 64(R10)(CX*4)
-	VADDPS       Z20, Z14, Z14
-	VMOVUPS      Z21, 128(R10)(CX*4)
-	VADDPS       Z21, Z13, Z13
-	VMOVUPS      Z22, 192(R10)(CX*4)
-	VADDPS       Z22, Z14, Z14
-	JMP          both532
+	JNE          half652
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
+	VMAXPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMAXPS       Z8, Z9, Z8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
+	VBROADCASTSS element4b40007f<>+0(SB), Z12
+	VMOVAPS      Z12, Z13
+	VMOVAPS      Z12, Z14
+	VMOVAPS      Z12, Z15
+	VMOVAPS      Z12, Z16
+	VFMADD231PS  Z9, Z5, Z13
+	VFMADD231PS  Z9, Z6, Z14
+	VFMADD231PS  Z9, Z7, Z15
+	VFMADD231PS  Z9, Z8, Z16
+	VSUBPS       Z12, Z13, Z9
+	VSUBPS       Z12, Z14, Z10
+	VSUBPS       Z12, Z15, Z11
+	VSUBPS       Z12, Z16, Z12
+	VBROADCASTSS element3f318000<>+0(SB), Z17
+	VBROADCASTSS elementb95e8083<>+0(SB), Z18
+	VFNMADD231PS Z17, Z9, Z5
+	VFNMADD231PS Z17, Z10, Z6
+	VFNMADD231PS Z17, Z11, Z7
+	VFNMADD231PS Z17, Z12, Z8
+	VFNMADD231PS Z18, Z9, Z5
+	VFNMADD231PS Z18, Z10, Z6
+	VFNMADD231PS Z18, Z11, Z7
+	VFNMADD231PS Z18, Z12, Z8
+	VBROADCASTSS element3ab511f9<>+0(SB), Z12
+	VMOVAPS      Z12, Z9
+	VMOVAPS      Z12, Z10
+	VMOVAPS      Z12, Z11
+	VMOVAPS      Z12, Z12
+	VBROADCASTSS element3c091d05<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VBROADCASTSS element3d2aac79<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VBROADCASTSS element3efffffe<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VMULPS       Z5, Z9, Z9
+	VMULPS       Z6, Z10, Z10
+	VMULPS       Z7, Z11, Z11
+	VMULPS       Z8, Z12, Z12
+	VFMADD213PS  Z5, Z5, Z9
+	VFMADD213PS  Z6, Z6, Z10
+	VFMADD213PS  Z7, Z7, Z11
+	VFMADD213PS  Z8, Z8, Z12
+	VPSLLD       $0x17, Z13, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VFMADD213PS  Z13, Z13, Z9
+	VFMADD213PS  Z14, Z14, Z10
+	VFMADD213PS  Z15, Z15, Z11
+	VFMADD213PS  Z16, Z16, Z12
+	VMOVUPS      Z9, (R10)(CX*4)
+	VADDPS       Z9, Z3, Z3
+	VMOVUPS      Z10, 64(R10)(CX*4)
+	VADDPS       Z10, Z4, Z4
+	VMOVUPS      Z11, 128(R10)(CX*4)
+	VADDPS       Z11, Z3, Z3
+	VMOVUPS      Z12, 192(R10)(CX*4)
+	VADDPS       Z12, Z4, Z4
+	JMP          both653
 
-half531:
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VMAXPS       Z17, Z5, Z17
-	VMAXPS       Z18, Z5, Z18
-	VBROADCASTSS element4238aa3b<>+0(SB), Z19
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VMOVAPS      Z20, Z26
-	VMOVAPS      Z20, Z27
-	VFMADD231PS  Z19, Z15, Z24
-	VFMADD231PS  Z19, Z16, Z25
-	VFMADD231PS  Z19, Z17, Z26
-	VFMADD231PS  Z19, Z18, Z27
-	VSUBPS       Z20, Z24, Z19
-	VSUBPS       Z20, Z25, Z28
-	VSUBPS       Z20, Z26, Z29
-	VSUBPS       Z20, Z27, Z20
-	VFNMADD231PS Z21, Z19, Z15
-	VFNMADD231PS Z21, Z28, Z16
-	VFNMADD231PS Z21, Z29, Z17
-	VFNMADD231PS Z21, Z20, Z18
-	VPSLLD       $0x12, Z24, Z19
-	VPSLLD       $0x12, Z25, Z28
-	VPSLLD       $0x12, Z26, Z29
-	VPSLLD       $0x12, Z27, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPERMI2PS    Z23, Z22, Z26
-	VPERMI2PS    Z23, Z22, Z27
-	VPADDD       Z19, Z24, Z24
-	VPADDD       Z28, Z25, Z25
-	VPADDD       Z29, Z26, Z26
-	VPADDD       Z20, Z27, Z27
-	VFMADD213PS  Z24, Z24, Z15
-	VFMADD213PS  Z25, Z25, Z16
-	VFMADD213PS  Z26, Z26, Z17
-	VFMADD213PS  Z27, Z27, Z18
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
-	VMOVUPS      Z16, 64(R10)(CX*4)
-	VADDPS       Z16, Z14, Z14
-	VMOVUPS      Z17, 128(R10)(CX*4)
-	VADDPS       Z17, Z13, Z13
-	VMOVUPS      Z18, 192(R10)(CX*4)
-	VADDPS       Z18, Z14, Z14
+half652:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
+	VMAXPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMAXPS       Z8, Z9, Z8
+	VBROADCASTSS element4238aa3b<>+0(SB), Z9
+	VBROADCASTSS element4b400000<>+0(SB), Z10
+	VBROADCASTSS element3cb17218<>+0(SB), Z11
+	VMOVUPS      elementPowers<>+0(SB), Z12
+	VMOVUPS      elementPowers<>+64(SB), Z13
+	VMOVAPS      Z10, Z14
+	VMOVAPS      Z10, Z15
+	VMOVAPS      Z10, Z16
+	VMOVAPS      Z10, Z17
+	VFMADD231PS  Z9, Z5, Z14
+	VFMADD231PS  Z9, Z6, Z15
+	VFMADD231PS  Z9, Z7, Z16
+	VFMADD231PS  Z9, Z8, Z17
+	VSUBPS       Z10, Z14, Z9
+	VSUBPS       Z10, Z15, Z18
+	VSUBPS       Z10, Z16, Z19
+	VSUBPS       Z10, Z17, Z10
+	VFNMADD231PS Z11, Z9, Z5
+	VFNMADD231PS Z11, Z18, Z6
+	VFNMADD231PS Z11, Z19, Z7
+	VFNMADD231PS Z11, Z10, Z8
+	VPSLLD       $0x12, Z14, Z9
+	VPSLLD       $0x12, Z15, Z18
+	VPSLLD       $0x12, Z16, Z19
+	VPSLLD       $0x12, Z17, Z10
+	VPERMI2PS    Z13, Z12, Z14
+	VPERMI2PS    Z13, Z12, Z15
+	VPERMI2PS    Z13, Z12, Z16
+	VPERMI2PS    Z13, Z12, Z17
+	VPADDD       Z9, Z14, Z14
+	VPADDD       Z18, Z15, Z15
+	VPADDD       Z19, Z16, Z16
+	VPADDD       Z10, Z17, Z17
+	VFMADD213PS  Z14, Z14, Z5
+	VFMADD213PS  Z15, Z15, Z6
+	VFMADD213PS  Z16, Z16, Z7
+	VFMADD213PS  Z17, Z17, Z8
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
+	VMOVUPS      Z6, 64(R10)(CX*4)
+	VADDPS       Z6, Z4, Z4
+	VMOVUPS      Z7, 128(R10)(CX*4)
+	VADDPS       Z7, Z3, Z3
+	VMOVUPS      Z8, 192(R10)(CX*4)
+	VADDPS       Z8, Z4, Z4
 
-both532:
+both653:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols527
+	JLE  cols648
 
-cols528:
+cols649:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols534
+	JGT  cols655
 
-cols533:
+cols654:
 	CMPB    16(AX), $0x00
-	JNE     half535
-	VMOVUPS (DI)(CX*4), Z15
-	VMOVUPS 64(DI)(CX*4), Z16
-	JMP     both536
+	JNE     half656
+	VMOVUPS (DI)(CX*4), Z5
+	VMOVUPS 64(DI)(CX*4), Z6
+	JMP     both657
 
-half535:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
+half656:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both536:
-	VSUBPS       Z12, Z15, Z15
-	VSUBPS       Z12, Z16, Z16
+both657:
+	VSUBPS       Z2, Z5, Z5
+	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half537
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VMOVAPS      Z2, Z19
-	VMOVAPS      Z2, Z20
-	VFMADD231PS  Z6, Z15, Z19
-	VFMADD231PS  Z6, Z16, Z20
-	VSUBPS       Z2, Z19, Z17
-	VSUBPS       Z2, Z20, Z18
-	VFNMADD231PS Z3, Z17, Z15
-	VFNMADD231PS Z3, Z18, Z16
-	VFNMADD231PS Z4, Z17, Z15
-	VFNMADD231PS Z4, Z18, Z16
-	VMOVAPS      Z7, Z17
-	VMOVAPS      Z7, Z18
-	VFMADD213PS  Z8, Z15, Z17
-	VFMADD213PS  Z8, Z16, Z18
-	VFMADD213PS  Z9, Z15, Z17
-	VFMADD213PS  Z9, Z16, Z18
-	VFMADD213PS  Z10, Z15, Z17
-	VFMADD213PS  Z10, Z16, Z18
-	VFMADD213PS  Z11, Z15, Z17
-	VFMADD213PS  Z11, Z16, Z18
-	VMULPS       Z15, Z17, Z17
-	VMULPS       Z16, Z18, Z18
-	VFMADD213PS  Z15, Z15, Z17
-	VFMADD213PS  Z16, Z16, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z19, Z19, Z17
-	VFMADD213PS  Z20, Z20, Z18
-	VMOVUPS      Z17, (R10)(CX*4)
-	VADDPS       Z17, Z13, Z13
-	VMOVUPS      Z18, 64(R10)(CX*4)
-	VADDPS       Z18, Z14, Z14
-	JMP          both538
+	JNE          half658
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z9
+	VMOVAPS      Z8, Z10
+	VFMADD231PS  Z7, Z5, Z9
+	VFMADD231PS  Z7, Z6, Z10
+	VSUBPS       Z8, Z9, Z7
+	VSUBPS       Z8, Z10, Z8
+	VBROADCASTSS element3f318000<>+0(SB), Z11
+	VBROADCASTSS elementb95e8083<>+0(SB), Z12
+	VFNMADD231PS Z11, Z7, Z5
+	VFNMADD231PS Z11, Z8, Z6
+	VFNMADD231PS Z12, Z7, Z5
+	VFNMADD231PS Z12, Z8, Z6
+	VBROADCASTSS element3ab511f9<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VMOVAPS      Z8, Z8
+	VBROADCASTSS element3c091d05<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VBROADCASTSS element3d2aac79<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VBROADCASTSS element3efffffe<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VMULPS       Z5, Z7, Z7
+	VMULPS       Z6, Z8, Z8
+	VFMADD213PS  Z5, Z5, Z7
+	VFMADD213PS  Z6, Z6, Z8
+	VPSLLD       $0x17, Z9, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VFMADD213PS  Z9, Z9, Z7
+	VFMADD213PS  Z10, Z10, Z8
+	VMOVUPS      Z7, (R10)(CX*4)
+	VADDPS       Z7, Z3, Z3
+	VMOVUPS      Z8, 64(R10)(CX*4)
+	VADDPS       Z8, Z4, Z4
+	JMP          both659
 
-half537:
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VBROADCASTSS element4238aa3b<>+0(SB), Z17
-	VBROADCASTSS element4b400000<>+0(SB), Z18
-	VBROADCASTSS element3cb17218<>+0(SB), Z19
-	VMOVUPS      elementPowers<>+0(SB), Z20
-	VMOVUPS      elementPowers<>+64(SB), Z21
-	VMOVAPS      Z18, Z22
-	VMOVAPS      Z18, Z23
-	VFMADD231PS  Z17, Z15, Z22
-	VFMADD231PS  Z17, Z16, Z23
-	VSUBPS       Z18, Z22, Z17
-	VSUBPS       Z18, Z23, Z18
-	VFNMADD231PS Z19, Z17, Z15
-	VFNMADD231PS Z19, Z18, Z16
-	VPSLLD       $0x12, Z22, Z17
-	VPSLLD       $0x12, Z23, Z18
-	VPERMI2PS    Z21, Z20, Z22
-	VPERMI2PS    Z21, Z20, Z23
-	VPADDD       Z17, Z22, Z22
-	VPADDD       Z18, Z23, Z23
-	VFMADD213PS  Z22, Z22, Z15
-	VFMADD213PS  Z23, Z23, Z16
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
-	VMOVUPS      Z16, 64(R10)(CX*4)
-	VADDPS       Z16, Z14, Z14
+half658:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element4238aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b400000<>+0(SB), Z8
+	VBROADCASTSS element3cb17218<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+64(SB), Z11
+	VMOVAPS      Z8, Z12
+	VMOVAPS      Z8, Z13
+	VFMADD231PS  Z7, Z5, Z12
+	VFMADD231PS  Z7, Z6, Z13
+	VSUBPS       Z8, Z12, Z7
+	VSUBPS       Z8, Z13, Z8
+	VFNMADD231PS Z9, Z7, Z5
+	VFNMADD231PS Z9, Z8, Z6
+	VPSLLD       $0x12, Z12, Z7
+	VPSLLD       $0x12, Z13, Z8
+	VPERMI2PS    Z11, Z10, Z12
+	VPERMI2PS    Z11, Z10, Z13
+	VPADDD       Z7, Z12, Z12
+	VPADDD       Z8, Z13, Z13
+	VFMADD213PS  Z12, Z12, Z5
+	VFMADD213PS  Z13, Z13, Z6
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
+	VMOVUPS      Z6, 64(R10)(CX*4)
+	VADDPS       Z6, Z4, Z4
 
-both538:
+both659:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols533
+	JLE  cols654
 
-cols534:
+cols655:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols540
+	JGT  cols661
 
-cols539:
+cols660:
 	CMPB    16(AX), $0x00
-	JNE     half541
-	VMOVUPS (DI)(CX*4), Z15
-	JMP     both542
+	JNE     half662
+	VMOVUPS (DI)(CX*4), Z5
+	JMP     both663
 
-half541:
-	VPMOVZXWD (DI)(CX*2), Z15
-	VPSLLD    $0x10, Z15, Z15
+half662:
+	VPMOVZXWD (DI)(CX*2), Z5
+	VPSLLD    $0x10, Z5, Z5
 
-both542:
-	VSUBPS       Z12, Z15, Z15
+both663:
+	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half543
-	VMAXPS       Z15, Z5, Z15
-	VMOVAPS      Z2, Z17
-	VFMADD231PS  Z6, Z15, Z17
-	VSUBPS       Z2, Z17, Z16
-	VFNMADD231PS Z3, Z16, Z15
-	VFNMADD231PS Z4, Z16, Z15
-	VMOVAPS      Z7, Z16
-	VFMADD213PS  Z8, Z15, Z16
-	VFMADD213PS  Z9, Z15, Z16
-	VFMADD213PS  Z10, Z15, Z16
-	VFMADD213PS  Z11, Z15, Z16
-	VMULPS       Z15, Z16, Z16
-	VFMADD213PS  Z15, Z15, Z16
-	VPSLLD       $0x17, Z17, Z17
-	VFMADD213PS  Z17, Z17, Z16
-	VMOVUPS      Z16, (R10)(CX*4)
-	VADDPS       Z16, Z13, Z13
-	JMP          both544
+	JNE          half664
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z6, Z5, Z7
+	VSUBPS       Z8, Z7, Z6
+	VBROADCASTSS element3f318000<>+0(SB), Z8
+	VBROADCASTSS elementb95e8083<>+0(SB), Z9
+	VFNMADD231PS Z8, Z6, Z5
+	VFNMADD231PS Z9, Z6, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z6
+	VMOVAPS      Z6, Z6
+	VBROADCASTSS element3c091d05<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VBROADCASTSS element3d2aac79<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VBROADCASTSS element3efffffe<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VMULPS       Z5, Z6, Z6
+	VFMADD213PS  Z5, Z5, Z6
+	VPSLLD       $0x17, Z7, Z7
+	VFMADD213PS  Z7, Z7, Z6
+	VMOVUPS      Z6, (R10)(CX*4)
+	VADDPS       Z6, Z3, Z3
+	JMP          both665
 
-half543:
-	VMAXPS       Z15, Z5, Z15
-	VBROADCASTSS element4238aa3b<>+0(SB), Z16
-	VBROADCASTSS element4b400000<>+0(SB), Z17
-	VBROADCASTSS element3cb17218<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+0(SB), Z19
-	VMOVUPS      elementPowers<>+64(SB), Z20
-	VMOVAPS      Z17, Z21
-	VFMADD231PS  Z16, Z15, Z21
-	VSUBPS       Z17, Z21, Z16
-	VFNMADD231PS Z18, Z16, Z15
-	VPSLLD       $0x12, Z21, Z16
-	VPERMI2PS    Z20, Z19, Z21
-	VPADDD       Z16, Z21, Z21
-	VFMADD213PS  Z21, Z21, Z15
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
+half664:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b400000<>+0(SB), Z7
+	VBROADCASTSS element3cb17218<>+0(SB), Z8
+	VMOVUPS      elementPowers<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+64(SB), Z10
+	VMOVAPS      Z7, Z11
+	VFMADD231PS  Z6, Z5, Z11
+	VSUBPS       Z7, Z11, Z6
+	VFNMADD231PS Z8, Z6, Z5
+	VPSLLD       $0x12, Z11, Z6
+	VPERMI2PS    Z10, Z9, Z11
+	VPADDD       Z6, Z11, Z11
+	VFMADD213PS  Z11, Z11, Z5
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
 
-both544:
+both665:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols539
+	JLE  cols660
 
-cols540:
+cols661:
 	CMPQ      CX, DX
-	JGE       row545
+	JGE       row666
 	CMPB      16(AX), $0x00
-	JNE       half546
-	VMOVUPS.Z (DI)(CX*4), K2, Z15
-	JMP       both547
+	JNE       half667
+	VMOVUPS.Z (DI)(CX*4), K2, Z5
+	JMP       both668
 
-half546:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z15
-	VPSLLD      $0x10, Z15, Z15
+half667:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
 
-both547:
-	VSUBPS       Z12, Z15, Z15
+both668:
+	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half548
-	VMAXPS       Z15, Z5, Z15
-	VMOVAPS      Z2, Z16
-	VFMADD231PS  Z6, Z15, Z16
-	VSUBPS       Z2, Z16, Z12
-	VFNMADD231PS Z3, Z12, Z15
-	VFNMADD231PS Z4, Z12, Z15
-	VMOVAPS      Z7, Z12
-	VFMADD213PS  Z8, Z15, Z12
-	VFMADD213PS  Z9, Z15, Z12
-	VFMADD213PS  Z10, Z15, Z12
-	VFMADD213PS  Z11, Z15, Z12
-	VMULPS       Z15, Z12, Z12
-	VFMADD213PS  Z15, Z15, Z12
-	VPSLLD       $0x17, Z16, Z16
-	VFMADD213PS  Z16, Z16, Z12
-	VMOVAPS.Z    Z12, K2, Z12
-	VMOVUPS      Z12, (R10)(CX*4)
-	VADDPS       Z12, Z13, Z13
-	JMP          both549
+	JNE          half669
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
+	VMAXPS       Z5, Z2, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
+	VBROADCASTSS element4b40007f<>+0(SB), Z7
+	VMOVAPS      Z7, Z6
+	VFMADD231PS  Z2, Z5, Z6
+	VSUBPS       Z7, Z6, Z2
+	VBROADCASTSS element3f318000<>+0(SB), Z7
+	VBROADCASTSS elementb95e8083<>+0(SB), Z8
+	VFNMADD231PS Z7, Z2, Z5
+	VFNMADD231PS Z8, Z2, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z2
+	VMOVAPS      Z2, Z2
+	VBROADCASTSS element3c091d05<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VBROADCASTSS element3d2aac79<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VBROADCASTSS element3efffffe<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VMULPS       Z5, Z2, Z2
+	VFMADD213PS  Z5, Z5, Z2
+	VPSLLD       $0x17, Z6, Z6
+	VFMADD213PS  Z6, Z6, Z2
+	VMOVAPS.Z    Z2, K2, Z2
+	VMOVUPS      Z2, (R10)(CX*4)
+	VADDPS       Z2, Z3, Z3
+	JMP          both670
 
-half548:
-	VMAXPS       Z15, Z5, Z15
-	VBROADCASTSS element4238aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VFMADD231PS  Z12, Z15, Z20
-	VSUBPS       Z16, Z20, Z12
-	VFNMADD231PS Z17, Z12, Z15
-	VPSLLD       $0x12, Z20, Z12
-	VPERMI2PS    Z19, Z18, Z20
-	VPADDD       Z12, Z20, Z20
-	VFMADD213PS  Z20, Z20, Z15
-	VMOVAPS.Z    Z15, K2, Z15
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
+half669:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
+	VMAXPS       Z5, Z2, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z2
+	VBROADCASTSS element4b400000<>+0(SB), Z6
+	VBROADCASTSS element3cb17218<>+0(SB), Z7
+	VMOVUPS      elementPowers<>+0(SB), Z8
+	VMOVUPS      elementPowers<>+64(SB), Z9
+	VMOVAPS      Z6, Z10
+	VFMADD231PS  Z2, Z5, Z10
+	VSUBPS       Z6, Z10, Z2
+	VFNMADD231PS Z7, Z2, Z5
+	VPSLLD       $0x12, Z10, Z2
+	VPERMI2PS    Z9, Z8, Z10
+	VPADDD       Z2, Z10, Z10
+	VFMADD213PS  Z10, Z10, Z5
+	VMOVAPS.Z    Z5, K2, Z5
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
 
-both549:
-row545:
-	VADDPS        Z14, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y12
-	VADDPS        Y12, Y13, Y12
-	VEXTRACTF32X4 $0x01, Y12, X13
-	VADDPS        X13, X12, X13
-	VPERMILPS     $0x4e, X13, X12
-	VADDPS        X13, X12, X13
-	VPERMILPS     $0xb1, X13, X12
-	VADDPS        X13, X12, X13
+both670:
+row666:
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VADDPS        Y2, Y3, Y2
+	VEXTRACTF32X4 $0x01, Y2, X3
+	VADDPS        X3, X2, X3
+	VPERMILPS     $0x4e, X3, X2
+	VADDPS        X3, X2, X3
+	VPERMILPS     $0xb1, X3, X2
+	VADDPS        X3, X2, X3
 	MOVQ          80(AX), CX
-	VMOVSS        X13, (CX)(BX*4)
+	VMOVSS        X3, (CX)(BX*4)
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip551
+	JZ            skip672
 	MOVL          (CX)(SI*4), R8
 
-skip551:
+skip672:
 	TESTQ  R8, R8
-	JS     unlabelled550
-	VMOVSS (R10)(R8*4), X12
-	VSUBSS X13, X12, X12
-	VMOVSS X12, (R10)(R8*4)
+	JS     unlabelled671
+	VMOVSS (R10)(R8*4), X2
+	VSUBSS X3, X2, X2
+	VMOVSS X2, (R10)(R8*4)
 
-unlabelled550:
-skip524:
+unlabelled671:
+skip645:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip552
+	JCC   skip673
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have553
+	JZ    have674
 	MOVL  (CX)(BX*4), SI
 
-have553:
+have674:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -6141,372 +10293,372 @@ have553:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even554
+	JZ    even675
 	LEAQ  (R10)(CX*4), R10
 
-even554:
+even675:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip555
+	JZ    skip676
 	MOVL  (CX)(SI*4), R8
 
-skip555:
+skip676:
 	MOVQ   88(AX), CX
-	VMOVSS (CX)(BX*4), X12
+	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
-	VMOVSS (CX)(BX*4), X13
+	VMOVSS (CX)(BX*4), X3
 	MOVQ   80(AX), CX
-	VMOVSS X13, (CX)(BX*4)
+	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled556
+	JS     unlabelled677
 	CMPB   16(AX), $0x00
-	JNE    half557
-	VMOVSS (DI)(R8*4), X14
-	JMP    both558
+	JNE    half678
+	VMOVSS (DI)(R8*4), X4
+	JMP    both679
 
-half557:
+half678:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
-	VMOVD   CX, X14
+	VMOVD   CX, X4
 
-both558:
-	VSUBSS       X14, X12, X15
+both679:
+	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
-	VMOVSS       X15, (CX)(BX*4)
-	VUCOMISS     X14, X12
-	JNE          unlabelled556
-	VBROADCASTSS X12, Z12
+	VMOVSS       X5, (CX)(BX*4)
+	VUCOMISS     X4, X2
+	JNE          unlabelled677
+	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next560:
+next681:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last562
+	JGT     last683
 	CMPB    16(AX), $0x00
-	JNE     half563
-	VMOVUPS (DI)(CX*4), Z14
-	JMP     both564
+	JNE     half684
+	VMOVUPS (DI)(CX*4), Z4
+	JMP     both685
 
-half563:
-	VPMOVZXWD (DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
+half684:
+	VPMOVZXWD (DI)(CX*2), Z4
+	VPSLLD    $0x10, Z4, Z4
 
-both564:
-	VCMPPS $0x00, Z12, Z14, K3
+both685:
+	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found559
+	JNZ    found680
 	ADDQ   $0x10, CX
-	JMP    next560
+	JMP    next681
 
-last562:
+last683:
 	CMPQ      CX, DX
-	JGE       end561
+	JGE       end682
 	CMPB      16(AX), $0x00
-	JNE       half565
-	VMOVUPS.Z (DI)(CX*4), K2, Z14
-	JMP       both566
+	JNE       half686
+	VMOVUPS.Z (DI)(CX*4), K2, Z4
+	JMP       both687
 
-half565:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z14
-	VPSLLD      $0x10, Z14, Z14
+half686:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
 
-both566:
-	VCMPPS $0x00, Z12, Z14, K3
+both687:
+	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found559
+	JNZ    found680
 	MOVQ   DX, CX
-	JMP    end561
+	JMP    end682
 
-found559:
+found680:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end561:
+end682:
 	CMPQ CX, R8
-	JNE  unlabelled556
+	JNE  unlabelled677
 	INCQ 112(AX)
 
-unlabelled556:
+unlabelled677:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip567
+	JZ           skip688
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
-	VMOVSS       104(AX), X12
-	VDIVSS       X13, X12, X12
-	VBROADCASTSS X12, Z12
+	VMOVSS       104(AX), X2
+	VDIVSS       X3, X2, X2
+	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols569
+	JGT          cols690
 
-cols568:
-	VMULPS   (R10)(CX*4), Z12, Z13
-	VMULPS   64(R10)(CX*4), Z12, Z14
-	VMULPS   128(R10)(CX*4), Z12, Z15
-	VMULPS   192(R10)(CX*4), Z12, Z16
+cols689:
+	VMULPS   (R10)(CX*4), Z2, Z3
+	VMULPS   64(R10)(CX*4), Z2, Z4
+	VMULPS   128(R10)(CX*4), Z2, Z5
+	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half570
+	JNE      half691
 	CMPB     41(AX), $0x00
-	JEQ      near572
-	VMOVNTPS Z13, (DI)(CX*4)
-	VMOVNTPS Z14, 64(DI)(CX*4)
-	VMOVNTPS Z15, 128(DI)(CX*4)
-	VMOVNTPS Z16, 192(DI)(CX*4)
-	JMP      placed573
+	JEQ      near693
+	VMOVNTPS Z3, (DI)(CX*4)
+	VMOVNTPS Z4, 64(DI)(CX*4)
+	VMOVNTPS Z5, 128(DI)(CX*4)
+	VMOVNTPS Z6, 192(DI)(CX*4)
+	JMP      placed694
 
-near572:
-	VMOVUPS Z13, (DI)(CX*4)
-	VMOVUPS Z14, 64(DI)(CX*4)
-	VMOVUPS Z15, 128(DI)(CX*4)
-	VMOVUPS Z16, 192(DI)(CX*4)
+near693:
+	VMOVUPS Z3, (DI)(CX*4)
+	VMOVUPS Z4, 64(DI)(CX*4)
+	VMOVUPS Z5, 128(DI)(CX*4)
+	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed573:
-	JMP both571
+placed694:
+	JMP both692
 
-half570:
-	VCMPPS       $0x03, Z13, Z14, K3
-	VCMPPS       $0x03, Z15, Z16, K4
+half691:
+	VCMPPS       $0x03, Z3, Z4, K3
+	VCMPPS       $0x03, Z5, Z6, K4
 	KORW         K4, K3, K3
 	KORTESTW     K3, K3
-	JNE          nan574
-	VBROADCASTSS element00010000<>+0(SB), Z17
-	VBROADCASTSS element00007fff<>+0(SB), Z18
-	VBROADCASTSS element00008000<>+0(SB), Z19
-	VMOVDQU32    elementUpper<>+0(SB), Z20
-	VPTESTMD     Z17, Z13, K3
-	VPADDD       Z18, Z13, Z21
-	VPADDD       Z19, Z13, K3, Z21
-	VPTESTMD     Z17, Z14, K3
-	VPADDD       Z18, Z14, Z13
-	VPADDD       Z19, Z14, K3, Z13
-	VPERMT2W     Z13, Z20, Z21
-	VPTESTMD     Z17, Z15, K3
-	VPADDD       Z18, Z15, Z13
-	VPADDD       Z19, Z15, K3, Z13
-	VPTESTMD     Z17, Z16, K3
-	VPADDD       Z18, Z16, Z14
-	VPADDD       Z19, Z16, K3, Z14
-	VPERMT2W     Z14, Z20, Z13
+	JNE          nan695
+	VBROADCASTSS element00010000<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00008000<>+0(SB), Z9
+	VMOVDQU32    elementUpper<>+0(SB), Z10
+	VPTESTMD     Z7, Z3, K3
+	VPADDD       Z8, Z3, Z11
+	VPADDD       Z9, Z3, K3, Z11
+	VPTESTMD     Z7, Z4, K3
+	VPADDD       Z8, Z4, Z3
+	VPADDD       Z9, Z4, K3, Z3
+	VPERMT2W     Z3, Z10, Z11
+	VPTESTMD     Z7, Z5, K3
+	VPADDD       Z8, Z5, Z3
+	VPADDD       Z9, Z5, K3, Z3
+	VPTESTMD     Z7, Z6, K3
+	VPADDD       Z8, Z6, Z4
+	VPADDD       Z9, Z6, K3, Z4
+	VPERMT2W     Z4, Z10, Z3
 	CMPB         41(AX), $0x00
-	JEQ          near576
-	VMOVNTDQ     Z21, (DI)(CX*2)
-	VMOVNTDQ     Z13, 64(DI)(CX*2)
-	JMP          placed577
+	JEQ          near697
+	VMOVNTDQ     Z11, (DI)(CX*2)
+	VMOVNTDQ     Z3, 64(DI)(CX*2)
+	JMP          placed698
 
-near576:
-	VMOVDQU32 Z21, (DI)(CX*2)
-	VMOVDQU32 Z13, 64(DI)(CX*2)
+near697:
+	VMOVDQU32 Z11, (DI)(CX*2)
+	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed577:
-	JMP stored575
+placed698:
+	JMP stored696
 
-nan574:
-	VBROADCASTSS element00000001<>+0(SB), Z17
-	VBROADCASTSS element00007fff<>+0(SB), Z18
-	VBROADCASTSS element00400000<>+0(SB), Z19
-	VPSRLD       $0x10, Z13, Z20
-	VPANDD       Z17, Z20, Z20
-	VPADDD       Z18, Z20, Z20
-	VPADDD       Z13, Z20, Z20
-	VCMPPS       $0x03, Z13, Z13, K3
-	VPORD        Z19, Z13, K3, Z20
-	VPSRLD       $0x10, Z20, Z20
-	VPMOVDW      Z20, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z17
-	VBROADCASTSS element00400000<>+0(SB), Z18
-	VPSRLD       $0x10, Z14, Z19
-	VPANDD       Z13, Z19, Z19
-	VPADDD       Z17, Z19, Z19
-	VPADDD       Z14, Z19, Z19
-	VCMPPS       $0x03, Z14, Z14, K3
-	VPORD        Z18, Z14, K3, Z19
-	VPSRLD       $0x10, Z19, Z19
-	VPMOVDW      Z19, 32(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z14
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VPSRLD       $0x10, Z15, Z18
-	VPANDD       Z13, Z18, Z18
-	VPADDD       Z14, Z18, Z18
-	VPADDD       Z15, Z18, Z18
-	VCMPPS       $0x03, Z15, Z15, K3
-	VPORD        Z17, Z15, K3, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VPMOVDW      Z18, 64(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z14
-	VBROADCASTSS element00400000<>+0(SB), Z15
-	VPSRLD       $0x10, Z16, Z17
-	VPANDD       Z13, Z17, Z17
-	VPADDD       Z14, Z17, Z17
-	VPADDD       Z16, Z17, Z17
-	VCMPPS       $0x03, Z16, Z16, K3
-	VPORD        Z15, Z16, K3, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VPMOVDW      Z17, 96(DI)(CX*2)
+nan695:
+	VBROADCASTSS element00000001<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00400000<>+0(SB), Z9
+	VPSRLD       $0x10, Z3, Z10
+	VPANDD       Z7, Z10, Z10
+	VPADDD       Z8, Z10, Z10
+	VPADDD       Z3, Z10, Z10
+	VCMPPS       $0x03, Z3, Z3, K3
+	VPORD        Z9, Z3, K3, Z10
+	VPSRLD       $0x10, Z10, Z10
+	VPMOVDW      Z10, (DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VPSRLD       $0x10, Z4, Z9
+	VPANDD       Z3, Z9, Z9
+	VPADDD       Z7, Z9, Z9
+	VPADDD       Z4, Z9, Z9
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z8, Z4, K3, Z9
+	VPSRLD       $0x10, Z9, Z9
+	VPMOVDW      Z9, 32(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z5, Z8
+	VPANDD       Z3, Z8, Z8
+	VPADDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VCMPPS       $0x03, Z5, Z5, K3
+	VPORD        Z7, Z5, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, 64(DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00400000<>+0(SB), Z5
+	VPSRLD       $0x10, Z6, Z7
+	VPANDD       Z3, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VPADDD       Z6, Z7, Z7
+	VCMPPS       $0x03, Z6, Z6, K3
+	VPORD        Z5, Z6, K3, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, 96(DI)(CX*2)
 
-stored575:
-both571:
+stored696:
+both692:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols568
+	JLE  cols689
 
-cols569:
+cols690:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols579
+	JGT  cols700
 
-cols578:
-	VMULPS   (R10)(CX*4), Z12, Z13
-	VMULPS   64(R10)(CX*4), Z12, Z14
+cols699:
+	VMULPS   (R10)(CX*4), Z2, Z3
+	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half580
+	JNE      half701
 	CMPB     41(AX), $0x00
-	JEQ      near582
-	VMOVNTPS Z13, (DI)(CX*4)
-	VMOVNTPS Z14, 64(DI)(CX*4)
-	JMP      placed583
+	JEQ      near703
+	VMOVNTPS Z3, (DI)(CX*4)
+	VMOVNTPS Z4, 64(DI)(CX*4)
+	JMP      placed704
 
-near582:
-	VMOVUPS Z13, (DI)(CX*4)
-	VMOVUPS Z14, 64(DI)(CX*4)
+near703:
+	VMOVUPS Z3, (DI)(CX*4)
+	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed583:
-	JMP both581
+placed704:
+	JMP both702
 
-half580:
-	VCMPPS       $0x03, Z13, Z14, K3
+half701:
+	VCMPPS       $0x03, Z3, Z4, K3
 	KORTESTW     K3, K3
-	JNE          nan584
-	VBROADCASTSS element00010000<>+0(SB), Z15
-	VBROADCASTSS element00007fff<>+0(SB), Z16
-	VBROADCASTSS element00008000<>+0(SB), Z17
-	VMOVDQU32    elementUpper<>+0(SB), Z18
-	VPTESTMD     Z15, Z13, K3
-	VPADDD       Z16, Z13, Z19
-	VPADDD       Z17, Z13, K3, Z19
-	VPTESTMD     Z15, Z14, K3
-	VPADDD       Z16, Z14, Z13
-	VPADDD       Z17, Z14, K3, Z13
-	VPERMT2W     Z13, Z18, Z19
+	JNE          nan705
+	VBROADCASTSS element00010000<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00008000<>+0(SB), Z7
+	VMOVDQU32    elementUpper<>+0(SB), Z8
+	VPTESTMD     Z5, Z3, K3
+	VPADDD       Z6, Z3, Z9
+	VPADDD       Z7, Z3, K3, Z9
+	VPTESTMD     Z5, Z4, K3
+	VPADDD       Z6, Z4, Z3
+	VPADDD       Z7, Z4, K3, Z3
+	VPERMT2W     Z3, Z8, Z9
 	CMPB         41(AX), $0x00
-	JEQ          near586
-	VMOVNTDQ     Z19, (DI)(CX*2)
-	JMP          placed587
+	JEQ          near707
+	VMOVNTDQ     Z9, (DI)(CX*2)
+	JMP          placed708
 
-near586:
-	VMOVDQU32 Z19, (DI)(CX*2)
+near707:
+	VMOVDQU32 Z9, (DI)(CX*2)
 
-placed587:
-	JMP stored585
+placed708:
+	JMP stored706
 
-nan584:
-	VBROADCASTSS element00000001<>+0(SB), Z15
-	VBROADCASTSS element00007fff<>+0(SB), Z16
-	VBROADCASTSS element00400000<>+0(SB), Z17
-	VPSRLD       $0x10, Z13, Z18
-	VPANDD       Z15, Z18, Z18
-	VPADDD       Z16, Z18, Z18
-	VPADDD       Z13, Z18, Z18
-	VCMPPS       $0x03, Z13, Z13, K3
-	VPORD        Z17, Z13, K3, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VPMOVDW      Z18, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00400000<>+0(SB), Z16
-	VPSRLD       $0x10, Z14, Z17
-	VPANDD       Z13, Z17, Z17
-	VPADDD       Z15, Z17, Z17
-	VPADDD       Z14, Z17, Z17
-	VCMPPS       $0x03, Z14, Z14, K3
-	VPORD        Z16, Z14, K3, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VPMOVDW      Z17, 32(DI)(CX*2)
+nan705:
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z3, Z8
+	VPANDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z3, Z8, Z8
+	VCMPPS       $0x03, Z3, Z3, K3
+	VPORD        Z7, Z3, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, (DI)(CX*2)
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z4, Z7
+	VPANDD       Z3, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z4, Z7, Z7
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z6, Z4, K3, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, 32(DI)(CX*2)
 
-stored585:
-both581:
+stored706:
+both702:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols578
+	JLE  cols699
 
-cols579:
+cols700:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols589
+	JGT  cols710
 
-cols588:
-	VMULPS   (R10)(CX*4), Z12, Z13
+cols709:
+	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half590
+	JNE      half711
 	CMPB     41(AX), $0x00
-	JEQ      near592
-	VMOVNTPS Z13, (DI)(CX*4)
-	JMP      placed593
+	JEQ      near713
+	VMOVNTPS Z3, (DI)(CX*4)
+	JMP      placed714
 
-near592:
-	VMOVUPS Z13, (DI)(CX*4)
+near713:
+	VMOVUPS Z3, (DI)(CX*4)
 
-placed593:
-	JMP both591
+placed714:
+	JMP both712
 
-half590:
-	VBROADCASTSS element00000001<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00400000<>+0(SB), Z16
-	VPSRLD       $0x10, Z13, Z17
-	VPANDD       Z14, Z17, Z17
-	VPADDD       Z15, Z17, Z17
-	VPADDD       Z13, Z17, Z17
-	VCMPPS       $0x03, Z13, Z13, K3
-	VPORD        Z16, Z13, K3, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VPMOVDW      Z17, (DI)(CX*2)
+half711:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z3, Z7
+	VPANDD       Z4, Z7, Z7
+	VPADDD       Z5, Z7, Z7
+	VPADDD       Z3, Z7, Z7
+	VCMPPS       $0x03, Z3, Z3, K3
+	VPORD        Z6, Z3, K3, Z7
+	VPSRLD       $0x10, Z7, Z7
+	VPMOVDW      Z7, (DI)(CX*2)
 
-both591:
+both712:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols588
+	JLE  cols709
 
-cols589:
+cols710:
 	CMPQ    CX, DX
-	JGE     row594
-	VMULPS  (R10)(CX*4), Z12, Z12
+	JGE     row715
+	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half595
-	VMOVUPS Z12, K2, (DI)(CX*4)
-	JMP     both596
+	JNE     half716
+	VMOVUPS Z2, K2, (DI)(CX*4)
+	JMP     both717
 
-half595:
-	VBROADCASTSS element00000001<>+0(SB), Z13
-	VBROADCASTSS element00007fff<>+0(SB), Z14
-	VBROADCASTSS element00400000<>+0(SB), Z15
-	VPSRLD       $0x10, Z12, Z16
-	VPANDD       Z13, Z16, Z16
-	VPADDD       Z14, Z16, Z16
-	VPADDD       Z12, Z16, Z16
-	VCMPPS       $0x03, Z12, Z12, K3
-	VPORD        Z15, Z12, K3, Z16
-	VPSRLD       $0x10, Z16, Z16
-	VPMOVDW      Z16, K2, (DI)(CX*2)
+half716:
+	VBROADCASTSS element00000001<>+0(SB), Z3
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00400000<>+0(SB), Z5
+	VPSRLD       $0x10, Z2, Z6
+	VPANDD       Z3, Z6, Z6
+	VPADDD       Z4, Z6, Z6
+	VPADDD       Z2, Z6, Z6
+	VCMPPS       $0x03, Z2, Z2, K3
+	VPORD        Z5, Z2, K3, Z6
+	VPSRLD       $0x10, Z6, Z6
+	VPMOVDW      Z6, K2, (DI)(CX*2)
 
-both596:
-row594:
-skip567:
-skip552:
+both717:
+row715:
+skip688:
+skip673:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn507
+	JLT  turn628
 
 done445:
 	SFENCE
@@ -6515,9 +10667,6 @@ done445:
 
 DATA elementff800000<>+0(SB)/4, $0xff800000
 GLOBL elementff800000<>(SB), RODATA|NOPTR, $4
-
-DATA elementffff0000<>+0(SB)/4, $0xffff0000
-GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
 
 DATA element4238aa3b<>+0(SB)/4, $0x4238aa3b
 GLOBL element4238aa3b<>(SB), RODATA|NOPTR, $4
@@ -6528,9 +10677,12 @@ GLOBL element4b400000<>(SB), RODATA|NOPTR, $4
 DATA element3cb17218<>+0(SB)/4, $0x3cb17218
 GLOBL element3cb17218<>(SB), RODATA|NOPTR, $4
 
+DATA elementffff0000<>+0(SB)/4, $0xffff0000
+GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
+
 // func bceAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·bceAVX512(SB), $16-8
+TEXT ·bceAVX512(SB), $80-8
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -6551,15 +10703,15 @@ TEXT ·bceAVX512(SB), $16-8
 	VMOVUPD      152(AX), Z3
 	MOVQ         72(AX), R8
 
-rows597:
+rows718:
 	XORQ CX, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JGT  cols599
+	JGT  cols720
 
-cols598:
+cols719:
 	CMPB       16(AX), $0x00
-	JNE        half600
+	JNE        half721
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -6568,9 +10720,9 @@ cols598:
 	VMOVUPS    64(BX)(CX*4), Z7
 	VMOVUPS    128(BX)(CX*4), Z8
 	VMOVUPS    192(BX)(CX*4), Z9
-	JMP        both601
+	JMP        both722
 
-half600:
+half721:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
@@ -6578,9 +10730,9 @@ half600:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z8
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z9
 
-both601:
+both722:
 	CMPB       40(AX), $0x00
-	JNE        half602
+	JNE        half723
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -6589,9 +10741,9 @@ both601:
 	VMOVUPS    64(SI)(CX*4), Z11
 	VMOVUPS    128(SI)(CX*4), Z12
 	VMOVUPS    192(SI)(CX*4), Z13
-	JMP        both603
+	JMP        both724
 
-half602:
+half723:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z10
@@ -6599,7 +10751,7 @@ half602:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z13
 
-both603:
+both724:
 	VBROADCASTSS  element00000000<>+0(SB), Z14
 	VBROADCASTSS  element80000000<>+0(SB), Z15
 	VMAXPS        Z6, Z14, Z19
@@ -6623,7 +10775,7 @@ both603:
 	VCVTPS2PD     Y14, Z14
 	VADDPD        Z14, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half604
+	JNE           half725
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -6710,7 +10862,7 @@ both603:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip606
+	JZ            skip727
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -6749,30 +10901,30 @@ both603:
 	VFMSUB213PS   Z13, Z6, Z21
 	VMULPS        Z23, Z21, Z21
 	CMPB          64(AX), $0x00
-	JNE           half607
+	JNE           half728
 	CMPB          65(AX), $0x00
-	JEQ           near609
+	JEQ           near730
 	VMOVNTPS      Z14, (DI)(CX*4)
 	VMOVNTPS      Z19, 64(DI)(CX*4)
 	VMOVNTPS      Z20, 128(DI)(CX*4)
 	VMOVNTPS      Z21, 192(DI)(CX*4)
-	JMP           placed610
+	JMP           placed731
 
-near609:
+near730:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z19, 64(DI)(CX*4)
 	VMOVUPS Z20, 128(DI)(CX*4)
 	VMOVUPS Z21, 192(DI)(CX*4)
 
-placed610:
-	JMP both608
+placed731:
+	JMP both729
 
-half607:
+half728:
 	VCMPPS       $0x03, Z14, Z19, K3
 	VCMPPS       $0x03, Z20, Z21, K4
 	KORW         K4, K3, K3
 	KORTESTW     K3, K3
-	JNE          nan611
+	JNE          nan732
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -6792,19 +10944,19 @@ half607:
 	VPADDD       Z8, Z21, K3, Z6
 	VPERMT2W     Z6, Z9, Z11
 	CMPB         65(AX), $0x00
-	JEQ          near613
+	JEQ          near734
 	VMOVNTDQ     Z10, (DI)(CX*2)
 	VMOVNTDQ     Z11, 64(DI)(CX*2)
-	JMP          placed614
+	JMP          placed735
 
-near613:
+near734:
 	VMOVDQU32 Z10, (DI)(CX*2)
 	VMOVDQU32 Z11, 64(DI)(CX*2)
 
-placed614:
-	JMP stored612
+placed735:
+	JMP stored733
 
-nan611:
+nan732:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -6850,12 +11002,12 @@ nan611:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 96(DI)(CX*2)
 
-stored612:
-both608:
-skip606:
-	JMP both605
+stored733:
+both729:
+skip727:
+	JMP both726
 
-half604:
+half725:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -6914,7 +11066,7 @@ half604:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip615
+	JZ            skip736
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -6941,30 +11093,30 @@ half604:
 	VFMSUB213PS   Z13, Z6, Z15
 	VMULPS        Z23, Z15, Z15
 	CMPB          64(AX), $0x00
-	JNE           half616
+	JNE           half737
 	CMPB          65(AX), $0x00
-	JEQ           near618
+	JEQ           near739
 	VMOVNTPS      Z16, (DI)(CX*4)
 	VMOVNTPS      Z17, 64(DI)(CX*4)
 	VMOVNTPS      Z18, 128(DI)(CX*4)
 	VMOVNTPS      Z15, 192(DI)(CX*4)
-	JMP           placed619
+	JMP           placed740
 
-near618:
+near739:
 	VMOVUPS Z16, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z15, 192(DI)(CX*4)
 
-placed619:
-	JMP both617
+placed740:
+	JMP both738
 
-half616:
+half737:
 	VCMPPS       $0x03, Z16, Z17, K3
 	VCMPPS       $0x03, Z18, Z15, K4
 	KORW         K4, K3, K3
 	KORTESTW     K3, K3
-	JNE          nan620
+	JNE          nan741
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -6984,19 +11136,19 @@ half616:
 	VPADDD       Z8, Z15, K3, Z6
 	VPERMT2W     Z6, Z9, Z11
 	CMPB         65(AX), $0x00
-	JEQ          near622
+	JEQ          near743
 	VMOVNTDQ     Z10, (DI)(CX*2)
 	VMOVNTDQ     Z11, 64(DI)(CX*2)
-	JMP          placed623
+	JMP          placed744
 
-near622:
+near743:
 	VMOVDQU32 Z10, (DI)(CX*2)
 	VMOVDQU32 Z11, 64(DI)(CX*2)
 
-placed623:
-	JMP stored621
+placed744:
+	JMP stored742
 
-nan620:
+nan741:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -7042,49 +11194,49 @@ nan620:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 96(DI)(CX*2)
 
-stored621:
-both617:
-skip615:
-both605:
+stored742:
+both738:
+skip736:
+both726:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols598
+	JLE  cols719
 
-cols599:
+cols720:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols625
+	JGT  cols746
 
-cols624:
+cols745:
 	CMPB       16(AX), $0x00
-	JNE        half626
+	JNE        half747
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
 	VMOVUPS    64(BX)(CX*4), Z7
-	JMP        both627
+	JMP        both748
 
-half626:
+half747:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z7
 
-both627:
+both748:
 	CMPB       40(AX), $0x00
-	JNE        half628
+	JNE        half749
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	VMOVUPS    64(SI)(CX*4), Z9
-	JMP        both629
+	JMP        both750
 
-half628:
+half749:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z9
 
-both629:
+both750:
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VBROADCASTSS  element80000000<>+0(SB), Z11
 	VMAXPS        Z6, Z10, Z13
@@ -7100,7 +11252,7 @@ both629:
 	VCVTPS2PD     Y10, Z10
 	VADDPD        Z10, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half630
+	JNE           half751
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -7153,7 +11305,7 @@ both629:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip632
+	JZ            skip753
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -7174,24 +11326,24 @@ both629:
 	VFMSUB213PS   Z9, Z6, Z13
 	VMULPS        Z15, Z13, Z13
 	CMPB          64(AX), $0x00
-	JNE           half633
+	JNE           half754
 	CMPB          65(AX), $0x00
-	JEQ           near635
+	JEQ           near756
 	VMOVNTPS      Z10, (DI)(CX*4)
 	VMOVNTPS      Z13, 64(DI)(CX*4)
-	JMP           placed636
+	JMP           placed757
 
-near635:
+near756:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z13, 64(DI)(CX*4)
 
-placed636:
-	JMP both634
+placed757:
+	JMP both755
 
-half633:
+half754:
 	VCMPPS       $0x03, Z10, Z13, K3
 	KORTESTW     K3, K3
-	JNE          nan637
+	JNE          nan758
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -7204,17 +11356,17 @@ half633:
 	VPADDD       Z8, Z13, K3, Z6
 	VPERMT2W     Z6, Z9, Z11
 	CMPB         65(AX), $0x00
-	JEQ          near639
+	JEQ          near760
 	VMOVNTDQ     Z11, (DI)(CX*2)
-	JMP          placed640
+	JMP          placed761
 
-near639:
+near760:
 	VMOVDQU32 Z11, (DI)(CX*2)
 
-placed640:
-	JMP stored638
+placed761:
+	JMP stored759
 
-nan637:
+nan758:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -7238,12 +11390,12 @@ nan637:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 32(DI)(CX*2)
 
-stored638:
-both634:
-skip632:
-	JMP both631
+stored759:
+both755:
+skip753:
+	JMP both752
 
-half630:
+half751:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -7280,7 +11432,7 @@ half630:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip641
+	JZ            skip762
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -7295,24 +11447,24 @@ half630:
 	VFMSUB213PS   Z9, Z6, Z11
 	VMULPS        Z15, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half642
+	JNE           half763
 	CMPB          65(AX), $0x00
-	JEQ           near644
+	JEQ           near765
 	VMOVNTPS      Z12, (DI)(CX*4)
 	VMOVNTPS      Z11, 64(DI)(CX*4)
-	JMP           placed645
+	JMP           placed766
 
-near644:
+near765:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed645:
-	JMP both643
+placed766:
+	JMP both764
 
-half642:
+half763:
 	VCMPPS       $0x03, Z12, Z11, K3
 	KORTESTW     K3, K3
-	JNE          nan646
+	JNE          nan767
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -7325,17 +11477,17 @@ half642:
 	VPADDD       Z8, Z11, K3, Z6
 	VPERMT2W     Z6, Z9, Z10
 	CMPB         65(AX), $0x00
-	JEQ          near648
+	JEQ          near769
 	VMOVNTDQ     Z10, (DI)(CX*2)
-	JMP          placed649
+	JMP          placed770
 
-near648:
+near769:
 	VMOVDQU32 Z10, (DI)(CX*2)
 
-placed649:
-	JMP stored647
+placed770:
+	JMP stored768
 
-nan646:
+nan767:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -7359,45 +11511,45 @@ nan646:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, 32(DI)(CX*2)
 
-stored647:
-both643:
-skip641:
-both631:
+stored768:
+both764:
+skip762:
+both752:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols624
+	JLE  cols745
 
-cols625:
+cols746:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols651
+	JGT  cols772
 
-cols650:
+cols771:
 	CMPB       16(AX), $0x00
-	JNE        half652
+	JNE        half773
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
-	JMP        both653
+	JMP        both774
 
-half652:
+half773:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both653:
+both774:
 	CMPB       40(AX), $0x00
-	JNE        half654
+	JNE        half775
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
-	JMP        both655
+	JMP        both776
 
-half654:
+half775:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both655:
+both776:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -7409,7 +11561,7 @@ both655:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half656
+	JNE           half777
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -7445,7 +11597,7 @@ both655:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip658
+	JZ            skip779
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -7457,19 +11609,19 @@ both655:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half659
+	JNE           half780
 	CMPB          65(AX), $0x00
-	JEQ           near661
+	JEQ           near782
 	VMOVNTPS      Z8, (DI)(CX*4)
-	JMP           placed662
+	JMP           placed783
 
-near661:
+near782:
 	VMOVUPS Z8, (DI)(CX*4)
 
-placed662:
-	JMP both660
+placed783:
+	JMP both781
 
-half659:
+half780:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -7482,11 +11634,11 @@ half659:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, (DI)(CX*2)
 
-both660:
-skip658:
-	JMP both657
+both781:
+skip779:
+	JMP both778
 
-half656:
+half777:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -7512,7 +11664,7 @@ half656:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip663
+	JZ            skip784
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -7521,19 +11673,19 @@ half656:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half664
+	JNE           half785
 	CMPB          65(AX), $0x00
-	JEQ           near666
+	JEQ           near787
 	VMOVNTPS      Z9, (DI)(CX*4)
-	JMP           placed667
+	JMP           placed788
 
-near666:
+near787:
 	VMOVUPS Z9, (DI)(CX*4)
 
-placed667:
-	JMP both665
+placed788:
+	JMP both786
 
-half664:
+half785:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -7546,41 +11698,41 @@ half664:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, (DI)(CX*2)
 
-both665:
-skip663:
-both657:
+both786:
+skip784:
+both778:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols650
+	JLE  cols771
 
-cols651:
+cols772:
 	CMPQ       CX, DX
-	JGE        row668
+	JGE        row789
 	CMPB       16(AX), $0x00
-	JNE        half669
+	JNE        half790
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z6
-	JMP        both670
+	JMP        both791
 
-half669:
+half790:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both670:
+both791:
 	CMPB       40(AX), $0x00
-	JNE        half671
+	JNE        half792
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z7
-	JMP        both672
+	JMP        both793
 
-half671:
+half792:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both672:
+both793:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -7592,7 +11744,7 @@ both672:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half673
+	JNE           half794
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -7629,7 +11781,7 @@ both672:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip675
+	JZ            skip796
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -7641,11 +11793,11 @@ both672:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half676
+	JNE           half797
 	VMOVUPS       Z8, K2, (DI)(CX*4)
-	JMP           both677
+	JMP           both798
 
-half676:
+half797:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -7658,11 +11810,11 @@ half676:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, K2, (DI)(CX*2)
 
-both677:
-skip675:
-	JMP both674
+both798:
+skip796:
+	JMP both795
 
-half673:
+half794:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -7689,7 +11841,7 @@ half673:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip678
+	JZ            skip799
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -7698,11 +11850,11 @@ half673:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half679
+	JNE           half800
 	VMOVUPS       Z9, K2, (DI)(CX*4)
-	JMP           both680
+	JMP           both801
 
-half679:
+half800:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -7715,15 +11867,15 @@ half679:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, K2, (DI)(CX*2)
 
-both680:
-skip678:
-both674:
-row668:
+both801:
+skip799:
+both795:
+row789:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows597
+	JNZ           rows718
 	VMOVUPD       Z2, 88(AX)
 	VMOVUPD       Z3, 152(AX)
 	VADDPD        Z5, Z4, Z4
@@ -7741,7 +11893,7 @@ row668:
 
 // func mapAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·mapAVX2(SB), $16-8
+TEXT ·mapAVX2(SB), $80-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
 	MOVQ         DX, CX
@@ -7761,9 +11913,9 @@ TEXT ·mapAVX2(SB), $16-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         181(AX), $0x00
-	JEQ          skip681
+	JEQ          skip802
 	CMPQ         R11, $0x00
-	JLE          last682
+	JLE          last803
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -7771,65 +11923,65 @@ TEXT ·mapAVX2(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols684
+	JGT          cols805
 
-cols683:
+cols804:
 	CMPB       40(AX), $0x00
-	JNE        half685
+	JNE        half806
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both686
+	JMP        both807
 
-half685:
+half806:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both686:
+both807:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols683
+	JLE    cols804
 
-cols684:
+cols805:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols688
+	JGT  cols809
 
-cols687:
+cols808:
 	CMPB       40(AX), $0x00
-	JNE        half689
+	JNE        half810
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both690
+	JMP        both811
 
-half689:
+half810:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both690:
+both811:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols687
+	JLE    cols808
 
-cols688:
+cols809:
 	CMPQ       CX, DX
-	JGE        row691
+	JGE        row812
 	CMPB       40(AX), $0x00
-	JNE        half692
+	JNE        half813
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both693
+	JMP        both814
 
-half692:
+half813:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -7837,18 +11989,18 @@ half692:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy694:
+copy815:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy694
+	JNZ       copy815
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both693:
+both814:
 	VADDPS Y6, Y4, Y4
 
-row691:
+row812:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -7859,9 +12011,9 @@ row691:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last682:
+last803:
 	CMPQ         R11, $0x00
-	JLE          last695
+	JLE          last816
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -7870,24 +12022,24 @@ last682:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols697
+	JGT          cols818
 
-cols696:
+cols817:
 	CMPB       40(AX), $0x00
-	JNE        half698
+	JNE        half819
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both699
+	JMP        both820
 
-half698:
+half819:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both699:
+both820:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -7895,43 +12047,43 @@ both699:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols696
+	JLE         cols817
 
-cols697:
+cols818:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols701
+	JGT  cols822
 
-cols700:
+cols821:
 	CMPB       40(AX), $0x00
-	JNE        half702
+	JNE        half823
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both703
+	JMP        both824
 
-half702:
+half823:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both703:
+both824:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols700
+	JLE         cols821
 
-cols701:
+cols822:
 	CMPQ       CX, DX
-	JGE        row704
+	JGE        row825
 	CMPB       40(AX), $0x00
-	JNE        half705
+	JNE        half826
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both706
+	JMP        both827
 
-half705:
+half826:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -7939,20 +12091,20 @@ half705:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy707:
+copy828:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy707
+	JNZ       copy828
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both706:
+both827:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row704:
+row825:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -7967,9 +12119,9 @@ row704:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last695:
+last816:
 	CMPQ         R11, $0x01
-	JLE          last708
+	JLE          last829
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -7979,65 +12131,65 @@ last695:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols710
+	JGT          cols831
 
-cols709:
+cols830:
 	CMPB       40(AX), $0x00
-	JNE        half711
+	JNE        half832
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both712
+	JMP        both833
 
-half711:
+half832:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both712:
+both833:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols709
+	JLE    cols830
 
-cols710:
+cols831:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols714
+	JGT  cols835
 
-cols713:
+cols834:
 	CMPB       40(AX), $0x00
-	JNE        half715
+	JNE        half836
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both716
+	JMP        both837
 
-half715:
+half836:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both716:
+both837:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols713
+	JLE    cols834
 
-cols714:
+cols835:
 	CMPQ       CX, DX
-	JGE        row717
+	JGE        row838
 	CMPB       40(AX), $0x00
-	JNE        half718
+	JNE        half839
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both719
+	JMP        both840
 
-half718:
+half839:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8045,18 +12197,18 @@ half718:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy720:
+copy841:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy720
+	JNZ       copy841
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both719:
+both840:
 	VADDPS Y6, Y4, Y4
 
-row717:
+row838:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -8067,15 +12219,15 @@ row717:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last708:
-skip681:
+last829:
+skip802:
 	MOVQ 72(AX), R11
 
-rows721:
+rows842:
 	CMPB         181(AX), $0x00
-	JEQ          skip722
+	JEQ          skip843
 	CMPQ         R11, $0x02
-	JLE          last723
+	JLE          last844
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -8087,65 +12239,65 @@ rows721:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols725
+	JGT          cols846
 
-cols724:
+cols845:
 	CMPB       40(AX), $0x00
-	JNE        half726
+	JNE        half847
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both727
+	JMP        both848
 
-half726:
+half847:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both727:
+both848:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols724
+	JLE    cols845
 
-cols725:
+cols846:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols729
+	JGT  cols850
 
-cols728:
+cols849:
 	CMPB       40(AX), $0x00
-	JNE        half730
+	JNE        half851
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both731
+	JMP        both852
 
-half730:
+half851:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both731:
+both852:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols728
+	JLE    cols849
 
-cols729:
+cols850:
 	CMPQ       CX, DX
-	JGE        row732
+	JGE        row853
 	CMPB       40(AX), $0x00
-	JNE        half733
+	JNE        half854
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both734
+	JMP        both855
 
-half733:
+half854:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8153,18 +12305,18 @@ half733:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy735:
+copy856:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy735
+	JNZ       copy856
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both734:
+both855:
 	VADDPS Y6, Y4, Y4
 
-row732:
+row853:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -8175,9 +12327,9 @@ row732:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last723:
+last844:
 	CMPQ         R11, $0x01
-	JLE          last736
+	JLE          last857
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -8188,24 +12340,24 @@ last723:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols738
+	JGT          cols859
 
-cols737:
+cols858:
 	CMPB       40(AX), $0x00
-	JNE        half739
+	JNE        half860
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both740
+	JMP        both861
 
-half739:
+half860:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both740:
+both861:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -8213,43 +12365,43 @@ both740:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols737
+	JLE         cols858
 
-cols738:
+cols859:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols742
+	JGT  cols863
 
-cols741:
+cols862:
 	CMPB       40(AX), $0x00
-	JNE        half743
+	JNE        half864
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both744
+	JMP        both865
 
-half743:
+half864:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both744:
+both865:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols741
+	JLE         cols862
 
-cols742:
+cols863:
 	CMPQ       CX, DX
-	JGE        row745
+	JGE        row866
 	CMPB       40(AX), $0x00
-	JNE        half746
+	JNE        half867
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both747
+	JMP        both868
 
-half746:
+half867:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -8257,20 +12409,20 @@ half746:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy748:
+copy869:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy748
+	JNZ       copy869
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both747:
+both868:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row745:
+row866:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -8285,17 +12437,17 @@ row745:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last736:
-skip722:
+last857:
+skip843:
 	CMPB  160(AX), $0x00
-	JEQ   skip749
+	JEQ   skip870
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id750
+	JZ    id871
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id750:
+id871:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -8320,60 +12472,60 @@ id750:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip749:
+skip870:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols752
+	JGT  cols873
 
-cols751:
+cols872:
 	CMPB       40(AX), $0x00
-	JNE        half753
+	JNE        half874
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both754
+	JMP        both875
 
-half753:
+half874:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both754:
+both875:
 	CMPB         180(AX), $0x00
-	JEQ          skip755
+	JEQ          skip876
 	VBROADCASTSS 168(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip756
+	JZ           skip877
 	VBROADCASTSS 172(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half757
+	JNE          half878
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both758
+	JMP          both879
 
-half757:
+half878:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both758:
+both879:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip756:
-skip755:
+skip877:
+skip876:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip759
+	JZ           skip880
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -8381,58 +12533,58 @@ skip755:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip759:
+skip880:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip760
+	JZ      skip881
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip760:
+skip881:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip762
+	JZ          skip883
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip763
+	JZ          skip884
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal761
+	JMP         normal882
 
-skip763:
+skip884:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip762:
+skip883:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip764
+	JZ      skip885
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip764:
-normal761:
+skip885:
+normal882:
 	CMPB         182(AX), $0x00
-	JEQ          none765
+	JEQ          none886
 	CMPB         182(AX), $0x01
-	JNE          act766
+	JNE          act887
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act766:
+act887:
 	CMPB         182(AX), $0x03
-	JNE          act767
+	JNE          act888
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -8442,11 +12594,11 @@ act766:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act767:
+act888:
 	CMPB         182(AX), $0x02
-	JNE          act768
+	JNE          act889
 	CMPB         16(AX), $0x00
-	JNE          half769
+	JNE          half890
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -8495,9 +12647,9 @@ act767:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both770
+	JMP          both891
 
-half769:
+half890:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -8538,11 +12690,11 @@ half769:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both770:
-act768:
-none765:
+both891:
+act889:
+none886:
 	CMPB         160(AX), $0x00
-	JEQ          skip771
+	JEQ          skip892
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -8576,14 +12728,14 @@ none765:
 	VPCMPEQD     Y6, Y12, Y6
 	VPAND        Y6, Y5, Y5
 
-skip771:
+skip892:
 	CMPB    16(AX), $0x00
-	JNE     half772
+	JNE     half893
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both773
+	JMP     both894
 
-half772:
+half893:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -8613,115 +12765,115 @@ half772:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both773:
+both894:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols751
+	JLE  cols872
 
-cols752:
+cols873:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols775
+	JGT  cols896
 
-cols774:
+cols895:
 	CMPB       40(AX), $0x00
-	JNE        half776
+	JNE        half897
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both777
+	JMP        both898
 
-half776:
+half897:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both777:
+both898:
 	CMPB         180(AX), $0x00
-	JEQ          skip778
+	JEQ          skip899
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip779
+	JZ           skip900
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half780
+	JNE          half901
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both781
+	JMP          both902
 
-half780:
+half901:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both781:
+both902:
 	VFMADD231PS Y5, Y6, Y4
 
-skip779:
-skip778:
+skip900:
+skip899:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip782
+	JZ           skip903
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip782:
+skip903:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip783
+	JZ      skip904
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip783:
+skip904:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip785
+	JZ          skip906
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip786
+	JZ          skip907
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal784
+	JMP         normal905
 
-skip786:
+skip907:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip785:
+skip906:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip787
+	JZ      skip908
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip787:
-normal784:
+skip908:
+normal905:
 	CMPB         182(AX), $0x00
-	JEQ          none788
+	JEQ          none909
 	CMPB         182(AX), $0x01
-	JNE          act789
+	JNE          act910
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act789:
+act910:
 	CMPB         182(AX), $0x03
-	JNE          act790
+	JNE          act911
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act790:
+act911:
 	CMPB         182(AX), $0x02
-	JNE          act791
+	JNE          act912
 	CMPB         16(AX), $0x00
-	JNE          half792
+	JNE          half913
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -8752,9 +12904,9 @@ act790:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both793
+	JMP          both914
 
-half792:
+half913:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -8780,11 +12932,11 @@ half792:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both793:
-act791:
-none788:
+both914:
+act912:
+none909:
 	CMPB         160(AX), $0x00
-	JEQ          skip794
+	JEQ          skip915
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -8805,13 +12957,13 @@ none788:
 	VPCMPEQD     Y5, Y11, Y5
 	VPAND        Y5, Y4, Y4
 
-skip794:
+skip915:
 	CMPB    16(AX), $0x00
-	JNE     half795
+	JNE     half916
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both796
+	JMP     both917
 
-half795:
+half916:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -8827,22 +12979,22 @@ half795:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both796:
+both917:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols774
+	JLE  cols895
 
-cols775:
+cols896:
 	CMPQ       CX, DX
-	JGE        row797
+	JGE        row918
 	CMPB       40(AX), $0x00
-	JNE        half798
+	JNE        half919
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both799
+	JMP        both920
 
-half798:
+half919:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -8850,30 +13002,30 @@ half798:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy800:
+copy921:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy800
+	JNZ       copy921
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both799:
+both920:
 	CMPB         180(AX), $0x00
-	JEQ          skip801
+	JEQ          skip922
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip802
+	JZ           skip923
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half803
+	JNE          half924
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both804
+	JMP          both925
 
-half803:
+half924:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -8881,80 +13033,80 @@ half803:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy805:
+copy926:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy805
+	JNZ       copy926
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both804:
+both925:
 	VFMADD231PS Y5, Y6, Y4
 
-skip802:
-skip801:
+skip923:
+skip922:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip806
+	JZ           skip927
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip806:
+skip927:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip807
+	JZ         skip928
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip807:
+skip928:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip809
+	JZ          skip930
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip810
+	JZ          skip931
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal808
+	JMP         normal929
 
-skip810:
+skip931:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip809:
+skip930:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip811
+	JZ         skip932
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip811:
-normal808:
+skip932:
+normal929:
 	CMPB         182(AX), $0x00
-	JEQ          none812
+	JEQ          none933
 	CMPB         182(AX), $0x01
-	JNE          act813
+	JNE          act934
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act813:
+act934:
 	CMPB         182(AX), $0x03
-	JNE          act814
+	JNE          act935
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act814:
+act935:
 	CMPB         182(AX), $0x02
-	JNE          act815
+	JNE          act936
 	CMPB         16(AX), $0x00
-	JNE          half816
+	JNE          half937
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -8985,9 +13137,9 @@ act814:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both817
+	JMP          both938
 
-half816:
+half937:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -9013,11 +13165,11 @@ half816:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both817:
-act815:
-none812:
+both938:
+act936:
+none933:
 	CMPB         160(AX), $0x00
-	JEQ          skip818
+	JEQ          skip939
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -9038,13 +13190,13 @@ none812:
 	VPCMPEQD     Y5, Y11, Y5
 	VPAND        Y5, Y4, Y4
 
-skip818:
+skip939:
 	CMPB       16(AX), $0x00
-	JNE        half819
+	JNE        half940
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both820
+	JMP        both941
 
-half819:
+half940:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -9063,20 +13215,20 @@ half819:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy821:
+copy942:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy821
+	JNZ  copy942
 
-both820:
-row797:
+both941:
+row918:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows721
+	JNZ  rows842
 	VZEROUPPER
 	RET
 
@@ -9097,7 +13249,7 @@ GLOBL elementf1bbcd88<>(SB), RODATA|NOPTR, $4
 
 // func actGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·actGradAVX2(SB), $16-8
+TEXT ·actGradAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
 	MOVQ    DX, CX
@@ -9112,16 +13264,16 @@ TEXT ·actGradAVX2(SB), $16-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows822:
+rows943:
 	CMPB  128(AX), $0x00
-	JEQ   skip823
+	JEQ   skip944
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id824
+	JZ    id945
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id824:
+id945:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -9146,56 +13298,56 @@ id824:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip823:
+skip944:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols826
+	JGT  cols947
 
-cols825:
+cols946:
 	CMPB       40(AX), $0x00
-	JNE        half827
+	JNE        half948
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both828
+	JMP        both949
 
-half827:
+half948:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both828:
+both949:
 	CMPB       136(AX), $0x00
-	JEQ        skip829
+	JEQ        skip950
 	CMPB       64(AX), $0x00
-	JNE        half830
+	JNE        half951
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both831
+	JMP        both952
 
-half830:
+half951:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both831:
+both952:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act832
+	JNE          act953
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act832:
+act953:
 	CMPB         136(AX), $0x03
-	JNE          act833
+	JNE          act954
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -9204,16 +13356,16 @@ act832:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act833:
+act954:
 	CMPB         136(AX), $0x02
-	JNE          act834
+	JNE          act955
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip835
+	JEQ          skip956
 	VBROADCASTSS 124(AX), Y8
 
-skip835:
+skip956:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -9221,18 +13373,18 @@ skip835:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act834:
-skip829:
+act955:
+skip950:
 	CMPB         128(AX), $0x00
-	JEQ          skip836
+	JEQ          skip957
 	CMPB         136(AX), $0x01
-	JNE          draws837
+	JNE          draws958
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn838
+	JMP          drawn959
 
-draws837:
+draws958:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -9266,15 +13418,15 @@ draws837:
 	VPCMPEQD     Y5, Y11, Y5
 	VPAND        Y5, Y4, Y4
 
-drawn838:
-skip836:
+drawn959:
+skip957:
 	CMPB    16(AX), $0x00
-	JNE     half839
+	JNE     half960
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both840
+	JMP     both961
 
-half839:
+half960:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -9304,92 +13456,92 @@ half839:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both840:
+both961:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip841
+	JZ      skip962
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip841:
+skip962:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols825
+	JLE  cols946
 
-cols826:
+cols947:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols843
+	JGT  cols964
 
-cols842:
+cols963:
 	CMPB       40(AX), $0x00
-	JNE        half844
+	JNE        half965
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both845
+	JMP        both966
 
-half844:
+half965:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both845:
+both966:
 	CMPB       136(AX), $0x00
-	JEQ        skip846
+	JEQ        skip967
 	CMPB       64(AX), $0x00
-	JNE        half847
+	JNE        half968
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both848
+	JMP        both969
 
-half847:
+half968:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both848:
+both969:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act849
+	JNE          act970
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act849:
+act970:
 	CMPB         136(AX), $0x03
-	JNE          act850
+	JNE          act971
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act850:
+act971:
 	CMPB         136(AX), $0x02
-	JNE          act851
+	JNE          act972
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip852
+	JEQ          skip973
 	VBROADCASTSS 124(AX), Y6
 
-skip852:
+skip973:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act851:
-skip846:
+act972:
+skip967:
 	CMPB         128(AX), $0x00
-	JEQ          skip853
+	JEQ          skip974
 	CMPB         136(AX), $0x01
-	JNE          draws854
+	JNE          draws975
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn855
+	JMP          drawn976
 
-draws854:
+draws975:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -9410,14 +13562,14 @@ draws854:
 	VPCMPEQD     Y4, Y10, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn855:
-skip853:
+drawn976:
+skip974:
 	CMPB    16(AX), $0x00
-	JNE     half856
+	JNE     half977
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both857
+	JMP     both978
 
-half856:
+half977:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -9433,29 +13585,29 @@ half856:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both857:
+both978:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip858
+	JZ      skip979
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip858:
+skip979:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols842
+	JLE  cols963
 
-cols843:
+cols964:
 	CMPQ       CX, DX
-	JGE        row859
+	JGE        row980
 	CMPB       40(AX), $0x00
-	JNE        half860
+	JNE        half981
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both861
+	JMP        both982
 
-half860:
+half981:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -9463,24 +13615,24 @@ half860:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy862:
+copy983:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy862
+	JNZ       copy983
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both861:
+both982:
 	CMPB       136(AX), $0x00
-	JEQ        skip863
+	JEQ        skip984
 	CMPB       64(AX), $0x00
-	JNE        half864
+	JNE        half985
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both865
+	JMP        both986
 
-half864:
+half985:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -9488,54 +13640,54 @@ half864:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy866:
+copy987:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy866
+	JNZ       copy987
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both865:
+both986:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act867
+	JNE          act988
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act867:
+act988:
 	CMPB         136(AX), $0x03
-	JNE          act868
+	JNE          act989
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act868:
+act989:
 	CMPB         136(AX), $0x02
-	JNE          act869
+	JNE          act990
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip870
+	JEQ          skip991
 	VBROADCASTSS 124(AX), Y6
 
-skip870:
+skip991:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act869:
-skip863:
+act990:
+skip984:
 	CMPB         128(AX), $0x00
-	JEQ          skip871
+	JEQ          skip992
 	CMPB         136(AX), $0x01
-	JNE          draws872
+	JNE          draws993
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn873
+	JMP          drawn994
 
-draws872:
+draws993:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y6
@@ -9556,14 +13708,14 @@ draws872:
 	VPCMPEQD     Y4, Y10, Y4
 	VPAND        Y4, Y3, Y3
 
-drawn873:
-skip871:
+drawn994:
+skip992:
 	CMPB       16(AX), $0x00
-	JNE        half874
+	JNE        half995
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both875
+	JMP        both996
 
-half874:
+half995:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -9582,32 +13734,32 @@ half874:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy876:
+copy997:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy876
+	JNZ  copy997
 
-both875:
+both996:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip877
+	JZ      skip998
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip877:
-row859:
+skip998:
+row980:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows822
+	JNZ  rows943
 	VZEROUPPER
 	RET
 
 // func normGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·normGradAVX2(SB), $16-8
+TEXT ·normGradAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    80(AX), DX
 	MOVQ    DX, CX
@@ -9624,43 +13776,43 @@ TEXT ·normGradAVX2(SB), $16-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows878:
+rows999:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols880
+	JGT  cols1001
 
-cols879:
+cols1000:
 	CMPB       40(AX), $0x00
-	JNE        half881
+	JNE        half1002
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both882
+	JMP        both1003
 
-half881:
+half1002:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both882:
+both1003:
 	CMPB       64(AX), $0x00
-	JNE        half883
+	JNE        half1004
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both884
+	JMP        both1005
 
-half883:
+half1004:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both884:
+both1005:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -9676,12 +13828,12 @@ both884:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half885
+	JNE          half1006
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both886
+	JMP          both1007
 
-half885:
+half1006:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -9711,42 +13863,42 @@ half885:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both886:
+both1007:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols879
+	JLE  cols1000
 
-cols880:
+cols1001:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols888
+	JGT  cols1009
 
-cols887:
+cols1008:
 	CMPB       40(AX), $0x00
-	JNE        half889
+	JNE        half1010
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both890
+	JMP        both1011
 
-half889:
+half1010:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both890:
+both1011:
 	CMPB       64(AX), $0x00
-	JNE        half891
+	JNE        half1012
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both892
+	JMP        both1013
 
-half891:
+half1012:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both892:
+both1013:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -9755,11 +13907,11 @@ both892:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half893
+	JNE          half1014
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both894
+	JMP          both1015
 
-half893:
+half1014:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9775,22 +13927,22 @@ half893:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both894:
+both1015:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols887
+	JLE  cols1008
 
-cols888:
+cols1009:
 	CMPQ       CX, DX
-	JGE        row895
+	JGE        row1016
 	CMPB       40(AX), $0x00
-	JNE        half896
+	JNE        half1017
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both897
+	JMP        both1018
 
-half896:
+half1017:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -9798,22 +13950,22 @@ half896:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy898:
+copy1019:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy898
+	JNZ       copy1019
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both897:
+both1018:
 	CMPB       64(AX), $0x00
-	JNE        half899
+	JNE        half1020
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both900
+	JMP        both1021
 
-half899:
+half1020:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -9821,15 +13973,15 @@ half899:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy901:
+copy1022:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy901
+	JNZ       copy1022
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both900:
+both1021:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -9838,11 +13990,11 @@ both900:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half902
+	JNE          half1023
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both903
+	JMP          both1024
 
-half902:
+half1023:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -9861,25 +14013,25 @@ half902:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy904:
+copy1025:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy904
+	JNZ  copy1025
 
-both903:
-row895:
+both1024:
+row1016:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows878
+	JNZ  rows999
 	VZEROUPPER
 	RET
 
 // func layerGradAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·layerGradAVX2(SB), $16-8
+TEXT ·layerGradAVX2(SB), $80-8
 	MOVQ       a+0(FP), AX
 	MOVQ       80(AX), DX
 	MOVQ       DX, CX
@@ -9897,9 +14049,9 @@ TEXT ·layerGradAVX2(SB), $16-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group905:
+group1026:
 	CMPQ         R9, $0x01
-	JLT          group906
+	JLT          group1027
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -9913,39 +14065,39 @@ group905:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols908
+	JGT          cols1029
 
-cols907:
+cols1028:
 	CMPB       40(AX), $0x00
-	JNE        half909
+	JNE        half1030
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both910
+	JMP        both1031
 
-half909:
+half1030:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both910:
+both1031:
 	CMPB       64(AX), $0x00
-	JNE        half911
+	JNE        half1032
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both912
+	JMP        both1033
 
-half911:
+half1032:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both912:
+both1033:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -9974,38 +14126,38 @@ both912:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols907
+	JLE         cols1028
 
-cols908:
+cols1029:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols914
+	JGT  cols1035
 
-cols913:
+cols1034:
 	CMPB       40(AX), $0x00
-	JNE        half915
+	JNE        half1036
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both916
+	JMP        both1037
 
-half915:
+half1036:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both916:
+both1037:
 	CMPB       64(AX), $0x00
-	JNE        half917
+	JNE        half1038
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both918
+	JMP        both1039
 
-half917:
+half1038:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both918:
+both1039:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -10023,18 +14175,18 @@ both918:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols913
+	JLE         cols1034
 
-cols914:
+cols1035:
 	CMPQ       CX, DX
-	JGE        row919
+	JGE        row1040
 	CMPB       40(AX), $0x00
-	JNE        half920
+	JNE        half1041
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both921
+	JMP        both1042
 
-half920:
+half1041:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -10042,22 +14194,22 @@ half920:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy922:
+copy1043:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy922
+	JNZ       copy1043
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both921:
+both1042:
 	CMPB       64(AX), $0x00
-	JNE        half923
+	JNE        half1044
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both924
+	JMP        both1045
 
-half923:
+half1044:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -10065,15 +14217,15 @@ half923:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy925:
+copy1046:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy925
+	JNZ       copy1046
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both924:
+both1045:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -10089,7 +14241,7 @@ both924:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row919:
+row1040:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -10115,36 +14267,36 @@ row919:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols927
+	JGT          cols1048
 
-cols926:
+cols1047:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half928
+	JNE     half1049
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both929
+	JMP     both1050
 
-half928:
+half1049:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both929:
+both1050:
 	CMPB    64(AX), $0x00
-	JNE     half930
+	JNE     half1051
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both931
+	JMP     both1052
 
-half930:
+half1051:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both931:
+both1052:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -10154,12 +14306,12 @@ both931:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half932
+	JNE         half1053
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both933
+	JMP         both1054
 
-half932:
+half1053:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -10189,49 +14341,49 @@ half932:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both933:
+both1054:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols926
+	JLE  cols1047
 
-cols927:
+cols1048:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols935
+	JGT  cols1056
 
-cols934:
+cols1055:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half936
+	JNE     half1057
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both937
+	JMP     both1058
 
-half936:
+half1057:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both937:
+both1058:
 	CMPB    64(AX), $0x00
-	JNE     half938
+	JNE     half1059
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both939
+	JMP     both1060
 
-half938:
+half1059:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both939:
+both1060:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half940
+	JNE         half1061
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both941
+	JMP         both1062
 
-half940:
+half1061:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -10247,68 +14399,68 @@ half940:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both941:
+both1062:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols934
+	JLE  cols1055
 
-cols935:
+cols1056:
 	CMPQ       CX, DX
-	JGE        row942
+	JGE        row1063
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half943
+	JNE        half1064
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both944
+	JMP        both1065
 
-half943:
+half1064:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy945:
+copy1066:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy945
+	JNZ       copy1066
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both944:
+both1065:
 	CMPB       64(AX), $0x00
-	JNE        half946
+	JNE        half1067
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both947
+	JMP        both1068
 
-half946:
+half1067:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy948:
+copy1069:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy948
+	JNZ       copy1069
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both947:
+both1068:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half949
+	JNE         half1070
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both950
+	JMP         both1071
 
-half949:
+half1070:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -10327,27 +14479,27 @@ half949:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy951:
+copy1072:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy951
+	JNZ  copy1072
 
-both950:
-row942:
+both1071:
+row1063:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group905
+	JMP  group1026
 
-group906:
+group1027:
 	VZEROUPPER
 	RET
 
 // func softmaxAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·softmaxAVX2(SB), $16-8
+TEXT ·softmaxAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
 	MOVQ    DX, CX
@@ -10359,23 +14511,23 @@ TEXT ·softmaxAVX2(SB), $16-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far953:
+far1074:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far953
+	JLT  far1074
 
-turn954:
+turn1075:
 	CMPQ  BX, 48(AX)
-	JCC   skip955
+	JCC   skip1076
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have956
+	JZ    have1077
 	MOVL  (CX)(BX*4), SI
 
-have956:
+have1077:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -10383,25 +14535,25 @@ have956:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even957
+	JZ    even1078
 	LEAQ  (CX)(SI*4), CX
 
-even957:
+even1078:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next958
+	JGE   next1079
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted959
+	JZ    unlisted1080
 	MOVL  (R8)(CX*4), SI
 
-unlisted959:
+unlisted1080:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next958:
+next1079:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -10409,17 +14561,17 @@ next958:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols961
+	JGT          cols1082
 
-cols960:
+cols1081:
 	CMPB       16(AX), $0x00
-	JNE        half962
+	JNE        half1083
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both963
+	JMP        both1084
 
-half962:
+half1083:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -10427,46 +14579,46 @@ half962:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both963:
+both1084:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols960
+	JLE  cols1081
 
-cols961:
+cols1082:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols965
+	JGT  cols1086
 
-cols964:
+cols1085:
 	CMPB       16(AX), $0x00
-	JNE        half966
+	JNE        half1087
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both967
+	JMP        both1088
 
-half966:
+half1087:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both967:
+both1088:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols964
+	JLE    cols1085
 
-cols965:
+cols1086:
 	CMPQ       CX, DX
-	JGE        row968
+	JGE        row1089
 	CMPB       16(AX), $0x00
-	JNE        half969
+	JNE        half1090
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both970
+	JMP        both1091
 
-half969:
+half1090:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -10474,19 +14626,19 @@ half969:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy971:
+copy1092:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy971
+	JNZ       copy1092
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both970:
+both1091:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row968:
+row1089:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -10497,17 +14649,17 @@ row968:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip955:
+skip1076:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip972
+	JCC   skip1093
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have973
+	JZ    have1094
 	MOVL  (CX)(BX*4), SI
 
-have973:
+have1094:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -10515,10 +14667,10 @@ have973:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even974
+	JZ    even1095
 	LEAQ  (R10)(CX*4), R10
 
-even974:
+even1095:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -10526,26 +14678,26 @@ even974:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols976
+	JGT          cols1097
 
-cols975:
+cols1096:
 	CMPB    16(AX), $0x00
-	JNE     half977
+	JNE     half1098
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both978
+	JMP     both1099
 
-half977:
+half1098:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both978:
+both1099:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half979
+	JNE          half1100
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -10590,9 +14742,9 @@ both978:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both980
+	JMP          both1101
 
-half979:
+half1100:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -10629,31 +14781,31 @@ half979:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both980:
+both1101:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols975
+	JLE  cols1096
 
-cols976:
+cols1097:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols982
+	JGT  cols1103
 
-cols981:
+cols1102:
 	CMPB    16(AX), $0x00
-	JNE     half983
+	JNE     half1104
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both984
+	JMP     both1105
 
-half983:
+half1104:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both984:
+both1105:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half985
+	JNE          half1106
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -10681,9 +14833,9 @@ both984:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both986
+	JMP          both1107
 
-half985:
+half1106:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -10706,39 +14858,39 @@ half985:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both986:
+both1107:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols981
+	JLE  cols1102
 
-cols982:
+cols1103:
 	CMPQ       CX, DX
-	JGE        row987
+	JGE        row1108
 	CMPB       16(AX), $0x00
-	JNE        half988
+	JNE        half1109
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both989
+	JMP        both1110
 
-half988:
+half1109:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy990:
+copy1111:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy990
+	JNZ       copy1111
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both989:
+both1110:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half991
+	JNE          half1112
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -10767,9 +14919,9 @@ both989:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both992
+	JMP          both1113
 
-half991:
+half1112:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -10793,8 +14945,8 @@ half991:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both992:
-row987:
+both1113:
+row1108:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -10807,28 +14959,28 @@ row987:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip994
+	JZ           skip1115
 	MOVL         (CX)(SI*4), R8
 
-skip994:
+skip1115:
 	TESTQ  R8, R8
-	JS     unlabelled993
+	JS     unlabelled1114
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled993:
-skip972:
+unlabelled1114:
+skip1093:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip995
+	JCC   skip1116
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have996
+	JZ    have1117
 	MOVL  (CX)(BX*4), SI
 
-have996:
+have1117:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -10836,17 +14988,17 @@ have996:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even997
+	JZ    even1118
 	LEAQ  (R10)(CX*4), R10
 
-even997:
+even1118:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip998
+	JZ    skip1119
 	MOVL  (CX)(SI*4), R8
 
-skip998:
+skip1119:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -10854,92 +15006,92 @@ skip998:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled999
+	JS     unlabelled1120
 	CMPB   16(AX), $0x00
-	JNE    half1000
+	JNE    half1121
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1001
+	JMP    both1122
 
-half1000:
+half1121:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1001:
+both1122:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled999
+	JNE          unlabelled1120
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1003:
+next1124:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1005
+	JGT     last1126
 	CMPB    16(AX), $0x00
-	JNE     half1006
+	JNE     half1127
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1007
+	JMP     both1128
 
-half1006:
+half1127:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1007:
+both1128:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1002
+	JNZ       found1123
 	ADDQ      $0x08, CX
-	JMP       next1003
+	JMP       next1124
 
-last1005:
+last1126:
 	CMPQ       CX, DX
-	JGE        end1004
+	JGE        end1125
 	CMPB       16(AX), $0x00
-	JNE        half1008
+	JNE        half1129
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1009
+	JMP        both1130
 
-half1008:
+half1129:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1010:
+copy1131:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1010
+	JNZ       copy1131
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1009:
+both1130:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1002
+	JNZ       found1123
 	MOVQ      DX, CX
-	JMP       end1004
+	JMP       end1125
 
-found1002:
+found1123:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1004:
+end1125:
 	CMPQ CX, R8
-	JNE  unlabelled999
+	JNE  unlabelled1120
 	INCQ 112(AX)
 
-unlabelled999:
+unlabelled1120:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1011
+	JZ           skip1132
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -10948,18 +15100,18 @@ unlabelled999:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1013
+	JGT          cols1134
 
-cols1012:
+cols1133:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1014
+	JNE     half1135
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1015
+	JMP     both1136
 
-half1014:
+half1135:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -10989,25 +15141,25 @@ half1014:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1015:
+both1136:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1012
+	JLE  cols1133
 
-cols1013:
+cols1134:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1017
+	JGT  cols1138
 
-cols1016:
+cols1137:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1018
+	JNE     half1139
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1019
+	JMP     both1140
 
-half1018:
+half1139:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -11023,22 +15175,22 @@ half1018:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1019:
+both1140:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1016
+	JLE  cols1137
 
-cols1017:
+cols1138:
 	CMPQ       CX, DX
-	JGE        row1020
+	JGE        row1141
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1021
+	JNE        half1142
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1022
+	JMP        both1143
 
-half1021:
+half1142:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -11057,26 +15209,26 @@ half1021:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1023:
+copy1144:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1023
+	JNZ  copy1144
 
-both1022:
-row1020:
-skip1011:
-skip995:
+both1143:
+row1141:
+skip1132:
+skip1116:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn954
+	JLT  turn1075
 	VZEROUPPER
 	RET
 
 // func bceAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·bceAVX2(SB), $16-8
+TEXT ·bceAVX2(SB), $80-8
 	MOVQ         a+0(FP), AX
 	MOVQ         80(AX), DX
 	MOVQ         DX, CX
@@ -11093,37 +15245,37 @@ TEXT ·bceAVX2(SB), $16-8
 	VMOVUPD      120(AX), Y2
 	MOVQ         72(AX), R8
 
-rows1024:
+rows1145:
 	XORQ CX, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JGT  cols1026
+	JGT  cols1147
 
-cols1025:
+cols1146:
 	CMPB       16(AX), $0x00
-	JNE        half1027
+	JNE        half1148
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y5
-	JMP        both1028
+	JMP        both1149
 
-half1027:
+half1148:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both1028:
+both1149:
 	CMPB       40(AX), $0x00
-	JNE        half1029
+	JNE        half1150
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y6
-	JMP        both1030
+	JMP        both1151
 
-half1029:
+half1150:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1030:
+both1151:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -11135,7 +15287,7 @@ both1030:
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1031
+	JNE          half1152
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -11171,7 +15323,7 @@ both1030:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1033
+	JZ           skip1154
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11180,11 +15332,11 @@ both1030:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1034
+	JNE          half1155
 	VMOVUPS      Y7, (DI)(CX*4)
-	JMP          both1035
+	JMP          both1156
 
-half1034:
+half1155:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11200,11 +15352,11 @@ half1034:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both1035:
-skip1033:
-	JMP both1032
+both1156:
+skip1154:
+	JMP both1153
 
-half1031:
+half1152:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -11234,7 +15386,7 @@ half1031:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1036
+	JZ           skip1157
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11243,11 +15395,11 @@ half1031:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1037
+	JNE          half1158
 	VMOVUPS      Y7, (DI)(CX*4)
-	JMP          both1038
+	JMP          both1159
 
-half1037:
+half1158:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11263,24 +15415,24 @@ half1037:
 	VPACKUSDW    X5, X9, X5
 	VMOVDQU      X5, (DI)(CX*2)
 
-both1038:
-skip1036:
-both1032:
+both1159:
+skip1157:
+both1153:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R9
 	CMPQ R9, DX
-	JLE  cols1025
+	JLE  cols1146
 
-cols1026:
+cols1147:
 	CMPQ       CX, DX
-	JGE        row1039
+	JGE        row1160
 	CMPB       16(AX), $0x00
-	JNE        half1040
+	JNE        half1161
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y5
-	JMP        both1041
+	JMP        both1162
 
-half1040:
+half1161:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -11288,22 +15440,22 @@ half1040:
 	SUBQ       CX, R9
 	LEAQ       (BX)(CX*2), R11
 
-copy1042:
+copy1163:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1042
+	JNZ       copy1163
 	VPMOVZXWD (SP), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1041:
+both1162:
 	CMPB       40(AX), $0x00
-	JNE        half1043
+	JNE        half1164
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y6
-	JMP        both1044
+	JMP        both1165
 
-half1043:
+half1164:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -11311,15 +15463,15 @@ half1043:
 	SUBQ       CX, R9
 	LEAQ       (SI)(CX*2), R11
 
-copy1045:
+copy1166:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1045
+	JNZ       copy1166
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1044:
+both1165:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VBROADCASTSS element80000000<>+0(SB), Y8
 	VMAXPS       Y5, Y7, Y7
@@ -11331,7 +15483,7 @@ both1044:
 	VCVTPS2PD    X7, Y7
 	VADDPD       Y7, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1046
+	JNE          half1167
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -11368,7 +15520,7 @@ both1044:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1048
+	JZ           skip1169
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11377,11 +15529,11 @@ both1044:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1049
+	JNE          half1170
 	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
-	JMP          both1050
+	JMP          both1171
 
-half1049:
+half1170:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11400,17 +15552,17 @@ half1049:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy1051:
+copy1172:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy1051
+	JNZ  copy1172
 
-both1050:
-skip1048:
-	JMP both1047
+both1171:
+skip1169:
+	JMP both1168
 
-half1046:
+half1167:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y7
 	VMAXPS       Y8, Y7, Y8
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y7
@@ -11441,7 +15593,7 @@ half1046:
 	VMULPD       Y10, Y2, Y2
 	MOVQ         48(AX), R9
 	TESTQ        R9, R9
-	JZ           skip1052
+	JZ           skip1173
 	VBROADCASTSS 224(AX), Y10
 	VBROADCASTSS element00000000<>+0(SB), Y11
 	VCMPPS       $0x01, Y11, Y5, Y5
@@ -11450,11 +15602,11 @@ half1046:
 	VSUBPS       Y6, Y7, Y7
 	VMULPS       Y10, Y7, Y7
 	CMPB         64(AX), $0x00
-	JNE          half1053
+	JNE          half1174
 	VMASKMOVPS   Y7, Y0, (DI)(CX*4)
-	JMP          both1054
+	JMP          both1175
 
-half1053:
+half1174:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11473,21 +15625,21 @@ half1053:
 	SUBQ         CX, R9
 	LEAQ         (DI)(CX*2), R10
 
-copy1055:
+copy1176:
 	MOVW -2(SP)(R9*2), CX
 	MOVW CX, -2(R10)(R9*2)
 	DECQ R9
-	JNZ  copy1055
+	JNZ  copy1176
 
-both1054:
-skip1052:
-both1047:
-row1039:
+both1175:
+skip1173:
+both1168:
+row1160:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R8
-	JNZ          rows1024
+	JNZ          rows1145
 	VMOVUPD      Y1, 88(AX)
 	VMOVUPD      Y2, 120(AX)
 	VADDPD       Y4, Y3, Y3
@@ -11502,7 +15654,7 @@ row1039:
 
 // func mapAMX(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·mapAMX(SB), $16-8
+TEXT ·mapAMX(SB), $80-8
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -11526,9 +15678,9 @@ TEXT ·mapAMX(SB), $16-8
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
 	CMPB         181(AX), $0x00
-	JEQ          skip1056
+	JEQ          skip1177
 	CMPQ         R11, $0x00
-	JLE          last1057
+	JLE          last1178
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -11538,11 +15690,11 @@ TEXT ·mapAMX(SB), $16-8
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1059
+	JGT          cols1180
 
-cols1058:
+cols1179:
 	CMPB       40(AX), $0x00
-	JNE        half1060
+	JNE        half1181
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -11551,9 +15703,9 @@ cols1058:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both1061
+	JMP        both1182
 
-half1060:
+half1181:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -11561,7 +15713,7 @@ half1060:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both1061:
+both1182:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -11569,77 +15721,77 @@ both1061:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1058
+	JLE    cols1179
 
-cols1059:
+cols1180:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols1063
+	JGT  cols1184
 
-cols1062:
+cols1183:
 	CMPB       40(AX), $0x00
-	JNE        half1064
+	JNE        half1185
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both1065
+	JMP        both1186
 
-half1064:
+half1185:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both1065:
+both1186:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1062
+	JLE    cols1183
 
-cols1063:
+cols1184:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1067
+	JGT  cols1188
 
-cols1066:
+cols1187:
 	CMPB       40(AX), $0x00
-	JNE        half1068
+	JNE        half1189
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both1069
+	JMP        both1190
 
-half1068:
+half1189:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both1069:
+both1190:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1066
+	JLE    cols1187
 
-cols1067:
+cols1188:
 	CMPQ       CX, DX
-	JGE        row1070
+	JGE        row1191
 	CMPB       40(AX), $0x00
-	JNE        half1071
+	JNE        half1192
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both1072
+	JMP        both1193
 
-half1071:
+half1192:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both1072:
+both1193:
 	VADDPS Z9, Z5, Z5
 
-row1070:
+row1191:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -11654,9 +15806,9 @@ row1070:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last1057:
+last1178:
 	CMPQ         R11, $0x00
-	JLE          last1073
+	JLE          last1194
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -11667,11 +15819,11 @@ last1057:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1075
+	JGT          cols1196
 
-cols1074:
+cols1195:
 	CMPB       40(AX), $0x00
-	JNE        half1076
+	JNE        half1197
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -11680,9 +15832,9 @@ cols1074:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both1077
+	JMP        both1198
 
-half1076:
+half1197:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -11690,7 +15842,7 @@ half1076:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both1077:
+both1198:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -11702,28 +15854,28 @@ both1077:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1074
+	JLE         cols1195
 
-cols1075:
+cols1196:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols1079
+	JGT  cols1200
 
-cols1078:
+cols1199:
 	CMPB       40(AX), $0x00
-	JNE        half1080
+	JNE        half1201
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both1081
+	JMP        both1202
 
-half1080:
+half1201:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both1081:
+both1202:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -11731,53 +15883,53 @@ both1081:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1078
+	JLE         cols1199
 
-cols1079:
+cols1200:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1083
+	JGT  cols1204
 
-cols1082:
+cols1203:
 	CMPB       40(AX), $0x00
-	JNE        half1084
+	JNE        half1205
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both1085
+	JMP        both1206
 
-half1084:
+half1205:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both1085:
+both1206:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1082
+	JLE         cols1203
 
-cols1083:
+cols1204:
 	CMPQ       CX, DX
-	JGE        row1086
+	JGE        row1207
 	CMPB       40(AX), $0x00
-	JNE        half1087
+	JNE        half1208
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both1088
+	JMP        both1209
 
-half1087:
+half1208:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both1088:
+both1209:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row1086:
+row1207:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -11796,9 +15948,9 @@ row1086:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last1073:
+last1194:
 	CMPQ         R11, $0x01
-	JLE          last1089
+	JLE          last1210
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -11810,11 +15962,11 @@ last1073:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols1091
+	JGT          cols1212
 
-cols1090:
+cols1211:
 	CMPB       40(AX), $0x00
-	JNE        half1092
+	JNE        half1213
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	PREFETCHT0 3200(R11)(CX*4)
@@ -11823,9 +15975,9 @@ cols1090:
 	VMOVUPS    64(R11)(CX*4), Z10
 	VMOVUPS    128(R11)(CX*4), Z11
 	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both1093
+	JMP        both1214
 
-half1092:
+half1213:
 	PREFETCHT0 3072(R11)(CX*2)
 	PREFETCHT0 3136(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
@@ -11833,7 +15985,7 @@ half1092:
 	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
 
-both1093:
+both1214:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -11841,77 +15993,77 @@ both1093:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1090
+	JLE    cols1211
 
-cols1091:
+cols1212:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols1095
+	JGT  cols1216
 
-cols1094:
+cols1215:
 	CMPB       40(AX), $0x00
-	JNE        half1096
+	JNE        half1217
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
 	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both1097
+	JMP        both1218
 
-half1096:
+half1217:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
 
-both1097:
+both1218:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1094
+	JLE    cols1215
 
-cols1095:
+cols1216:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1099
+	JGT  cols1220
 
-cols1098:
+cols1219:
 	CMPB       40(AX), $0x00
-	JNE        half1100
+	JNE        half1221
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both1101
+	JMP        both1222
 
-half1100:
+half1221:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both1101:
+both1222:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols1098
+	JLE    cols1219
 
-cols1099:
+cols1220:
 	CMPQ       CX, DX
-	JGE        row1102
+	JGE        row1223
 	CMPB       40(AX), $0x00
-	JNE        half1103
+	JNE        half1224
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both1104
+	JMP        both1225
 
-half1103:
+half1224:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both1104:
+both1225:
 	VADDPS Z9, Z5, Z5
 
-row1102:
+row1223:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -11926,15 +16078,15 @@ row1102:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last1089:
-skip1056:
+last1210:
+skip1177:
 	MOVQ 72(AX), R11
 
-rows1105:
+rows1226:
 	CMPB         181(AX), $0x00
-	JEQ          skip1106
+	JEQ          skip1227
 	CMPQ         R11, $0x02
-	JLE          last1107
+	JLE          last1228
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11948,11 +16100,11 @@ rows1105:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1109
+	JGT          cols1230
 
-cols1108:
+cols1229:
 	CMPB       40(AX), $0x00
-	JNE        half1110
+	JNE        half1231
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -11961,9 +16113,9 @@ cols1108:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both1111
+	JMP        both1232
 
-half1110:
+half1231:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -11971,7 +16123,7 @@ half1110:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both1111:
+both1232:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -11979,77 +16131,77 @@ both1111:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1108
+	JLE    cols1229
 
-cols1109:
+cols1230:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols1113
+	JGT  cols1234
 
-cols1112:
+cols1233:
 	CMPB       40(AX), $0x00
-	JNE        half1114
+	JNE        half1235
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both1115
+	JMP        both1236
 
-half1114:
+half1235:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both1115:
+both1236:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1112
+	JLE    cols1233
 
-cols1113:
+cols1234:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1117
+	JGT  cols1238
 
-cols1116:
+cols1237:
 	CMPB       40(AX), $0x00
-	JNE        half1118
+	JNE        half1239
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both1119
+	JMP        both1240
 
-half1118:
+half1239:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both1119:
+both1240:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols1116
+	JLE    cols1237
 
-cols1117:
+cols1238:
 	CMPQ       CX, DX
-	JGE        row1120
+	JGE        row1241
 	CMPB       40(AX), $0x00
-	JNE        half1121
+	JNE        half1242
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both1122
+	JMP        both1243
 
-half1121:
+half1242:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both1122:
+both1243:
 	VADDPS Z9, Z5, Z5
 
-row1120:
+row1241:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -12064,9 +16216,9 @@ row1120:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last1107:
+last1228:
 	CMPQ         R11, $0x01
-	JLE          last1123
+	JLE          last1244
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -12079,11 +16231,11 @@ last1107:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols1125
+	JGT          cols1246
 
-cols1124:
+cols1245:
 	CMPB       40(AX), $0x00
-	JNE        half1126
+	JNE        half1247
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -12092,9 +16244,9 @@ cols1124:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both1127
+	JMP        both1248
 
-half1126:
+half1247:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -12102,7 +16254,7 @@ half1126:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both1127:
+both1248:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -12114,28 +16266,28 @@ both1127:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1124
+	JLE         cols1245
 
-cols1125:
+cols1246:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols1129
+	JGT  cols1250
 
-cols1128:
+cols1249:
 	CMPB       40(AX), $0x00
-	JNE        half1130
+	JNE        half1251
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both1131
+	JMP        both1252
 
-half1130:
+half1251:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both1131:
+both1252:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -12143,53 +16295,53 @@ both1131:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1128
+	JLE         cols1249
 
-cols1129:
+cols1250:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols1133
+	JGT  cols1254
 
-cols1132:
+cols1253:
 	CMPB       40(AX), $0x00
-	JNE        half1134
+	JNE        half1255
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both1135
+	JMP        both1256
 
-half1134:
+half1255:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both1135:
+both1256:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols1132
+	JLE         cols1253
 
-cols1133:
+cols1254:
 	CMPQ       CX, DX
-	JGE        row1136
+	JGE        row1257
 	CMPB       40(AX), $0x00
-	JNE        half1137
+	JNE        half1258
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both1138
+	JMP        both1259
 
-half1137:
+half1258:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both1138:
+both1259:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row1136:
+row1257:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -12208,17 +16360,17 @@ row1136:
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last1123:
-skip1106:
+last1244:
+skip1227:
 	CMPB  160(AX), $0x00
-	JEQ   skip1139
+	JEQ   skip1260
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id1140
+	JZ    id1261
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id1140:
+id1261:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -12243,15 +16395,15 @@ id1140:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-skip1139:
+skip1260:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols1142
+	JGT  cols1263
 
-cols1141:
+cols1262:
 	CMPB       40(AX), $0x00
-	JNE        half1143
+	JNE        half1264
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -12260,9 +16412,9 @@ cols1141:
 	VMOVUPS    64(SI)(CX*4), Z6
 	VMOVUPS    128(SI)(CX*4), Z7
 	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both1144
+	JMP        both1265
 
-half1143:
+half1264:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
@@ -12270,9 +16422,9 @@ half1143:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
 
-both1144:
+both1265:
 	CMPB         180(AX), $0x00
-	JEQ          skip1145
+	JEQ          skip1266
 	VBROADCASTSS 168(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
@@ -12280,10 +16432,10 @@ both1144:
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1146
+	JZ           skip1267
 	VBROADCASTSS 172(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half1147
+	JNE          half1268
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -12292,9 +16444,9 @@ both1144:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both1148
+	JMP          both1269
 
-half1147:
+half1268:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -12302,17 +16454,17 @@ half1147:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both1148:
+both1269:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip1146:
-skip1145:
+skip1267:
+skip1266:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1149
+	JZ           skip1270
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -12324,10 +16476,10 @@ skip1145:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip1149:
+skip1270:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1150
+	JZ      skip1271
 	VMOVUPS (R12)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -12337,13 +16489,13 @@ skip1149:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip1150:
+skip1271:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1152
+	JZ          skip1273
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1153
+	JZ          skip1274
 	VMOVUPS     (R13)(CX*4), Z9
 	VMOVUPS     (R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -12356,9 +16508,9 @@ skip1150:
 	VMOVUPS     192(R13)(CX*4), Z9
 	VMOVUPS     192(R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal1151
+	JMP         normal1272
 
-skip1153:
+skip1274:
 	VMOVUPS (R12)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -12368,10 +16520,10 @@ skip1153:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip1152:
+skip1273:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1154
+	JZ      skip1275
 	VMOVUPS (R12)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -12381,21 +16533,21 @@ skip1152:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip1154:
-normal1151:
+skip1275:
+normal1272:
 	CMPB         182(AX), $0x00
-	JEQ          none1155
+	JEQ          none1276
 	CMPB         182(AX), $0x01
-	JNE          act1156
+	JNE          act1277
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act1156:
+act1277:
 	CMPB         182(AX), $0x03
-	JNE          act1157
+	JNE          act1278
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -12411,11 +16563,11 @@ act1156:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act1157:
+act1278:
 	CMPB         182(AX), $0x02
-	JNE          act1158
+	JNE          act1279
 	CMPB         16(AX), $0x00
-	JNE          half1159
+	JNE          half1280
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -12496,9 +16648,9 @@ act1157:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both1160
+	JMP          both1281
 
-half1159:
+half1280:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -12553,11 +16705,11 @@ half1159:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both1160:
-act1158:
-none1155:
+both1281:
+act1279:
+none1276:
 	CMPB         160(AX), $0x00
-	JEQ          skip1161
+	JEQ          skip1282
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -12605,27 +16757,27 @@ none1155:
 	VPCMPUD      $0x05, Z12, Z15, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
 
-skip1161:
+skip1282:
 	CMPB     16(AX), $0x00
-	JNE      half1162
+	JNE      half1283
 	CMPB     17(AX), $0x00
-	JEQ      near1164
+	JEQ      near1285
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed1165
+	JMP      placed1286
 
-near1164:
+near1285:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed1165:
-	JMP both1163
+placed1286:
+	JMP both1284
 
-half1162:
+half1283:
 	// VCVTNE2PS2BF16 Z5, Z6, Z5
 	LONG $0x484ff262
 	WORD $0xed72
@@ -12634,73 +16786,73 @@ half1162:
 	LONG     $0x483ff262
 	WORD     $0xf772
 	CMPB     17(AX), $0x00
-	JEQ      near1168
+	JEQ      near1289
 	VMOVNTDQ Z5, (BX)(CX*2)
 	VMOVNTDQ Z6, 64(BX)(CX*2)
-	JMP      placed1169
+	JMP      placed1290
 
-near1168:
+near1289:
 	VMOVDQU32 Z5, (BX)(CX*2)
 	VMOVDQU32 Z6, 64(BX)(CX*2)
 
-placed1169:
-both1163:
+placed1290:
+both1284:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols1141
+	JLE  cols1262
 
-cols1142:
+cols1263:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols1171
+	JGT  cols1292
 
-cols1170:
+cols1291:
 	CMPB       40(AX), $0x00
-	JNE        half1172
+	JNE        half1293
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both1173
+	JMP        both1294
 
-half1172:
+half1293:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
 
-both1173:
+both1294:
 	CMPB         180(AX), $0x00
-	JEQ          skip1174
+	JEQ          skip1295
 	VBROADCASTSS 168(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1175
+	JZ           skip1296
 	VBROADCASTSS 172(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half1176
+	JNE          half1297
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both1177
+	JMP          both1298
 
-half1176:
+half1297:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both1177:
+both1298:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip1175:
-skip1174:
+skip1296:
+skip1295:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1178
+	JZ           skip1299
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -12708,58 +16860,58 @@ skip1174:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip1178:
+skip1299:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1179
+	JZ      skip1300
 	VMOVUPS (R12)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip1179:
+skip1300:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1181
+	JZ          skip1302
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1182
+	JZ          skip1303
 	VMOVUPS     (R13)(CX*4), Z7
 	VMOVUPS     (R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R13)(CX*4), Z7
 	VMOVUPS     64(R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal1180
+	JMP         normal1301
 
-skip1182:
+skip1303:
 	VMOVUPS (R12)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip1181:
+skip1302:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1183
+	JZ      skip1304
 	VMOVUPS (R12)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip1183:
-normal1180:
+skip1304:
+normal1301:
 	CMPB         182(AX), $0x00
-	JEQ          none1184
+	JEQ          none1305
 	CMPB         182(AX), $0x01
-	JNE          act1185
+	JNE          act1306
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act1185:
+act1306:
 	CMPB         182(AX), $0x03
-	JNE          act1186
+	JNE          act1307
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -12769,11 +16921,11 @@ act1185:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act1186:
+act1307:
 	CMPB         182(AX), $0x02
-	JNE          act1187
+	JNE          act1308
 	CMPB         16(AX), $0x00
-	JNE          half1188
+	JNE          half1309
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -12820,9 +16972,9 @@ act1186:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both1189
+	JMP          both1310
 
-half1188:
+half1309:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -12855,11 +17007,11 @@ half1188:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both1189:
-act1187:
-none1184:
+both1310:
+act1308:
+none1305:
 	CMPB         160(AX), $0x00
-	JEQ          skip1190
+	JEQ          skip1311
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -12887,144 +17039,144 @@ none1184:
 	VPCMPUD      $0x05, Z10, Z13, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
 
-skip1190:
+skip1311:
 	CMPB     16(AX), $0x00
-	JNE      half1191
+	JNE      half1312
 	CMPB     17(AX), $0x00
-	JEQ      near1193
+	JEQ      near1314
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed1194
+	JMP      placed1315
 
-near1193:
+near1314:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed1194:
-	JMP both1192
+placed1315:
+	JMP both1313
 
-half1191:
+half1312:
 	// VCVTNE2PS2BF16 Z5, Z6, Z5
 	LONG     $0x484ff262
 	WORD     $0xed72
 	CMPB     17(AX), $0x00
-	JEQ      near1197
+	JEQ      near1318
 	VMOVNTDQ Z5, (BX)(CX*2)
-	JMP      placed1198
+	JMP      placed1319
 
-near1197:
+near1318:
 	VMOVDQU32 Z5, (BX)(CX*2)
 
-placed1198:
-both1192:
+placed1319:
+both1313:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols1170
+	JLE  cols1291
 
-cols1171:
+cols1292:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1200
+	JGT  cols1321
 
-cols1199:
+cols1320:
 	CMPB       40(AX), $0x00
-	JNE        half1201
+	JNE        half1322
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1202
+	JMP        both1323
 
-half1201:
+half1322:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1202:
+both1323:
 	CMPB         180(AX), $0x00
-	JEQ          skip1203
+	JEQ          skip1324
 	VBROADCASTSS 168(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1204
+	JZ           skip1325
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half1205
+	JNE          half1326
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both1206
+	JMP          both1327
 
-half1205:
+half1326:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1206:
+both1327:
 	VFMADD231PS Z6, Z7, Z5
 
-skip1204:
-skip1203:
+skip1325:
+skip1324:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1207
+	JZ           skip1328
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip1207:
+skip1328:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1208
+	JZ      skip1329
 	VMOVUPS (R12)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip1208:
+skip1329:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1210
+	JZ          skip1331
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1211
+	JZ          skip1332
 	VMOVUPS     (R13)(CX*4), Z6
 	VMOVUPS     (R12)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal1209
+	JMP         normal1330
 
-skip1211:
+skip1332:
 	VMOVUPS (R12)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip1210:
+skip1331:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip1212
+	JZ      skip1333
 	VMOVUPS (R12)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip1212:
-normal1209:
+skip1333:
+normal1330:
 	CMPB         182(AX), $0x00
-	JEQ          none1213
+	JEQ          none1334
 	CMPB         182(AX), $0x01
-	JNE          act1214
+	JNE          act1335
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act1214:
+act1335:
 	CMPB         182(AX), $0x03
-	JNE          act1215
+	JNE          act1336
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act1215:
+act1336:
 	CMPB         182(AX), $0x02
-	JNE          act1216
+	JNE          act1337
 	CMPB         16(AX), $0x00
-	JNE          half1217
+	JNE          half1338
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -13054,9 +17206,9 @@ act1215:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both1218
+	JMP          both1339
 
-half1217:
+half1338:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -13078,11 +17230,11 @@ half1217:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both1218:
-act1216:
-none1213:
+both1339:
+act1337:
+none1334:
 	CMPB         160(AX), $0x00
-	JEQ          skip1219
+	JEQ          skip1340
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -13100,132 +17252,132 @@ none1213:
 	VPCMPUD      $0x05, Z9, Z12, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-skip1219:
+skip1340:
 	CMPB     16(AX), $0x00
-	JNE      half1220
+	JNE      half1341
 	CMPB     17(AX), $0x00
-	JEQ      near1222
+	JEQ      near1343
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed1223
+	JMP      placed1344
 
-near1222:
+near1343:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed1223:
-	JMP both1221
+placed1344:
+	JMP both1342
 
-half1220:
+half1341:
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG      $0x487ef262
 	WORD      $0xed72
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both1221:
+both1342:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols1199
+	JLE  cols1320
 
-cols1200:
+cols1321:
 	CMPQ       CX, DX
-	JGE        row1224
+	JGE        row1345
 	CMPB       40(AX), $0x00
-	JNE        half1225
+	JNE        half1346
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1226
+	JMP        both1347
 
-half1225:
+half1346:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1226:
+both1347:
 	CMPB         180(AX), $0x00
-	JEQ          skip1227
+	JEQ          skip1348
 	VBROADCASTSS 168(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1228
+	JZ           skip1349
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half1229
+	JNE          half1350
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both1230
+	JMP          both1351
 
-half1229:
+half1350:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1230:
+both1351:
 	VFMADD231PS Z6, Z7, Z5
 
-skip1228:
-skip1227:
+skip1349:
+skip1348:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip1231
+	JZ           skip1352
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip1231:
+skip1352:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip1232
+	JZ        skip1353
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip1232:
+skip1353:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip1234
+	JZ          skip1355
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip1235
+	JZ          skip1356
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal1233
+	JMP         normal1354
 
-skip1235:
+skip1356:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip1234:
+skip1355:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip1236
+	JZ        skip1357
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip1236:
-normal1233:
+skip1357:
+normal1354:
 	CMPB         182(AX), $0x00
-	JEQ          none1237
+	JEQ          none1358
 	CMPB         182(AX), $0x01
-	JNE          act1238
+	JNE          act1359
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act1238:
+act1359:
 	CMPB         182(AX), $0x03
-	JNE          act1239
+	JNE          act1360
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act1239:
+act1360:
 	CMPB         182(AX), $0x02
-	JNE          act1240
+	JNE          act1361
 	CMPB         16(AX), $0x00
-	JNE          half1241
+	JNE          half1362
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -13255,9 +17407,9 @@ act1239:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both1242
+	JMP          both1363
 
-half1241:
+half1362:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -13279,11 +17431,11 @@ half1241:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both1242:
-act1240:
-none1237:
+both1363:
+act1361:
+none1358:
 	CMPB         160(AX), $0x00
-	JEQ          skip1243
+	JEQ          skip1364
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -13301,33 +17453,33 @@ none1237:
 	VPCMPUD      $0x05, Z9, Z12, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-skip1243:
+skip1364:
 	CMPB    16(AX), $0x00
-	JNE     half1244
+	JNE     half1365
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both1245
+	JMP     both1366
 
-half1244:
+half1365:
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG      $0x487ef262
 	WORD      $0xed72
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both1245:
-row1224:
+both1366:
+row1345:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows1105
+	JNZ  rows1226
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func actGradAMX(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·actGradAMX(SB), $16-8
+TEXT ·actGradAMX(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -13346,16 +17498,16 @@ TEXT ·actGradAMX(SB), $16-8
 	MOVL      112(AX), R9
 	MOVQ      72(AX), R10
 
-rows1246:
+rows1367:
 	CMPB  128(AX), $0x00
-	JEQ   skip1247
+	JEQ   skip1368
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id1248
+	JZ    id1369
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id1248:
+id1369:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -13380,15 +17532,15 @@ id1248:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-skip1247:
+skip1368:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols1250
+	JGT  cols1371
 
-cols1249:
+cols1370:
 	CMPB       40(AX), $0x00
-	JNE        half1251
+	JNE        half1372
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -13397,9 +17549,9 @@ cols1249:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both1252
+	JMP        both1373
 
-half1251:
+half1372:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -13407,11 +17559,11 @@ half1251:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both1252:
+both1373:
 	CMPB       136(AX), $0x00
-	JEQ        skip1253
+	JEQ        skip1374
 	CMPB       64(AX), $0x00
-	JNE        half1254
+	JNE        half1375
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -13420,9 +17572,9 @@ both1252:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both1255
+	JMP        both1376
 
-half1254:
+half1375:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -13430,10 +17582,10 @@ half1254:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both1255:
+both1376:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         136(AX), $0x01
-	JNE          act1256
+	JNE          act1377
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -13443,9 +17595,9 @@ both1255:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act1256:
+act1377:
 	CMPB         136(AX), $0x03
-	JNE          act1257
+	JNE          act1378
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -13460,16 +17612,16 @@ act1256:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act1257:
+act1378:
 	CMPB         136(AX), $0x02
-	JNE          act1258
+	JNE          act1379
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip1259
+	JEQ          skip1380
 	VBROADCASTSS 124(AX), Z13
 
-skip1259:
+skip1380:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -13483,20 +17635,20 @@ skip1259:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act1258:
-skip1253:
+act1379:
+skip1374:
 	CMPB         128(AX), $0x00
-	JEQ          skip1260
+	JEQ          skip1381
 	CMPB         136(AX), $0x01
-	JNE          draws1261
+	JNE          draws1382
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn1262
+	JMP          drawn1383
 
-draws1261:
+draws1382:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -13544,28 +17696,28 @@ draws1261:
 	VPCMPUD      $0x05, Z11, Z14, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
 
-drawn1262:
-skip1260:
+drawn1383:
+skip1381:
 	CMPB     16(AX), $0x00
-	JNE      half1263
+	JNE      half1384
 	CMPB     17(AX), $0x00
-	JEQ      near1265
+	JEQ      near1386
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed1266
+	JMP      placed1387
 
-near1265:
+near1386:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed1266:
-	JMP both1264
+placed1387:
+	JMP both1385
 
-half1263:
+half1384:
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
 	WORD $0xc472
@@ -13574,20 +17726,20 @@ half1263:
 	LONG     $0x48477262
 	WORD     $0xce72
 	CMPB     17(AX), $0x00
-	JEQ      near1269
+	JEQ      near1390
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed1270
+	JMP      placed1391
 
-near1269:
+near1390:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed1270:
-both1264:
+placed1391:
+both1385:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1271
+	JZ      skip1392
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -13597,59 +17749,59 @@ both1264:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip1271:
+skip1392:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols1249
+	JLE  cols1370
 
-cols1250:
+cols1371:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols1273
+	JGT  cols1394
 
-cols1272:
+cols1393:
 	CMPB       40(AX), $0x00
-	JNE        half1274
+	JNE        half1395
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both1275
+	JMP        both1396
 
-half1274:
+half1395:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both1275:
+both1396:
 	CMPB       136(AX), $0x00
-	JEQ        skip1276
+	JEQ        skip1397
 	CMPB       64(AX), $0x00
-	JNE        half1277
+	JNE        half1398
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both1278
+	JMP        both1399
 
-half1277:
+half1398:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both1278:
+both1399:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         136(AX), $0x01
-	JNE          act1279
+	JNE          act1400
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act1279:
+act1400:
 	CMPB         136(AX), $0x03
-	JNE          act1280
+	JNE          act1401
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -13658,16 +17810,16 @@ act1279:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act1280:
+act1401:
 	CMPB         136(AX), $0x02
-	JNE          act1281
+	JNE          act1402
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip1282
+	JEQ          skip1403
 	VBROADCASTSS 124(AX), Z9
 
-skip1282:
+skip1403:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -13675,18 +17827,18 @@ skip1282:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act1281:
-skip1276:
+act1402:
+skip1397:
 	CMPB         128(AX), $0x00
-	JEQ          skip1283
+	JEQ          skip1404
 	CMPB         136(AX), $0x01
-	JNE          draws1284
+	JNE          draws1405
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn1285
+	JMP          drawn1406
 
-draws1284:
+draws1405:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -13714,122 +17866,122 @@ draws1284:
 	VPCMPUD      $0x05, Z9, Z12, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-drawn1285:
-skip1283:
+drawn1406:
+skip1404:
 	CMPB     16(AX), $0x00
-	JNE      half1286
+	JNE      half1407
 	CMPB     17(AX), $0x00
-	JEQ      near1288
+	JEQ      near1409
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed1289
+	JMP      placed1410
 
-near1288:
+near1409:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed1289:
-	JMP both1287
+placed1410:
+	JMP both1408
 
-half1286:
+half1407:
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG     $0x4857f262
 	WORD     $0xf472
 	CMPB     17(AX), $0x00
-	JEQ      near1292
+	JEQ      near1413
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed1293
+	JMP      placed1414
 
-near1292:
+near1413:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed1293:
-both1287:
+placed1414:
+both1408:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1294
+	JZ      skip1415
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip1294:
+skip1415:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols1272
+	JLE  cols1393
 
-cols1273:
+cols1394:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1296
+	JGT  cols1417
 
-cols1295:
+cols1416:
 	CMPB       40(AX), $0x00
-	JNE        half1297
+	JNE        half1418
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both1298
+	JMP        both1419
 
-half1297:
+half1418:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both1298:
+both1419:
 	CMPB       136(AX), $0x00
-	JEQ        skip1299
+	JEQ        skip1420
 	CMPB       64(AX), $0x00
-	JNE        half1300
+	JNE        half1421
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both1301
+	JMP        both1422
 
-half1300:
+half1421:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both1301:
+both1422:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act1302
+	JNE          act1423
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act1302:
+act1423:
 	CMPB         136(AX), $0x03
-	JNE          act1303
+	JNE          act1424
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act1303:
+act1424:
 	CMPB         136(AX), $0x02
-	JNE          act1304
+	JNE          act1425
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip1305
+	JEQ          skip1426
 	VBROADCASTSS 124(AX), Z7
 
-skip1305:
+skip1426:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act1304:
-skip1299:
+act1425:
+skip1420:
 	CMPB         128(AX), $0x00
-	JEQ          skip1306
+	JEQ          skip1427
 	CMPB         136(AX), $0x01
-	JNE          draws1307
+	JNE          draws1428
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn1308
+	JMP          drawn1429
 
-draws1307:
+draws1428:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elemente3779b10<>+0(SB), Z7
@@ -13847,108 +17999,108 @@ draws1307:
 	VPCMPUD      $0x05, Z8, Z11, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-drawn1308:
-skip1306:
+drawn1429:
+skip1427:
 	CMPB     16(AX), $0x00
-	JNE      half1309
+	JNE      half1430
 	CMPB     17(AX), $0x00
-	JEQ      near1311
+	JEQ      near1432
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed1312
+	JMP      placed1433
 
-near1311:
+near1432:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed1312:
-	JMP both1310
+placed1433:
+	JMP both1431
 
-half1309:
+half1430:
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG      $0x487ef262
 	WORD      $0xec72
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both1310:
+both1431:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1313
+	JZ      skip1434
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip1313:
+skip1434:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols1295
+	JLE  cols1416
 
-cols1296:
+cols1417:
 	CMPQ       CX, DX
-	JGE        row1314
+	JGE        row1435
 	CMPB       40(AX), $0x00
-	JNE        half1315
+	JNE        half1436
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both1316
+	JMP        both1437
 
-half1315:
+half1436:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1316:
+both1437:
 	CMPB       136(AX), $0x00
-	JEQ        skip1317
+	JEQ        skip1438
 	CMPB       64(AX), $0x00
-	JNE        half1318
+	JNE        half1439
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both1319
+	JMP        both1440
 
-half1318:
+half1439:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1319:
+both1440:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act1320
+	JNE          act1441
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act1320:
+act1441:
 	CMPB         136(AX), $0x03
-	JNE          act1321
+	JNE          act1442
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act1321:
+act1442:
 	CMPB         136(AX), $0x02
-	JNE          act1322
+	JNE          act1443
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip1323
+	JEQ          skip1444
 	VBROADCASTSS 124(AX), Z7
 
-skip1323:
+skip1444:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act1322:
-skip1317:
+act1443:
+skip1438:
 	CMPB         128(AX), $0x00
-	JEQ          skip1324
+	JEQ          skip1445
 	CMPB         136(AX), $0x01
-	JNE          draws1325
+	JNE          draws1446
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn1326
+	JMP          drawn1447
 
-draws1325:
+draws1446:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elemente3779b10<>+0(SB), Z7
@@ -13966,40 +18118,40 @@ draws1325:
 	VPCMPUD      $0x05, Z8, Z11, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-drawn1326:
-skip1324:
+drawn1447:
+skip1445:
 	CMPB    16(AX), $0x00
-	JNE     half1327
+	JNE     half1448
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both1328
+	JMP     both1449
 
-half1327:
+half1448:
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG      $0x487ef262
 	WORD      $0xec72
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both1328:
+both1449:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1329
+	JZ      skip1450
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip1329:
-row1314:
+skip1450:
+row1435:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows1246
+	JNZ  rows1367
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func normGradAMX(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·normGradAMX(SB), $16-8
+TEXT ·normGradAMX(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -14020,41 +18172,41 @@ TEXT ·normGradAMX(SB), $16-8
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows1330:
+rows1451:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols1332
+	JGT  cols1453
 
-cols1331:
+cols1452:
 	CMPB       40(AX), $0x00
-	JNE        half1333
+	JNE        half1454
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both1334
+	JMP        both1455
 
-half1333:
+half1454:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both1334:
+both1455:
 	CMPB       64(AX), $0x00
-	JNE        half1335
+	JNE        half1456
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both1336
+	JMP        both1457
 
-half1335:
+half1456:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both1336:
+both1457:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -14070,69 +18222,69 @@ both1336:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half1337
+	JNE          half1458
 	CMPB         17(AX), $0x00
-	JEQ          near1339
+	JEQ          near1460
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed1340
+	JMP          placed1461
 
-near1339:
+near1460:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed1340:
-	JMP both1338
+placed1461:
+	JMP both1459
 
-half1337:
+half1458:
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG     $0x4867f262
 	WORD     $0xd272
 	CMPB     17(AX), $0x00
-	JEQ      near1343
+	JEQ      near1464
 	VMOVNTDQ Z2, (BX)(CX*2)
-	JMP      placed1344
+	JMP      placed1465
 
-near1343:
+near1464:
 	VMOVDQU32 Z2, (BX)(CX*2)
 
-placed1344:
-both1338:
+placed1465:
+both1459:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols1331
+	JLE  cols1452
 
-cols1332:
+cols1453:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1346
+	JGT  cols1467
 
-cols1345:
+cols1466:
 	CMPB       40(AX), $0x00
-	JNE        half1347
+	JNE        half1468
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both1348
+	JMP        both1469
 
-half1347:
+half1468:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both1348:
+both1469:
 	CMPB       64(AX), $0x00
-	JNE        half1349
+	JNE        half1470
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both1350
+	JMP        both1471
 
-half1349:
+half1470:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both1350:
+both1471:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -14141,57 +18293,57 @@ both1350:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half1351
+	JNE          half1472
 	CMPB         17(AX), $0x00
-	JEQ          near1353
+	JEQ          near1474
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed1354
+	JMP          placed1475
 
-near1353:
+near1474:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed1354:
-	JMP both1352
+placed1475:
+	JMP both1473
 
-half1351:
+half1472:
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG      $0x487ef262
 	WORD      $0xd272
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both1352:
+both1473:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1345
+	JLE  cols1466
 
-cols1346:
+cols1467:
 	CMPQ       CX, DX
-	JGE        row1355
+	JGE        row1476
 	CMPB       40(AX), $0x00
-	JNE        half1356
+	JNE        half1477
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both1357
+	JMP        both1478
 
-half1356:
+half1477:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both1357:
+both1478:
 	CMPB       64(AX), $0x00
-	JNE        half1358
+	JNE        half1479
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both1359
+	JMP        both1480
 
-half1358:
+half1479:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both1359:
+both1480:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -14200,30 +18352,30 @@ both1359:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half1360
+	JNE          half1481
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both1361
+	JMP          both1482
 
-half1360:
+half1481:
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG      $0x487ef262
 	WORD      $0xd272
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both1361:
-row1355:
+both1482:
+row1476:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1330
+	JNZ  rows1451
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func layerGradAMX(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·layerGradAMX(SB), $16-8
+TEXT ·layerGradAMX(SB), $80-8
 	MOVQ       a+0(FP), AX
 	VMOVDQU32  elementToUpper<>+0(SB), Z0
 	VMOVDQU32  elementToUpper<>+64(SB), Z1
@@ -14245,9 +18397,9 @@ TEXT ·layerGradAMX(SB), $16-8
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group1362:
+group1483:
 	CMPQ         R9, $0x02
-	JLT          group1363
+	JLT          group1484
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -14275,65 +18427,65 @@ group1362:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols1365
+	JGT          cols1486
 
-cols1364:
+cols1485:
 	CMPB       40(AX), $0x00
-	JNE        half1366
+	JNE        half1487
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both1367
+	JMP        both1488
 
-half1366:
+half1487:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both1367:
+both1488:
 	CMPB       64(AX), $0x00
-	JNE        half1368
+	JNE        half1489
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both1369
+	JMP        both1490
 
-half1368:
+half1489:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both1369:
+both1490:
 	CMPB       40(AX), $0x00
-	JNE        half1370
+	JNE        half1491
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both1371
+	JMP        both1492
 
-half1370:
+half1491:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both1371:
+both1492:
 	CMPB       64(AX), $0x00
-	JNE        half1372
+	JNE        half1493
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both1373
+	JMP        both1494
 
-half1372:
+half1493:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both1373:
+both1494:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -14374,62 +18526,62 @@ both1373:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols1364
+	JLE         cols1485
 
-cols1365:
+cols1486:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols1375
+	JGT  cols1496
 
-cols1374:
+cols1495:
 	CMPB       40(AX), $0x00
-	JNE        half1376
+	JNE        half1497
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both1377
+	JMP        both1498
 
-half1376:
+half1497:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both1377:
+both1498:
 	CMPB       64(AX), $0x00
-	JNE        half1378
+	JNE        half1499
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both1379
+	JMP        both1500
 
-half1378:
+half1499:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both1379:
+both1500:
 	CMPB       40(AX), $0x00
-	JNE        half1380
+	JNE        half1501
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both1381
+	JMP        both1502
 
-half1380:
+half1501:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both1381:
+both1502:
 	CMPB       64(AX), $0x00
-	JNE        half1382
+	JNE        half1503
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both1383
+	JMP        both1504
 
-half1382:
+half1503:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both1383:
+both1504:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -14453,59 +18605,59 @@ both1383:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols1374
+	JLE         cols1495
 
-cols1375:
+cols1496:
 	CMPQ       CX, DX
-	JGE        row1384
+	JGE        row1505
 	CMPB       40(AX), $0x00
-	JNE        half1385
+	JNE        half1506
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both1386
+	JMP        both1507
 
-half1385:
+half1506:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both1386:
+both1507:
 	CMPB       64(AX), $0x00
-	JNE        half1387
+	JNE        half1508
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both1388
+	JMP        both1509
 
-half1387:
+half1508:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both1388:
+both1509:
 	CMPB       40(AX), $0x00
-	JNE        half1389
+	JNE        half1510
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both1390
+	JMP        both1511
 
-half1389:
+half1510:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both1390:
+both1511:
 	CMPB       64(AX), $0x00
-	JNE        half1391
+	JNE        half1512
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both1392
+	JMP        both1513
 
-half1391:
+half1512:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both1392:
+both1513:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -14527,7 +18679,7 @@ both1392:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row1384:
+row1505:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -14585,32 +18737,32 @@ row1384:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols1394
+	JGT           cols1515
 
-cols1393:
+cols1514:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half1395
+	JNE     half1516
 	VMOVUPS (SI)(CX*4), Z8
 	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both1396
+	JMP     both1517
 
-half1395:
+half1516:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both1396:
+both1517:
 	CMPB    64(AX), $0x00
-	JNE     half1397
+	JNE     half1518
 	VMOVUPS (DI)(CX*4), Z11
 	VMOVUPS 64(DI)(CX*4), Z12
-	JMP     both1398
+	JMP     both1519
 
-half1397:
+half1518:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both1398:
+both1519:
 	VFMADD213PS Z5, Z6, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -14620,56 +18772,56 @@ both1398:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half1399
+	JNE         half1520
 	CMPB        17(AX), $0x00
-	JEQ         near1401
+	JEQ         near1522
 	VMOVNTPS    Z8, (BX)(CX*4)
 	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed1402
+	JMP         placed1523
 
-near1401:
+near1522:
 	VMOVUPS Z8, (BX)(CX*4)
 	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed1402:
-	JMP both1400
+placed1523:
+	JMP both1521
 
-half1399:
+half1520:
 	// VCVTNE2PS2BF16 Z8, Z10, Z8
 	LONG     $0x482f5262
 	WORD     $0xc072
 	CMPB     17(AX), $0x00
-	JEQ      near1405
+	JEQ      near1526
 	VMOVNTDQ Z8, (BX)(CX*2)
-	JMP      placed1406
+	JMP      placed1527
 
-near1405:
+near1526:
 	VMOVDQU32 Z8, (BX)(CX*2)
 
-placed1406:
-both1400:
+placed1527:
+both1521:
 	CMPB    40(AX), $0x00
-	JNE     half1407
+	JNE     half1528
 	VMOVUPS (R10)(CX*4), Z8
 	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both1408
+	JMP     both1529
 
-half1407:
+half1528:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
-both1408:
+both1529:
 	CMPB    64(AX), $0x00
-	JNE     half1409
+	JNE     half1530
 	VMOVUPS (R11)(CX*4), Z11
 	VMOVUPS 64(R11)(CX*4), Z12
-	JMP     both1410
+	JMP     both1531
 
-half1409:
+half1530:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both1410:
+both1531:
 	VFMADD213PS Z4, Z7, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -14679,216 +18831,216 @@ both1410:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half1411
+	JNE         half1532
 	CMPB        17(AX), $0x00
-	JEQ         near1413
+	JEQ         near1534
 	VMOVNTPS    Z8, (R12)(CX*4)
 	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed1414
+	JMP         placed1535
 
-near1413:
+near1534:
 	VMOVUPS Z8, (R12)(CX*4)
 	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed1414:
-	JMP both1412
+placed1535:
+	JMP both1533
 
-half1411:
+half1532:
 	// VCVTNE2PS2BF16 Z8, Z10, Z8
 	LONG     $0x482f5262
 	WORD     $0xc072
 	CMPB     17(AX), $0x00
-	JEQ      near1417
+	JEQ      near1538
 	VMOVNTDQ Z8, (R12)(CX*2)
-	JMP      placed1418
+	JMP      placed1539
 
-near1417:
+near1538:
 	VMOVDQU32 Z8, (R12)(CX*2)
 
-placed1418:
-both1412:
+placed1539:
+both1533:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols1393
+	JLE  cols1514
 
-cols1394:
+cols1515:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1420
+	JGT  cols1541
 
-cols1419:
+cols1540:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half1421
+	JNE     half1542
 	VMOVUPS (SI)(CX*4), Z8
-	JMP     both1422
+	JMP     both1543
 
-half1421:
+half1542:
 	VPMOVZXWD (SI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both1422:
+both1543:
 	CMPB    64(AX), $0x00
-	JNE     half1423
+	JNE     half1544
 	VMOVUPS (DI)(CX*4), Z10
-	JMP     both1424
+	JMP     both1545
 
-half1423:
+half1544:
 	VPMOVZXWD (DI)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both1424:
+both1545:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half1425
+	JNE         half1546
 	CMPB        17(AX), $0x00
-	JEQ         near1427
+	JEQ         near1548
 	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed1428
+	JMP         placed1549
 
-near1427:
+near1548:
 	VMOVUPS Z8, (BX)(CX*4)
 
-placed1428:
-	JMP both1426
+placed1549:
+	JMP both1547
 
-half1425:
+half1546:
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG      $0x487e5262
 	WORD      $0xc072
 	VMOVDQU16 Y8, (BX)(CX*2)
 
-both1426:
+both1547:
 	CMPB    40(AX), $0x00
-	JNE     half1429
+	JNE     half1550
 	VMOVUPS (R10)(CX*4), Z8
-	JMP     both1430
+	JMP     both1551
 
-half1429:
+half1550:
 	VPMOVZXWD (R10)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both1430:
+both1551:
 	CMPB    64(AX), $0x00
-	JNE     half1431
+	JNE     half1552
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both1432
+	JMP     both1553
 
-half1431:
+half1552:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both1432:
+both1553:
 	VFMADD213PS Z4, Z7, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z9, Z8
 	CMPB        16(AX), $0x00
-	JNE         half1433
+	JNE         half1554
 	CMPB        17(AX), $0x00
-	JEQ         near1435
+	JEQ         near1556
 	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed1436
+	JMP         placed1557
 
-near1435:
+near1556:
 	VMOVUPS Z8, (R12)(CX*4)
 
-placed1436:
-	JMP both1434
+placed1557:
+	JMP both1555
 
-half1433:
+half1554:
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG      $0x487e5262
 	WORD      $0xc072
 	VMOVDQU16 Y8, (R12)(CX*2)
 
-both1434:
+both1555:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1419
+	JLE  cols1540
 
-cols1420:
+cols1541:
 	CMPQ      CX, DX
-	JGE       row1437
+	JGE       row1558
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half1438
+	JNE       half1559
 	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both1439
+	JMP       both1560
 
-half1438:
+half1559:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both1439:
+both1560:
 	CMPB      64(AX), $0x00
-	JNE       half1440
+	JNE       half1561
 	VMOVUPS.Z (DI)(CX*4), K2, Z10
-	JMP       both1441
+	JMP       both1562
 
-half1440:
+half1561:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both1441:
+both1562:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half1442
+	JNE         half1563
 	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both1443
+	JMP         both1564
 
-half1442:
+half1563:
 	// VCVTNEPS2BF16 Z8, Y3
 	LONG      $0x487ed262
 	WORD      $0xd872
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both1443:
+both1564:
 	CMPB      40(AX), $0x00
-	JNE       half1444
+	JNE       half1565
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both1445
+	JMP       both1566
 
-half1444:
+half1565:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both1445:
+both1566:
 	CMPB      64(AX), $0x00
-	JNE       half1446
+	JNE       half1567
 	VMOVUPS.Z (R11)(CX*4), K2, Z5
-	JMP       both1447
+	JMP       both1568
 
-half1446:
+half1567:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both1447:
+both1568:
 	VFMADD213PS Z4, Z7, Z5
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z3, Z3
 	VFMSUB213PS Z5, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half1448
+	JNE         half1569
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both1449
+	JMP         both1570
 
-half1448:
+half1569:
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG      $0x487ef262
 	WORD      $0xdb72
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both1449:
-row1437:
+both1570:
+row1558:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -14896,12 +19048,12 @@ row1437:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group1362
+	JMP  group1483
 
-group1363:
-group1450:
+group1484:
+group1571:
 	CMPQ         R9, $0x01
-	JLT          group1451
+	JLT          group1572
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -14915,37 +19067,37 @@ group1450:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1453
+	JGT          cols1574
 
-cols1452:
+cols1573:
 	CMPB       40(AX), $0x00
-	JNE        half1454
+	JNE        half1575
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both1455
+	JMP        both1576
 
-half1454:
+half1575:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both1455:
+both1576:
 	CMPB       64(AX), $0x00
-	JNE        half1456
+	JNE        half1577
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both1457
+	JMP        both1578
 
-half1456:
+half1577:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both1457:
+both1578:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -14974,38 +19126,38 @@ both1457:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1452
+	JLE         cols1573
 
-cols1453:
+cols1574:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1459
+	JGT  cols1580
 
-cols1458:
+cols1579:
 	CMPB       40(AX), $0x00
-	JNE        half1460
+	JNE        half1581
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both1461
+	JMP        both1582
 
-half1460:
+half1581:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both1461:
+both1582:
 	CMPB       64(AX), $0x00
-	JNE        half1462
+	JNE        half1583
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both1463
+	JMP        both1584
 
-half1462:
+half1583:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both1463:
+both1584:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15023,35 +19175,35 @@ both1463:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1458
+	JLE         cols1579
 
-cols1459:
+cols1580:
 	CMPQ       CX, DX
-	JGE        row1464
+	JGE        row1585
 	CMPB       40(AX), $0x00
-	JNE        half1465
+	JNE        half1586
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both1466
+	JMP        both1587
 
-half1465:
+half1586:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both1466:
+both1587:
 	CMPB       64(AX), $0x00
-	JNE        half1467
+	JNE        half1588
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both1468
+	JMP        both1589
 
-half1467:
+half1588:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both1468:
+both1589:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -15067,7 +19219,7 @@ both1468:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row1464:
+row1585:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -15097,32 +19249,32 @@ row1464:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols1470
+	JGT           cols1591
 
-cols1469:
+cols1590:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1471
+	JNE     half1592
 	VMOVUPS (SI)(CX*4), Z4
 	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both1472
+	JMP     both1593
 
-half1471:
+half1592:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
 
-both1472:
+both1593:
 	CMPB    64(AX), $0x00
-	JNE     half1473
+	JNE     half1594
 	VMOVUPS (DI)(CX*4), Z8
 	VMOVUPS 64(DI)(CX*4), Z9
-	JMP     both1474
+	JMP     both1595
 
-half1473:
+half1594:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
 
-both1474:
+both1595:
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z10
 	VMULPS      Z10, Z4, Z4
@@ -15132,1052 +19284,4633 @@ both1474:
 	VMULPS      Z8, Z7, Z7
 	VFMSUB213PS Z9, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half1475
+	JNE         half1596
 	CMPB        17(AX), $0x00
-	JEQ         near1477
+	JEQ         near1598
 	VMOVNTPS    Z4, (BX)(CX*4)
 	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed1478
+	JMP         placed1599
 
-near1477:
+near1598:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z7, 64(BX)(CX*4)
 
-placed1478:
-	JMP both1476
+placed1599:
+	JMP both1597
 
-half1475:
+half1596:
 	// VCVTNE2PS2BF16 Z4, Z7, Z4
 	LONG     $0x4847f262
 	WORD     $0xe472
 	CMPB     17(AX), $0x00
-	JEQ      near1481
+	JEQ      near1602
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed1482
+	JMP      placed1603
 
-near1481:
+near1602:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed1482:
-both1476:
+placed1603:
+both1597:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols1469
+	JLE  cols1590
 
-cols1470:
+cols1591:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols1484
+	JGT  cols1605
 
-cols1483:
+cols1604:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1485
+	JNE     half1606
 	VMOVUPS (SI)(CX*4), Z4
-	JMP     both1486
+	JMP     both1607
 
-half1485:
+half1606:
 	VPMOVZXWD (SI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both1486:
+both1607:
 	CMPB    64(AX), $0x00
-	JNE     half1487
+	JNE     half1608
 	VMOVUPS (DI)(CX*4), Z7
-	JMP     both1488
+	JMP     both1609
 
-half1487:
+half1608:
 	VPMOVZXWD (DI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both1488:
+both1609:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS     (R10)(CX*4), Z8
 	VMULPS      Z8, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half1489
+	JNE         half1610
 	CMPB        17(AX), $0x00
-	JEQ         near1491
+	JEQ         near1612
 	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed1492
+	JMP         placed1613
 
-near1491:
+near1612:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed1492:
-	JMP both1490
+placed1613:
+	JMP both1611
 
-half1489:
+half1610:
 	// VCVTNEPS2BF16 Z4, Y4
 	LONG      $0x487ef262
 	WORD      $0xe472
 	VMOVDQU16 Y4, (BX)(CX*2)
 
-both1490:
+both1611:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1483
+	JLE  cols1604
 
-cols1484:
+cols1605:
 	CMPQ      CX, DX
-	JGE       row1493
+	JGE       row1614
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half1494
+	JNE       half1615
 	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both1495
+	JMP       both1616
 
-half1494:
+half1615:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both1495:
+both1616:
 	CMPB      64(AX), $0x00
-	JNE       half1496
+	JNE       half1617
 	VMOVUPS.Z (DI)(CX*4), K2, Z7
-	JMP       both1497
+	JMP       both1618
 
-half1496:
+half1617:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1497:
+both1618:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS.Z   (R10)(CX*4), K2, Z5
 	VMULPS      Z5, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half1498
+	JNE         half1619
 	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both1499
+	JMP         both1620
 
-half1498:
+half1619:
 	// VCVTNEPS2BF16 Z4, Y3
 	LONG      $0x487ef262
 	WORD      $0xdc72
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both1499:
-row1493:
+both1620:
+row1614:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1450
+	JMP  group1571
 
-group1451:
+group1572:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func softmaxAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·softmaxAMX(SB), $16-8
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         56(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	VBROADCASTSS element4b40007f<>+0(SB), Z2
-	VBROADCASTSS element3f318000<>+0(SB), Z3
-	VBROADCASTSS elementb95e8083<>+0(SB), Z4
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z5
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
+TEXT ·softmaxAMX(SB), $80-8
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z1
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      56(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K2
+	CMPQ      DX, $0x08
+	JGT       wider1622
+	MOVQ      48(AX), CX
+	XORQ      BX, BX
+	XORQ      SI, SI
+
+far1623:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far1623
+	SUBQ  $0x00, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K1
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x08, DI
+	KMOVD DI, K3
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x10, DI
+	KMOVD DI, K4
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K5
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	MOVL  DX, 64(SP)
+	MOVL  DX, 68(SP)
+	MOVL  DX, 72(SP)
+	MOVL  DX, 76(SP)
+	XORQ  DX, DX
+	DECQ  CX
+
+group1624:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	VBROADCASTSS element00000000<>+0(SB), X6
+	CMPB         16(AX), $0x00
+	JNE          half1625
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1627
+	MOVL         (DI)(BX*4), BX
+
+have1627:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1628
+	MOVL       (DI)(BX*4), BX
+
+have1628:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z0
+	VMOVUPS (DI), K1, Z0
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1629
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip1629:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1630
+	MOVL    (DI)(BX*4), BX
+
+have1630:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z0
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1631
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip1631:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1632
+	MOVL    (DI)(BX*4), BX
+
+have1632:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z1
+	VMOVUPS (DI), K1, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1633
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip1633:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1634
+	MOVL    (DI)(BX*4), BX
+
+have1634:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1635
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip1635:
+	LEAQ    4(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1636
+	MOVL    (DI)(BX*4), BX
+
+have1636:
+	MOVL    BX, 32(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z4
+	VMOVUPS (DI), K1, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1637
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 64(SP)
+	VPINSRD $0x00, (DI)(BX*4), X6, X6
+
+skip1637:
+	LEAQ    5(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1638
+	MOVL    (DI)(BX*4), BX
+
+have1638:
+	MOVL    BX, 36(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1639
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 68(SP)
+	VPINSRD $0x01, (DI)(BX*4), X6, X6
+
+skip1639:
+	LEAQ    6(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1640
+	MOVL    (DI)(BX*4), BX
+
+have1640:
+	MOVL    BX, 40(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z5
+	VMOVUPS (DI), K1, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1641
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 72(SP)
+	VPINSRD $0x02, (DI)(BX*4), X6, X6
+
+skip1641:
+	LEAQ    7(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1642
+	MOVL    (DI)(BX*4), BX
+
+have1642:
+	MOVL    BX, 44(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVUPS -32(DI), K3, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1643
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 76(SP)
+	VPINSRD $0x03, (DI)(BX*4), X6, X6
+
+skip1643:
+	JMP both1626
+
+half1625:
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	VMOVDQU32    elementToUpper<>+0(SB), Z7
+	VMOVDQU32    elementToUpper<>+64(SB), Z0
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1644
+	MOVL         (DI)(BX*4), BX
+
+have1644:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1645
+	MOVL       (DI)(BX*4), BX
+
+have1645:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z0
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z0
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1646
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip1646:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1647
+	MOVL    (DI)(BX*4), BX
+
+have1647:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z0
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1648
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip1648:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1649
+	MOVL    (DI)(BX*4), BX
+
+have1649:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z1
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1650
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip1650:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1651
+	MOVL    (DI)(BX*4), BX
+
+have1651:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1652
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip1652:
+	LEAQ    4(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1653
+	MOVL    (DI)(BX*4), BX
+
+have1653:
+	MOVL        BX, 32(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z4
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1654
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 64(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X6, X6
+
+skip1654:
+	LEAQ    5(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1655
+	MOVL    (DI)(BX*4), BX
+
+have1655:
+	MOVL        BX, 36(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1656
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 68(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X6, X6
+
+skip1656:
+	LEAQ    6(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1657
+	MOVL    (DI)(BX*4), BX
+
+have1657:
+	MOVL        BX, 40(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z5
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z7, K2, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1658
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 72(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X6, X6
+
+skip1658:
+	LEAQ    7(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1659
+	MOVL    (DI)(BX*4), BX
+
+have1659:
+	MOVL        BX, 44(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVDQU16.Z -16(DI), K3, Y3
+	VPERMW      Z3, Z7, K4, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1660
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 76(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X6, X6
+
+skip1660:
+both1626:
+	VSHUFF32X4 $0x88, Z1, Z0, Z7
+	VSHUFF32X4 $0xdd, Z1, Z0, Z8
+	VMAXPS     Z8, Z7, Z7
+	VSHUFF32X4 $0x88, Z5, Z4, Z8
+	VSHUFF32X4 $0xdd, Z5, Z4, Z9
+	VMAXPS     Z9, Z8, Z8
+	VSHUFPS    $0x44, Z8, Z7, Z9
+	VSHUFPS    $0xee, Z8, Z7, Z7
+	VMAXPS     Z7, Z9, Z9
+	VPERMILPS  $0xb1, Z9, Z7
+	VMAXPS     Z7, Z9, Z9
+	VMOVDQU32  elementOrder2<>+0(SB), Z7
+	VPERMPS    Z9, Z7, Z9
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread2<>+192(SB), Z7
+	VPERMPS    Z9, Z7, Z7
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip1661
+	VCMPPS     $0x00, Z7, Z5, K5
+	KMOVW      K5, DI
+	MOVQ       DI, R8
+	SHRQ       $0x08, R8
+	TZCNTQ     R8, R8
+	XORQ       R9, R9
+	CMPL       R8, 76(SP)
+	SETEQ      R9
+	LEAQ       (R9)(BX*2), BX
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 72(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip1661:
+	VSUBPS    Z7, Z5, Z5
+	VMOVDQU32 elementSpread2<>+128(SB), Z7
+	VPERMPS   Z9, Z7, Z7
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1662
+	VCMPPS    $0x00, Z7, Z4, K5
+	KMOVW     K5, DI
+	MOVQ      DI, R8
+	SHRQ      $0x08, R8
+	TZCNTQ    R8, R8
+	XORQ      R9, R9
+	CMPL      R8, 68(SP)
+	SETEQ     R9
+	LEAQ      (R9)(BX*2), BX
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 64(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1662:
+	VSUBPS    Z7, Z4, Z4
+	VMOVDQU32 elementSpread2<>+64(SB), Z7
+	VPERMPS   Z9, Z7, Z7
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1663
+	VCMPPS    $0x00, Z7, Z1, K5
+	KMOVW     K5, DI
+	MOVQ      DI, R8
+	SHRQ      $0x08, R8
+	TZCNTQ    R8, R8
+	XORQ      R9, R9
+	CMPL      R8, 60(SP)
+	SETEQ     R9
+	LEAQ      (R9)(BX*2), BX
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1663:
+	VSUBPS    Z7, Z1, Z1
+	VMOVDQU32 elementSpread2<>+0(SB), Z7
+	VPERMPS   Z9, Z7, Z7
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1664
+	VCMPPS    $0x00, Z7, Z0, K5
+	KMOVW     K5, DI
+	MOVQ      DI, R8
+	SHRQ      $0x08, R8
+	TZCNTQ    R8, R8
+	XORQ      R9, R9
+	CMPL      R8, 52(SP)
+	SETEQ     R9
+	LEAQ      (R9)(BX*2), BX
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1664:
+	VSUBPS       Z7, Z0, Z0
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000008, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half1665
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z7, Z1
+	VMAXPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z7, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z11
+	VMOVAPS      Z11, Z12
+	VMOVAPS      Z11, Z13
+	VMOVAPS      Z11, Z14
+	VMOVAPS      Z11, Z15
+	VFMADD231PS  Z7, Z0, Z12
+	VFMADD231PS  Z7, Z1, Z13
+	VFMADD231PS  Z7, Z4, Z14
+	VFMADD231PS  Z7, Z5, Z15
+	VSUBPS       Z11, Z12, Z7
+	VSUBPS       Z11, Z13, Z8
+	VSUBPS       Z11, Z14, Z10
+	VSUBPS       Z11, Z15, Z11
+	VBROADCASTSS element3f318000<>+0(SB), Z16
+	VBROADCASTSS elementb95e8083<>+0(SB), Z17
+	VFNMADD231PS Z16, Z7, Z0
+	VFNMADD231PS Z16, Z8, Z1
+	VFNMADD231PS Z16, Z10, Z4
+	VFNMADD231PS Z16, Z11, Z5
+	VFNMADD231PS Z17, Z7, Z0
+	VFNMADD231PS Z17, Z8, Z1
+	VFNMADD231PS Z17, Z10, Z4
+	VFNMADD231PS Z17, Z11, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z11
+	VMOVAPS      Z11, Z7
+	VMOVAPS      Z11, Z8
+	VMOVAPS      Z11, Z10
+	VMOVAPS      Z11, Z11
+	VBROADCASTSS element3c091d05<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VBROADCASTSS element3d2aac79<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VBROADCASTSS element3efffffe<>+0(SB), Z16
+	VFMADD213PS  Z16, Z0, Z7
+	VFMADD213PS  Z16, Z1, Z8
+	VFMADD213PS  Z16, Z4, Z10
+	VFMADD213PS  Z16, Z5, Z11
+	VMULPS       Z0, Z7, Z7
+	VMULPS       Z1, Z8, Z8
+	VMULPS       Z4, Z10, Z10
+	VMULPS       Z5, Z11, Z11
+	VFMADD213PS  Z0, Z0, Z7
+	VFMADD213PS  Z1, Z1, Z8
+	VFMADD213PS  Z4, Z4, Z10
+	VFMADD213PS  Z5, Z5, Z11
+	VPSLLD       $0x17, Z12, Z12
+	VPSLLD       $0x17, Z13, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VFMADD213PS  Z12, Z12, Z7
+	VFMADD213PS  Z13, Z13, Z8
+	VFMADD213PS  Z14, Z14, Z10
+	VFMADD213PS  Z15, Z15, Z11
+	VMOVAPS      Z7, Z0
+	VMOVAPS      Z8, Z1
+	VMOVAPS      Z10, Z4
+	VMOVAPS      Z11, Z5
+	JMP          both1666
+
+half1665:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z7, Z1
+	VMAXPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z7, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b400000<>+0(SB), Z8
+	VBROADCASTSS element3cb17218<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+0(SB), Z11
+	VMOVUPS      elementPowers<>+64(SB), Z12
+	VMOVAPS      Z8, Z13
+	VMOVAPS      Z8, Z14
+	VMOVAPS      Z8, Z15
+	VMOVAPS      Z8, Z16
+	VFMADD231PS  Z7, Z0, Z13
+	VFMADD231PS  Z7, Z1, Z14
+	VFMADD231PS  Z7, Z4, Z15
+	VFMADD231PS  Z7, Z5, Z16
+	VSUBPS       Z8, Z13, Z7
+	VSUBPS       Z8, Z14, Z17
+	VSUBPS       Z8, Z15, Z18
+	VSUBPS       Z8, Z16, Z8
+	VFNMADD231PS Z10, Z7, Z0
+	VFNMADD231PS Z10, Z17, Z1
+	VFNMADD231PS Z10, Z18, Z4
+	VFNMADD231PS Z10, Z8, Z5
+	VPSLLD       $0x12, Z13, Z7
+	VPSLLD       $0x12, Z14, Z17
+	VPSLLD       $0x12, Z15, Z18
+	VPSLLD       $0x12, Z16, Z8
+	VPERMI2PS    Z12, Z11, Z13
+	VPERMI2PS    Z12, Z11, Z14
+	VPERMI2PS    Z12, Z11, Z15
+	VPERMI2PS    Z12, Z11, Z16
+	VPADDD       Z7, Z13, Z13
+	VPADDD       Z17, Z14, Z14
+	VPADDD       Z18, Z15, Z15
+	VPADDD       Z8, Z16, Z16
+	VFMADD213PS  Z13, Z13, Z0
+	VFMADD213PS  Z14, Z14, Z1
+	VFMADD213PS  Z15, Z15, Z4
+	VFMADD213PS  Z16, Z16, Z5
+
+both1666:
+	VSHUFF32X4   $0x88, Z1, Z0, Z7
+	VSHUFF32X4   $0xdd, Z1, Z0, Z8
+	VADDPS       Z8, Z7, Z7
+	VSHUFF32X4   $0x88, Z5, Z4, Z8
+	VSHUFF32X4   $0xdd, Z5, Z4, Z10
+	VADDPS       Z10, Z8, Z8
+	VSHUFPS      $0x44, Z8, Z7, Z10
+	VSHUFPS      $0xee, Z8, Z7, Z7
+	VADDPS       Z7, Z10, Z10
+	VPERMILPS    $0xb1, Z10, Z7
+	VADDPS       Z7, Z10, Z10
+	VMOVDQU32    elementOrder2<>+0(SB), Z7
+	VPERMPS      Z10, Z7, Z10
+	MOVQ         CX, BX
+	SUBQ         DX, BX
+	INCQ         BX
+	MOVQ         $0x00000008, DI
+	CMPQ         BX, DI
+	CMOVQGT      DI, BX
+	MOVQ         $0x000000ff, DI
+	BZHIQ        BX, DI, DI
+	KMOVW        DI, K5
+	MOVQ         80(AX), BX
+	VMOVUPS      Y10, K5, (BX)(DX*4)
+	MOVQ         72(AX), BX
+	TESTQ        BX, BX
+	JZ           skip1667
+	VINSERTI32X4 $0x01, X6, Y2, Y2
+	VSUBPS       Y2, Y9, Y2
+	MOVQ         88(AX), BX
+	VMOVUPS      Y2, K5, (BX)(DX*4)
+
+skip1667:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip1668
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y10, Y3, Y3
+	VMOVDQU32    elementSpread2<>+0(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+0(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 48(SP), Z8
+	VPBROADCASTD 52(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z0, K5, Z0
+	VMULPS       Z7, Z0, Z0
+	VMOVDQU32    elementSpread2<>+64(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+64(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 56(SP), Z8
+	VPBROADCASTD 60(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z1, K5, Z1
+	VMULPS       Z7, Z1, Z1
+	VMOVDQU32    elementSpread2<>+128(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+128(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 64(SP), Z8
+	VPBROADCASTD 68(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z4, K5, Z4
+	VMULPS       Z7, Z4, Z4
+	VMOVDQU32    elementSpread2<>+192(SB), Z6
+	VPERMPS      Z10, Z6, Z6
+	VMOVDQU32    elementSpread2<>+192(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 72(SP), Z8
+	VPBROADCASTD 76(SP), K3, Z8
+	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
+	VSUBPS       Z6, Z5, K5, Z5
+	VMULPS       Z7, Z5, Z5
+	CMPB         40(AX), $0x00
+	JNE          half1669
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, K1, (BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, K3, -32(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z1, K1, (BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z1, K3, -32(BX)
+	MOVL         32(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, K1, (BX)
+	MOVL         36(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, K3, -32(BX)
+	MOVL         40(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, K1, (BX)
+	MOVL         44(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, K3, -32(BX)
+	JMP          both1670
+
+half1669:
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG          $0x4877f262
+	WORD          $0xc072
+	VEXTRACTI64X4 $0x01, Z0, Y1
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG          $0x4857f262
+	WORD          $0xe472
+	VEXTRACTI64X4 $0x01, Z4, Y3
+	MOVL          16(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y0, K1, (BX)
+	MOVL          20(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y0, K3, -16(BX)
+	MOVL          24(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y1, K1, (BX)
+	MOVL          28(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y1, K3, -16(BX)
+	MOVL          32(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y4, K1, (BX)
+	MOVL          36(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y4, K3, -16(BX)
+	MOVL          40(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y3, K1, (BX)
+	MOVL          44(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y3, K3, -16(BX)
+
+both1670:
+skip1668:
+	ADDQ $0x08, DX
+	CMPQ DX, CX
+	JLE  group1624
+	JMP  done1621
+
+wider1622:
+	CMPQ DX, $0x10
+	JGT  wider1671
+	MOVQ 48(AX), CX
+	XORQ BX, BX
+	XORQ SI, SI
+
+far1672:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far1672
+	SUBQ  $0x00, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K1
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K3
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
+
+group1673:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half1674
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1676
+	MOVL         (DI)(BX*4), BX
+
+have1676:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1677
+	MOVL       (DI)(BX*4), BX
+
+have1677:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z0
+	VMOVUPS (DI), K1, Z0
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1678
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip1678:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1679
+	MOVL    (DI)(BX*4), BX
+
+have1679:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z1
+	VMOVUPS (DI), K1, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1680
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip1680:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1681
+	MOVL    (DI)(BX*4), BX
+
+have1681:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z4
+	VMOVUPS (DI), K1, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1682
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip1682:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1683
+	MOVL    (DI)(BX*4), BX
+
+have1683:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z5, Z5
+	VMOVUPS (DI), K1, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1684
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip1684:
+	JMP both1675
+
+half1674:
+	VBROADCASTSS elementff800000<>+0(SB), Z5
+	VMOVDQU32    elementToUpper<>+0(SB), Z6
+	VMOVDQU32    elementToUpper<>+64(SB), Z0
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1685
+	MOVL         (DI)(BX*4), BX
+
+have1685:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1686
+	MOVL       (DI)(BX*4), BX
+
+have1686:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z0
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z0
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1687
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip1687:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1688
+	MOVL    (DI)(BX*4), BX
+
+have1688:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z1
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1689
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip1689:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1690
+	MOVL    (DI)(BX*4), BX
+
+have1690:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z4
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1691
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip1691:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1692
+	MOVL    (DI)(BX*4), BX
+
+have1692:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z5, Z5
+	VMOVDQU16.Z (DI), K1, Y3
+	VPERMW      Z3, Z6, K2, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1693
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip1693:
+both1675:
+	VSHUFF32X4 $0x44, Z1, Z0, Z6
+	VSHUFF32X4 $0xee, Z1, Z0, Z7
+	VMAXPS     Z7, Z6, Z6
+	VSHUFF32X4 $0x44, Z5, Z4, Z7
+	VSHUFF32X4 $0xee, Z5, Z4, Z8
+	VMAXPS     Z8, Z7, Z7
+	VSHUFF32X4 $0x88, Z7, Z6, Z8
+	VSHUFF32X4 $0xdd, Z7, Z6, Z6
+	VMAXPS     Z6, Z8, Z8
+	VPERMILPS  $0x4e, Z8, Z6
+	VMAXPS     Z6, Z8, Z8
+	VPERMILPS  $0xb1, Z8, Z6
+	VMAXPS     Z6, Z8, Z8
+	VMOVDQU32  elementOrder<>+0(SB), Z6
+	VPERMPS    Z8, Z6, Z8
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z6
+	VPERMPS    Z8, Z6, Z6
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip1694
+	VCMPPS     $0x00, Z6, Z5, K3
+	KMOVW      K3, DI
+	MOVQ       DI, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip1694:
+	VSUBPS    Z6, Z5, Z5
+	VMOVDQU32 elementSpread<>+128(SB), Z6
+	VPERMPS   Z8, Z6, Z6
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1695
+	VCMPPS    $0x00, Z6, Z4, K3
+	KMOVW     K3, DI
+	MOVQ      DI, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1695:
+	VSUBPS    Z6, Z4, Z4
+	VMOVDQU32 elementSpread<>+64(SB), Z6
+	VPERMPS   Z8, Z6, Z6
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1696
+	VCMPPS    $0x00, Z6, Z1, K3
+	KMOVW     K3, DI
+	MOVQ      DI, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1696:
+	VSUBPS    Z6, Z1, Z1
+	VMOVDQU32 elementSpread<>+0(SB), Z6
+	VPERMPS   Z8, Z6, Z6
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1697
+	VCMPPS    $0x00, Z6, Z0, K3
+	KMOVW     K3, DI
+	MOVQ      DI, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1697:
+	VSUBPS       Z6, Z0, Z0
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half1698
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z4, Z6, Z4
+	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element3ab511f9<>+0(SB), Z7
-	VBROADCASTSS element3c091d05<>+0(SB), Z8
-	VBROADCASTSS element3d2aac79<>+0(SB), Z9
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z10
-	VBROADCASTSS element3efffffe<>+0(SB), Z11
-	CMPQ         DX, $0x10
-	JGT          wider1501
-	XORQ         BX, BX
-	XORQ         CX, CX
-	XORQ         R10, R10
+	VBROADCASTSS element4b40007f<>+0(SB), Z10
+	VMOVAPS      Z10, Z11
+	VMOVAPS      Z10, Z12
+	VMOVAPS      Z10, Z13
+	VMOVAPS      Z10, Z14
+	VFMADD231PS  Z6, Z0, Z11
+	VFMADD231PS  Z6, Z1, Z12
+	VFMADD231PS  Z6, Z4, Z13
+	VFMADD231PS  Z6, Z5, Z14
+	VSUBPS       Z10, Z11, Z6
+	VSUBPS       Z10, Z12, Z7
+	VSUBPS       Z10, Z13, Z9
+	VSUBPS       Z10, Z14, Z10
+	VBROADCASTSS element3f318000<>+0(SB), Z15
+	VBROADCASTSS elementb95e8083<>+0(SB), Z16
+	VFNMADD231PS Z15, Z6, Z0
+	VFNMADD231PS Z15, Z7, Z1
+	VFNMADD231PS Z15, Z9, Z4
+	VFNMADD231PS Z15, Z10, Z5
+	VFNMADD231PS Z16, Z6, Z0
+	VFNMADD231PS Z16, Z7, Z1
+	VFNMADD231PS Z16, Z9, Z4
+	VFNMADD231PS Z16, Z10, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z10
+	VMOVAPS      Z10, Z6
+	VMOVAPS      Z10, Z7
+	VMOVAPS      Z10, Z9
+	VMOVAPS      Z10, Z10
+	VBROADCASTSS element3c091d05<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VBROADCASTSS element3d2aac79<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VBROADCASTSS element3efffffe<>+0(SB), Z15
+	VFMADD213PS  Z15, Z0, Z6
+	VFMADD213PS  Z15, Z1, Z7
+	VFMADD213PS  Z15, Z4, Z9
+	VFMADD213PS  Z15, Z5, Z10
+	VMULPS       Z0, Z6, Z6
+	VMULPS       Z1, Z7, Z7
+	VMULPS       Z4, Z9, Z9
+	VMULPS       Z5, Z10, Z10
+	VFMADD213PS  Z0, Z0, Z6
+	VFMADD213PS  Z1, Z1, Z7
+	VFMADD213PS  Z4, Z4, Z9
+	VFMADD213PS  Z5, Z5, Z10
+	VPSLLD       $0x17, Z11, Z11
+	VPSLLD       $0x17, Z12, Z12
+	VPSLLD       $0x17, Z13, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VFMADD213PS  Z11, Z11, Z6
+	VFMADD213PS  Z12, Z12, Z7
+	VFMADD213PS  Z13, Z13, Z9
+	VFMADD213PS  Z14, Z14, Z10
+	VMOVAPS      Z6, Z0
+	VMOVAPS      Z7, Z1
+	VMOVAPS      Z9, Z4
+	VMOVAPS      Z10, Z5
+	JMP          both1699
 
-far1502:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far1502
+half1698:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMAXPS       Z4, Z6, Z4
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b400000<>+0(SB), Z7
+	VBROADCASTSS element3cb17218<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+64(SB), Z11
+	VMOVAPS      Z7, Z12
+	VMOVAPS      Z7, Z13
+	VMOVAPS      Z7, Z14
+	VMOVAPS      Z7, Z15
+	VFMADD231PS  Z6, Z0, Z12
+	VFMADD231PS  Z6, Z1, Z13
+	VFMADD231PS  Z6, Z4, Z14
+	VFMADD231PS  Z6, Z5, Z15
+	VSUBPS       Z7, Z12, Z6
+	VSUBPS       Z7, Z13, Z16
+	VSUBPS       Z7, Z14, Z17
+	VSUBPS       Z7, Z15, Z7
+	VFNMADD231PS Z9, Z6, Z0
+	VFNMADD231PS Z9, Z16, Z1
+	VFNMADD231PS Z9, Z17, Z4
+	VFNMADD231PS Z9, Z7, Z5
+	VPSLLD       $0x12, Z12, Z6
+	VPSLLD       $0x12, Z13, Z16
+	VPSLLD       $0x12, Z14, Z17
+	VPSLLD       $0x12, Z15, Z7
+	VPERMI2PS    Z11, Z10, Z12
+	VPERMI2PS    Z11, Z10, Z13
+	VPERMI2PS    Z11, Z10, Z14
+	VPERMI2PS    Z11, Z10, Z15
+	VPADDD       Z6, Z12, Z12
+	VPADDD       Z16, Z13, Z13
+	VPADDD       Z17, Z14, Z14
+	VPADDD       Z7, Z15, Z15
+	VFMADD213PS  Z12, Z12, Z0
+	VFMADD213PS  Z13, Z13, Z1
+	VFMADD213PS  Z14, Z14, Z4
+	VFMADD213PS  Z15, Z15, Z5
 
-rows1503:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1504
-	MOVL  (CX)(BX*4), SI
+both1699:
+	VSHUFF32X4 $0x44, Z1, Z0, Z6
+	VSHUFF32X4 $0xee, Z1, Z0, Z7
+	VADDPS     Z7, Z6, Z6
+	VSHUFF32X4 $0x44, Z5, Z4, Z7
+	VSHUFF32X4 $0xee, Z5, Z4, Z9
+	VADDPS     Z9, Z7, Z7
+	VSHUFF32X4 $0x88, Z7, Z6, Z9
+	VSHUFF32X4 $0xdd, Z7, Z6, Z6
+	VADDPS     Z6, Z9, Z9
+	VPERMILPS  $0x4e, Z9, Z6
+	VADDPS     Z6, Z9, Z9
+	VPERMILPS  $0xb1, Z9, Z6
+	VADDPS     Z6, Z9, Z9
+	VMOVDQU32  elementOrder<>+0(SB), Z6
+	VPERMPS    Z9, Z6, Z9
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K3
+	MOVQ       80(AX), BX
+	VMOVUPS    Y9, K3, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip1700
+	VSUBPS     Y2, Y8, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K3, (BX)(DX*4)
 
-have1504:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next1505
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted1506
-	MOVL  (R9)(CX*4), R8
-
-unlisted1506:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next1505:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip1507
-	MOVL  (CX)(SI*4), R9
-
-skip1507:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x00, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half1508
-	PREFETCHT0 (R8)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K1, Z0
-	JMP        both1509
-
-half1508:
-	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K1, Z0
-	VPSLLD      $0x10, Z0, Z0
-
-both1509:
-	VBROADCASTSS  elementff800000<>+0(SB), Z1
-	VBLENDMPS     Z0, Z1, K1, Z0
-	VMOVAPS       Z0, Z1
-	VEXTRACTF64X4 $0x01, Z1, Y12
-	VMAXPS        Y12, Y1, Y12
-	VEXTRACTF32X4 $0x01, Y12, X1
-	VMAXPS        X1, X12, X1
-	VPERMILPS     $0x4e, X1, X12
-	VMAXPS        X1, X12, X1
-	VPERMILPS     $0xb1, X1, X12
-	VMAXPS        X1, X12, X1
-	VBROADCASTSS  X1, Z12
-	VCMPPS        $0x00, Z12, Z0, K2
-	KMOVW         K2, R8
-	VSUBPS        Z12, Z0, Z0
-	VMAXPS        Z0, Z5, Z0
-	VMOVAPS       Z2, Z13
-	VFMADD231PS   Z6, Z0, Z13
-	VSUBPS        Z2, Z13, Z12
-	VFNMADD231PS  Z3, Z12, Z0
-	VFNMADD231PS  Z4, Z12, Z0
-	VMOVAPS       Z7, Z12
-	VFMADD213PS   Z8, Z0, Z12
-	VFMADD213PS   Z9, Z0, Z12
-	VFMADD213PS   Z10, Z0, Z12
-	VFMADD213PS   Z11, Z0, Z12
-	VMULPS        Z0, Z12, Z12
-	VFMADD213PS   Z0, Z0, Z12
-	VPSLLD        $0x17, Z13, Z13
-	VFMADD213PS   Z13, Z13, Z12
-	VMOVAPS       Z12, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y13
-	VADDPS        Y13, Y0, Y13
-	VEXTRACTF32X4 $0x01, Y13, X0
-	VADDPS        X0, X13, X0
-	VPERMILPS     $0x4e, X0, X13
-	VADDPS        X0, X13, X0
-	VPERMILPS     $0xb1, X0, X13
-	VADDPS        X0, X13, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled1510
-	CMPB          16(AX), $0x00
-	JNE           half1511
-	VMOVSS        (DI)(R9*4), X13
-	JMP           both1512
-
-half1511:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X13
-
-both1512:
-	VSUBSS   X13, X1, X14
-	MOVQ     88(AX), DI
-	VMOVSS   X14, (DI)(BX*4)
-	VUCOMISS X13, X1
-	JNE      unlabelled1510
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled1510
-	INCQ     112(AX)
-
-unlabelled1510:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip1513
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z13
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z13, Z12, K2, Z12
-	VMULPS       Z1, Z12, Z12
+skip1700:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip1701
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y9, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+0(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 48(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z0, K3, Z0
+	VMULPS       Z7, Z0, Z0
+	VMOVDQU32    elementSpread<>+64(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+64(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 52(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z1, K3, Z1
+	VMULPS       Z7, Z1, Z1
+	VMOVDQU32    elementSpread<>+128(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+128(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 56(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z4, K3, Z4
+	VMULPS       Z7, Z4, Z4
+	VMOVDQU32    elementSpread<>+192(SB), Z6
+	VPERMPS      Z9, Z6, Z6
+	VMOVDQU32    elementSpread<>+192(SB), Z7
+	VPERMPS      Z3, Z7, Z7
+	VPBROADCASTD 60(SP), Z8
+	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
+	VSUBPS       Z6, Z5, K3, Z5
+	VMULPS       Z7, Z5, Z5
 	CMPB         40(AX), $0x00
-	JNE          half1514
-	VMOVUPS      Z12, K1, (DI)(CX*4)
-	JMP          both1515
+	JNE          half1702
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, K1, (BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z1, K1, (BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, K1, (BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, K1, (BX)
+	JMP          both1703
 
-half1514:
-	// VCVTNEPS2BF16 Z12, Y0
-	LONG      $0x487ed262
-	WORD      $0xc472
-	VMOVDQU16 Y0, K1, (DI)(CX*2)
+half1702:
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG          $0x4877f262
+	WORD          $0xc072
+	VEXTRACTI64X4 $0x01, Z0, Y1
 
-both1515:
-skip1513:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows1503
-	JMP  done1500
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG          $0x4857f262
+	WORD          $0xe472
+	VEXTRACTI64X4 $0x01, Z4, Y3
+	MOVL          16(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y0, K1, (BX)
+	MOVL          20(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y1, K1, (BX)
+	MOVL          24(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y4, K1, (BX)
+	MOVL          28(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	VMOVDQU16     Y3, K1, (BX)
 
-wider1501:
+both1703:
+skip1701:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group1673
+	JMP  done1621
+
+wider1671:
 	CMPQ DX, $0x20
-	JGT  wider1516
+	JGT  wider1704
+	MOVQ 48(AX), CX
 	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
+	XORQ SI, SI
 
-far1517:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far1517
+far1705:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far1705
+	SUBQ  $0x10, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K3
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K4
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
 
-rows1518:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1519
-	MOVL  (CX)(BX*4), SI
-
-have1519:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next1520
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted1521
-	MOVL  (R9)(CX*4), R8
-
-unlisted1521:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next1520:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip1522
-	MOVL  (CX)(SI*4), R9
-
-skip1522:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x10, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half1523
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z0
-	VMOVUPS.Z  64(DI)(CX*4), K1, Z1
-	JMP        both1524
-
-half1523:
-	PREFETCHT0  (R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD.Z 32(DI)(CX*2), K1, Z1
-	VPSLLD      $0x10, Z1, Z1
-
-both1524:
-	VBROADCASTSS  elementff800000<>+0(SB), Z12
-	VBLENDMPS     Z1, Z12, K1, Z1
-	VMOVAPS       Z0, Z12
-	VMAXPS        Z1, Z12, Z12
-	VEXTRACTF64X4 $0x01, Z12, Y13
-	VMAXPS        Y13, Y12, Y13
-	VEXTRACTF32X4 $0x01, Y13, X12
-	VMAXPS        X12, X13, X12
-	VPERMILPS     $0x4e, X12, X13
-	VMAXPS        X12, X13, X12
-	VPERMILPS     $0xb1, X12, X13
-	VMAXPS        X12, X13, X12
-	VBROADCASTSS  X12, Z13
-	VCMPPS        $0x00, Z13, Z0, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z13, Z1, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VSUBPS        Z13, Z0, Z0
-	VSUBPS        Z13, Z1, Z1
-	VMAXPS        Z0, Z5, Z0
-	VMAXPS        Z1, Z5, Z1
-	VMOVAPS       Z2, Z15
-	VMOVAPS       Z2, Z16
-	VFMADD231PS   Z6, Z0, Z15
-	VFMADD231PS   Z6, Z1, Z16
-	VSUBPS        Z2, Z15, Z13
-	VSUBPS        Z2, Z16, Z14
-	VFNMADD231PS  Z3, Z13, Z0
-	VFNMADD231PS  Z3, Z14, Z1
-	VFNMADD231PS  Z4, Z13, Z0
-	VFNMADD231PS  Z4, Z14, Z1
-	VMOVAPS       Z7, Z13
-	VMOVAPS       Z7, Z14
-	VFMADD213PS   Z8, Z0, Z13
-	VFMADD213PS   Z8, Z1, Z14
-	VFMADD213PS   Z9, Z0, Z13
-	VFMADD213PS   Z9, Z1, Z14
-	VFMADD213PS   Z10, Z0, Z13
-	VFMADD213PS   Z10, Z1, Z14
-	VFMADD213PS   Z11, Z0, Z13
-	VFMADD213PS   Z11, Z1, Z14
-	VMULPS        Z0, Z13, Z13
-	VMULPS        Z1, Z14, Z14
-	VFMADD213PS   Z0, Z0, Z13
-	VFMADD213PS   Z1, Z1, Z14
-	VPSLLD        $0x17, Z15, Z15
-	VPSLLD        $0x17, Z16, Z16
-	VFMADD213PS   Z15, Z15, Z13
-	VFMADD213PS   Z16, Z16, Z14
-	VMOVAPS       Z13, Z0
-	VADDPS        Z14, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled1525
-	CMPB          16(AX), $0x00
-	JNE           half1526
-	VMOVSS        (DI)(R9*4), X1
-	JMP           both1527
-
-half1526:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both1527:
-	VSUBSS   X1, X12, X15
-	MOVQ     88(AX), DI
-	VMOVSS   X15, (DI)(BX*4)
-	VUCOMISS X1, X12
-	JNE      unlabelled1525
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled1525
-	INCQ     112(AX)
-
-unlabelled1525:
-	MOVQ         24(AX), DI
+group1706:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half1707
+	VBROADCASTSS elementff800000<>+0(SB), Z8
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           skip1528
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z12
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z12, Z13, K2, Z13
-	VMULPS       Z1, Z13, Z13
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z12, Z14, K2, Z14
-	VMULPS       Z1, Z14, Z14
+	JZ           have1709
+	MOVL         (DI)(BX*4), BX
+
+have1709:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1710
+	MOVL       (DI)(BX*4), BX
+
+have1710:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z1
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), K2, Z1
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1711
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip1711:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1712
+	MOVL    (DI)(BX*4), BX
+
+have1712:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z5
+	VMOVUPS (DI), Z4
+	VMOVUPS 64(DI), K2, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1713
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip1713:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1714
+	MOVL    (DI)(BX*4), BX
+
+have1714:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z7
+	VMOVUPS (DI), Z6
+	VMOVUPS 64(DI), K2, Z7
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1715
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip1715:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1716
+	MOVL    (DI)(BX*4), BX
+
+have1716:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z8, Z9
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), K2, Z9
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1717
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip1717:
+	JMP both1708
+
+half1707:
+	VBROADCASTSS elementff800000<>+0(SB), Z9
+	VMOVDQU32    elementToUpper<>+0(SB), Z8
+	VMOVDQU32    elementToUpper<>+64(SB), Z10
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1718
+	MOVL         (DI)(BX*4), BX
+
+have1718:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1719
+	MOVL       (DI)(BX*4), BX
+
+have1719:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z1
+	VMOVDQU16.Z (DI), K4, Z4
+	VPERMW.Z    Z4, Z8, K1, Z0
+	VPERMW      Z4, Z10, K3, Z1
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1720
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip1720:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1721
+	MOVL    (DI)(BX*4), BX
+
+have1721:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z5
+	VMOVDQU16.Z (DI), K4, Z6
+	VPERMW.Z    Z6, Z8, K1, Z4
+	VPERMW      Z6, Z10, K3, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1722
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip1722:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1723
+	MOVL    (DI)(BX*4), BX
+
+have1723:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z7
+	VMOVDQU16.Z (DI), K4, Z11
+	VPERMW.Z    Z11, Z8, K1, Z6
+	VPERMW      Z11, Z10, K3, Z7
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1724
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip1724:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1725
+	MOVL    (DI)(BX*4), BX
+
+have1725:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z9, Z9
+	VMOVDQU16.Z (DI), K4, Z11
+	VPERMW.Z    Z11, Z8, K1, Z8
+	VPERMW      Z11, Z10, K3, Z9
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1726
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip1726:
+both1708:
+	VMAXPS     Z1, Z0, Z10
+	VMAXPS     Z5, Z4, Z11
+	VMAXPS     Z7, Z6, Z12
+	VMAXPS     Z9, Z8, Z13
+	VSHUFF32X4 $0x44, Z11, Z10, Z14
+	VSHUFF32X4 $0xee, Z11, Z10, Z10
+	VMAXPS     Z10, Z14, Z14
+	VSHUFF32X4 $0x44, Z13, Z12, Z10
+	VSHUFF32X4 $0xee, Z13, Z12, Z11
+	VMAXPS     Z11, Z10, Z10
+	VSHUFF32X4 $0x88, Z10, Z14, Z11
+	VSHUFF32X4 $0xdd, Z10, Z14, Z10
+	VMAXPS     Z10, Z11, Z11
+	VPERMILPS  $0x4e, Z11, Z10
+	VMAXPS     Z10, Z11, Z11
+	VPERMILPS  $0xb1, Z11, Z10
+	VMAXPS     Z10, Z11, Z11
+	VMOVDQU32  elementOrder<>+0(SB), Z10
+	VPERMPS    Z11, Z10, Z11
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z10
+	VPERMPS    Z11, Z10, Z10
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip1727
+	VCMPPS     $0x00, Z10, Z8, K5
+	KMOVW      K5, DI
+	VCMPPS     $0x00, Z10, Z9, K5
+	KMOVW      K5, R8
+	SHLQ       $0x10, R8
+	ORQ        R8, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip1727:
+	VSUBPS    Z10, Z8, Z8
+	VSUBPS    Z10, Z9, Z9
+	VMOVDQU32 elementSpread<>+128(SB), Z10
+	VPERMPS   Z11, Z10, Z10
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1728
+	VCMPPS    $0x00, Z10, Z6, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z10, Z7, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1728:
+	VSUBPS    Z10, Z6, Z6
+	VSUBPS    Z10, Z7, Z7
+	VMOVDQU32 elementSpread<>+64(SB), Z10
+	VPERMPS   Z11, Z10, Z10
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1729
+	VCMPPS    $0x00, Z10, Z4, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z10, Z5, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1729:
+	VSUBPS    Z10, Z4, Z4
+	VSUBPS    Z10, Z5, Z5
+	VMOVDQU32 elementSpread<>+0(SB), Z10
+	VPERMPS   Z11, Z10, Z10
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1730
+	VCMPPS    $0x00, Z10, Z0, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z10, Z1, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1730:
+	VSUBPS       Z10, Z0, Z0
+	VSUBPS       Z10, Z1, Z1
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half1731
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b40007f<>+0(SB), Z14
+	VMOVAPS      Z14, Z15
+	VMOVAPS      Z14, Z16
+	VMOVAPS      Z14, Z17
+	VMOVAPS      Z14, Z18
+	VFMADD231PS  Z10, Z0, Z15
+	VFMADD231PS  Z10, Z1, Z16
+	VFMADD231PS  Z10, Z4, Z17
+	VFMADD231PS  Z10, Z5, Z18
+	VSUBPS       Z14, Z15, Z10
+	VSUBPS       Z14, Z16, Z12
+	VSUBPS       Z14, Z17, Z13
+	VSUBPS       Z14, Z18, Z14
+	VBROADCASTSS element3f318000<>+0(SB), Z19
+	VBROADCASTSS elementb95e8083<>+0(SB), Z20
+	VFNMADD231PS Z19, Z10, Z0
+	VFNMADD231PS Z19, Z12, Z1
+	VFNMADD231PS Z19, Z13, Z4
+	VFNMADD231PS Z19, Z14, Z5
+	VFNMADD231PS Z20, Z10, Z0
+	VFNMADD231PS Z20, Z12, Z1
+	VFNMADD231PS Z20, Z13, Z4
+	VFNMADD231PS Z20, Z14, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z14
+	VMOVAPS      Z14, Z10
+	VMOVAPS      Z14, Z12
+	VMOVAPS      Z14, Z13
+	VMOVAPS      Z14, Z14
+	VBROADCASTSS element3c091d05<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VBROADCASTSS element3d2aac79<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VBROADCASTSS element3efffffe<>+0(SB), Z19
+	VFMADD213PS  Z19, Z0, Z10
+	VFMADD213PS  Z19, Z1, Z12
+	VFMADD213PS  Z19, Z4, Z13
+	VFMADD213PS  Z19, Z5, Z14
+	VMULPS       Z0, Z10, Z10
+	VMULPS       Z1, Z12, Z12
+	VMULPS       Z4, Z13, Z13
+	VMULPS       Z5, Z14, Z14
+	VFMADD213PS  Z0, Z0, Z10
+	VFMADD213PS  Z1, Z1, Z12
+	VFMADD213PS  Z4, Z4, Z13
+	VFMADD213PS  Z5, Z5, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VFMADD213PS  Z15, Z15, Z10
+	VFMADD213PS  Z16, Z16, Z12
+	VFMADD213PS  Z17, Z17, Z13
+	VFMADD213PS  Z18, Z18, Z14
+	VMOVAPS      Z10, Z0
+	VMOVAPS      Z12, Z1
+	VMOVAPS      Z13, Z4
+	VMOVAPS      Z14, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMAXPS       Z9, Z10, Z9
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b40007f<>+0(SB), Z14
+	VMOVAPS      Z14, Z15
+	VMOVAPS      Z14, Z16
+	VMOVAPS      Z14, Z17
+	VMOVAPS      Z14, Z18
+	VFMADD231PS  Z10, Z6, Z15
+	VFMADD231PS  Z10, Z7, Z16
+	VFMADD231PS  Z10, Z8, Z17
+	VFMADD231PS  Z10, Z9, Z18
+	VSUBPS       Z14, Z15, Z10
+	VSUBPS       Z14, Z16, Z12
+	VSUBPS       Z14, Z17, Z13
+	VSUBPS       Z14, Z18, Z14
+	VBROADCASTSS element3f318000<>+0(SB), Z19
+	VBROADCASTSS elementb95e8083<>+0(SB), Z20
+	VFNMADD231PS Z19, Z10, Z6
+	VFNMADD231PS Z19, Z12, Z7
+	VFNMADD231PS Z19, Z13, Z8
+	VFNMADD231PS Z19, Z14, Z9
+	VFNMADD231PS Z20, Z10, Z6
+	VFNMADD231PS Z20, Z12, Z7
+	VFNMADD231PS Z20, Z13, Z8
+	VFNMADD231PS Z20, Z14, Z9
+	VBROADCASTSS element3ab511f9<>+0(SB), Z14
+	VMOVAPS      Z14, Z10
+	VMOVAPS      Z14, Z12
+	VMOVAPS      Z14, Z13
+	VMOVAPS      Z14, Z14
+	VBROADCASTSS element3c091d05<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VBROADCASTSS element3d2aac79<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VBROADCASTSS element3efffffe<>+0(SB), Z19
+	VFMADD213PS  Z19, Z6, Z10
+	VFMADD213PS  Z19, Z7, Z12
+	VFMADD213PS  Z19, Z8, Z13
+	VFMADD213PS  Z19, Z9, Z14
+	VMULPS       Z6, Z10, Z10
+	VMULPS       Z7, Z12, Z12
+	VMULPS       Z8, Z13, Z13
+	VMULPS       Z9, Z14, Z14
+	VFMADD213PS  Z6, Z6, Z10
+	VFMADD213PS  Z7, Z7, Z12
+	VFMADD213PS  Z8, Z8, Z13
+	VFMADD213PS  Z9, Z9, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VPSLLD       $0x17, Z17, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VFMADD213PS  Z15, Z15, Z10
+	VFMADD213PS  Z16, Z16, Z12
+	VFMADD213PS  Z17, Z17, Z13
+	VFMADD213PS  Z18, Z18, Z14
+	VMOVAPS      Z10, Z6
+	VMOVAPS      Z12, Z7
+	VMOVAPS      Z13, Z8
+	VMOVAPS      Z14, Z9
+	JMP          both1732
+
+half1731:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMAXPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z10, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b400000<>+0(SB), Z12
+	VBROADCASTSS element3cb17218<>+0(SB), Z13
+	VMOVUPS      elementPowers<>+0(SB), Z14
+	VMOVUPS      elementPowers<>+64(SB), Z15
+	VMOVAPS      Z12, Z16
+	VMOVAPS      Z12, Z17
+	VMOVAPS      Z12, Z18
+	VMOVAPS      Z12, Z19
+	VFMADD231PS  Z10, Z0, Z16
+	VFMADD231PS  Z10, Z1, Z17
+	VFMADD231PS  Z10, Z4, Z18
+	VFMADD231PS  Z10, Z5, Z19
+	VSUBPS       Z12, Z16, Z10
+	VSUBPS       Z12, Z17, Z20
+	VSUBPS       Z12, Z18, Z21
+	VSUBPS       Z12, Z19, Z12
+	VFNMADD231PS Z13, Z10, Z0
+	VFNMADD231PS Z13, Z20, Z1
+	VFNMADD231PS Z13, Z21, Z4
+	VFNMADD231PS Z13, Z12, Z5
+	VPSLLD       $0x12, Z16, Z10
+	VPSLLD       $0x12, Z17, Z20
+	VPSLLD       $0x12, Z18, Z21
+	VPSLLD       $0x12, Z19, Z12
+	VPERMI2PS    Z15, Z14, Z16
+	VPERMI2PS    Z15, Z14, Z17
+	VPERMI2PS    Z15, Z14, Z18
+	VPERMI2PS    Z15, Z14, Z19
+	VPADDD       Z10, Z16, Z16
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z12, Z19, Z19
+	VFMADD213PS  Z16, Z16, Z0
+	VFMADD213PS  Z17, Z17, Z1
+	VFMADD213PS  Z18, Z18, Z4
+	VFMADD213PS  Z19, Z19, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
+	VMAXPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMAXPS       Z9, Z10, Z9
+	VBROADCASTSS element4238aa3b<>+0(SB), Z10
+	VBROADCASTSS element4b400000<>+0(SB), Z12
+	VBROADCASTSS element3cb17218<>+0(SB), Z13
+	VMOVUPS      elementPowers<>+0(SB), Z14
+	VMOVUPS      elementPowers<>+64(SB), Z15
+	VMOVAPS      Z12, Z16
+	VMOVAPS      Z12, Z17
+	VMOVAPS      Z12, Z18
+	VMOVAPS      Z12, Z19
+	VFMADD231PS  Z10, Z6, Z16
+	VFMADD231PS  Z10, Z7, Z17
+	VFMADD231PS  Z10, Z8, Z18
+	VFMADD231PS  Z10, Z9, Z19
+	VSUBPS       Z12, Z16, Z10
+	VSUBPS       Z12, Z17, Z20
+	VSUBPS       Z12, Z18, Z21
+	VSUBPS       Z12, Z19, Z12
+	VFNMADD231PS Z13, Z10, Z6
+	VFNMADD231PS Z13, Z20, Z7
+	VFNMADD231PS Z13, Z21, Z8
+	VFNMADD231PS Z13, Z12, Z9
+	VPSLLD       $0x12, Z16, Z10
+	VPSLLD       $0x12, Z17, Z20
+	VPSLLD       $0x12, Z18, Z21
+	VPSLLD       $0x12, Z19, Z12
+	VPERMI2PS    Z15, Z14, Z16
+	VPERMI2PS    Z15, Z14, Z17
+	VPERMI2PS    Z15, Z14, Z18
+	VPERMI2PS    Z15, Z14, Z19
+	VPADDD       Z10, Z16, Z16
+	VPADDD       Z20, Z17, Z17
+	VPADDD       Z21, Z18, Z18
+	VPADDD       Z12, Z19, Z19
+	VFMADD213PS  Z16, Z16, Z6
+	VFMADD213PS  Z17, Z17, Z7
+	VFMADD213PS  Z18, Z18, Z8
+	VFMADD213PS  Z19, Z19, Z9
+
+both1732:
+	VADDPS     Z1, Z0, Z10
+	VADDPS     Z5, Z4, Z12
+	VADDPS     Z7, Z6, Z13
+	VADDPS     Z9, Z8, Z14
+	VSHUFF32X4 $0x44, Z12, Z10, Z15
+	VSHUFF32X4 $0xee, Z12, Z10, Z10
+	VADDPS     Z10, Z15, Z15
+	VSHUFF32X4 $0x44, Z14, Z13, Z10
+	VSHUFF32X4 $0xee, Z14, Z13, Z12
+	VADDPS     Z12, Z10, Z10
+	VSHUFF32X4 $0x88, Z10, Z15, Z12
+	VSHUFF32X4 $0xdd, Z10, Z15, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0x4e, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VPERMILPS  $0xb1, Z12, Z10
+	VADDPS     Z10, Z12, Z12
+	VMOVDQU32  elementOrder<>+0(SB), Z10
+	VPERMPS    Z12, Z10, Z12
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K5
+	MOVQ       80(AX), BX
+	VMOVUPS    Y12, K5, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip1733
+	VSUBPS     Y2, Y11, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K5, (BX)(DX*4)
+
+skip1733:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip1734
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y12, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+0(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 48(SP), Z13
+	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
+	VSUBPS       Z10, Z0, K5, Z0
+	VMULPS       Z11, Z0, Z0
+	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
+	VSUBPS       Z10, Z1, K5, Z1
+	VMULPS       Z11, Z1, Z1
+	VMOVDQU32    elementSpread<>+64(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+64(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 52(SP), Z13
+	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
+	VSUBPS       Z10, Z4, K5, Z4
+	VMULPS       Z11, Z4, Z4
+	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
+	VSUBPS       Z10, Z5, K5, Z5
+	VMULPS       Z11, Z5, Z5
+	VMOVDQU32    elementSpread<>+128(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+128(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 56(SP), Z13
+	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
+	VSUBPS       Z10, Z6, K5, Z6
+	VMULPS       Z11, Z6, Z6
+	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
+	VSUBPS       Z10, Z7, K5, Z7
+	VMULPS       Z11, Z7, Z7
+	VMOVDQU32    elementSpread<>+192(SB), Z10
+	VPERMPS      Z12, Z10, Z10
+	VMOVDQU32    elementSpread<>+192(SB), Z11
+	VPERMPS      Z3, Z11, Z11
+	VPBROADCASTD 60(SP), Z12
+	VPCMPEQD     elementNumbers<>+0(SB), Z12, K5
+	VSUBPS       Z10, Z8, K5, Z8
+	VMULPS       Z11, Z8, Z8
+	VPCMPEQD     elementNumbers<>+64(SB), Z12, K5
+	VSUBPS       Z10, Z9, K5, Z9
+	VMULPS       Z11, Z9, Z9
 	CMPB         40(AX), $0x00
-	JNE          half1529
-	VMOVUPS      Z13, (DI)(CX*4)
-	VMOVUPS      Z14, K1, 64(DI)(CX*4)
-	JMP          both1530
+	JNE          half1735
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, K2, 64(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, K2, 64(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, K2, 64(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, K2, 64(BX)
+	JMP          both1736
 
-half1529:
-	// VCVTNEPS2BF16 Z13, Y0
-	LONG      $0x487ed262
-	WORD      $0xc572
-	VMOVDQU16 Y0, (DI)(CX*2)
+half1735:
+	MOVL  16(SP), BX
+	IMULQ 32(AX), BX
+	ADDQ  24(AX), BX
 
-	// VCVTNEPS2BF16 Z14, Y0
-	LONG      $0x487ed262
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VMOVDQU16 Z0, K4, (BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z0
+	LONG      $0x4857f262
+	WORD      $0xc472
+	VMOVDQU16 Z0, K4, (BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z0
+	LONG      $0x4847f262
 	WORD      $0xc672
-	VMOVDQU16 Y0, K1, 32(DI)(CX*2)
+	VMOVDQU16 Z0, K4, (BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
 
-both1530:
-skip1528:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows1518
-	JMP  done1500
+	// VCVTNE2PS2BF16 Z8, Z9, Z0
+	LONG      $0x4837d262
+	WORD      $0xc072
+	VMOVDQU16 Z0, K4, (BX)
 
-wider1516:
+both1736:
+skip1734:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group1706
+	JMP  done1621
+
+wider1704:
 	CMPQ DX, $0x30
-	JGT  wider1531
+	JGT  wider1737
+	MOVQ 48(AX), CX
 	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
+	XORQ SI, SI
 
-far1532:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far1532
+far1738:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far1738
+	SUBQ  $0x20, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K3
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K4
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
 
-rows1533:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1534
-	MOVL  (CX)(BX*4), SI
-
-have1534:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next1535
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted1536
-	MOVL  (R9)(CX*4), R8
-
-unlisted1536:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next1535:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip1537
-	MOVL  (CX)(SI*4), R9
-
-skip1537:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x20, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half1538
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	PREFETCHT0 128(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z0
-	VMOVUPS    64(DI)(CX*4), Z1
-	VMOVUPS.Z  128(DI)(CX*4), K1, Z12
-	JMP        both1539
-
-half1538:
-	PREFETCHT0  (R8)(CX*2)
-	PREFETCHT0  64(R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD   32(DI)(CX*2), Z1
-	VPSLLD      $0x10, Z1, Z1
-	VPMOVZXWD.Z 64(DI)(CX*2), K1, Z12
-	VPSLLD      $0x10, Z12, Z12
-
-both1539:
-	VBROADCASTSS  elementff800000<>+0(SB), Z13
-	VBLENDMPS     Z12, Z13, K1, Z12
-	VMOVAPS       Z0, Z13
-	VMAXPS        Z1, Z13, Z13
-	VMAXPS        Z12, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y14
-	VMAXPS        Y14, Y13, Y14
-	VEXTRACTF32X4 $0x01, Y14, X13
-	VMAXPS        X13, X14, X13
-	VPERMILPS     $0x4e, X13, X14
-	VMAXPS        X13, X14, X13
-	VPERMILPS     $0xb1, X13, X14
-	VMAXPS        X13, X14, X13
-	VBROADCASTSS  X13, Z14
-	VCMPPS        $0x00, Z14, Z0, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z14, Z1, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z14, Z12, K2
-	KMOVW         K2, R11
-	SHLQ          $0x20, R11
-	ORQ           R11, R8
-	VSUBPS        Z14, Z0, Z0
-	VSUBPS        Z14, Z1, Z1
-	VSUBPS        Z14, Z12, Z12
-	VMAXPS        Z0, Z5, Z0
-	VMAXPS        Z1, Z5, Z1
-	VMAXPS        Z12, Z5, Z12
-	VMOVAPS       Z2, Z17
-	VMOVAPS       Z2, Z18
-	VMOVAPS       Z2, Z19
-	VFMADD231PS   Z6, Z0, Z17
-	VFMADD231PS   Z6, Z1, Z18
-	VFMADD231PS   Z6, Z12, Z19
-	VSUBPS        Z2, Z17, Z14
-	VSUBPS        Z2, Z18, Z15
-	VSUBPS        Z2, Z19, Z16
-	VFNMADD231PS  Z3, Z14, Z0
-	VFNMADD231PS  Z3, Z15, Z1
-	VFNMADD231PS  Z3, Z16, Z12
-	VFNMADD231PS  Z4, Z14, Z0
-	VFNMADD231PS  Z4, Z15, Z1
-	VFNMADD231PS  Z4, Z16, Z12
-	VMOVAPS       Z7, Z14
-	VMOVAPS       Z7, Z15
-	VMOVAPS       Z7, Z16
-	VFMADD213PS   Z8, Z0, Z14
-	VFMADD213PS   Z8, Z1, Z15
-	VFMADD213PS   Z8, Z12, Z16
-	VFMADD213PS   Z9, Z0, Z14
-	VFMADD213PS   Z9, Z1, Z15
-	VFMADD213PS   Z9, Z12, Z16
-	VFMADD213PS   Z10, Z0, Z14
-	VFMADD213PS   Z10, Z1, Z15
-	VFMADD213PS   Z10, Z12, Z16
-	VFMADD213PS   Z11, Z0, Z14
-	VFMADD213PS   Z11, Z1, Z15
-	VFMADD213PS   Z11, Z12, Z16
-	VMULPS        Z0, Z14, Z14
-	VMULPS        Z1, Z15, Z15
-	VMULPS        Z12, Z16, Z16
-	VFMADD213PS   Z0, Z0, Z14
-	VFMADD213PS   Z1, Z1, Z15
-	VFMADD213PS   Z12, Z12, Z16
-	VPSLLD        $0x17, Z17, Z17
-	VPSLLD        $0x17, Z18, Z18
-	VPSLLD        $0x17, Z19, Z19
-	VFMADD213PS   Z17, Z17, Z14
-	VFMADD213PS   Z18, Z18, Z15
-	VFMADD213PS   Z19, Z19, Z16
-	VMOVAPS       Z14, Z0
-	VADDPS        Z15, Z0, Z0
-	VADDPS        Z16, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled1540
-	CMPB          16(AX), $0x00
-	JNE           half1541
-	VMOVSS        (DI)(R9*4), X1
-	JMP           both1542
-
-half1541:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both1542:
-	VSUBSS   X1, X13, X12
-	MOVQ     88(AX), DI
-	VMOVSS   X12, (DI)(BX*4)
-	VUCOMISS X1, X13
-	JNE      unlabelled1540
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled1540
-	INCQ     112(AX)
-
-unlabelled1540:
-	MOVQ         24(AX), DI
+group1739:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half1740
+	VBROADCASTSS elementff800000<>+0(SB), Z11
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           skip1543
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z12
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z12, Z14, K2, Z14
-	VMULPS       Z1, Z14, Z14
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z12, Z15, K2, Z15
-	VMULPS       Z1, Z15, Z15
-	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
-	VSUBPS       Z12, Z16, K2, Z16
+	JZ           have1742
+	MOVL         (DI)(BX*4), BX
+
+have1742:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	PREFETCHT0 512(BX)
+	PREFETCHT0 576(BX)
+	PREFETCHT0 640(BX)
+	PREFETCHT0 704(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1743
+	MOVL       (DI)(BX*4), BX
+
+have1743:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z4
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), K2, Z4
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1744
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip1744:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1745
+	MOVL    (DI)(BX*4), BX
+
+have1745:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z7
+	VMOVUPS (DI), Z5
+	VMOVUPS 64(DI), Z6
+	VMOVUPS 128(DI), K2, Z7
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1746
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip1746:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1747
+	MOVL    (DI)(BX*4), BX
+
+have1747:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z10
+	VMOVUPS (DI), Z8
+	VMOVUPS 64(DI), Z9
+	VMOVUPS 128(DI), K2, Z10
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1748
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip1748:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1749
+	MOVL    (DI)(BX*4), BX
+
+have1749:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z11, Z13
+	VMOVUPS (DI), Z11
+	VMOVUPS 64(DI), Z12
+	VMOVUPS 128(DI), K2, Z13
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1750
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip1750:
+	JMP both1741
+
+half1740:
+	VBROADCASTSS elementff800000<>+0(SB), Z11
+	VMOVDQU32    elementToUpper<>+0(SB), Z14
+	VMOVDQU32    elementToUpper<>+64(SB), Z12
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1751
+	MOVL         (DI)(BX*4), BX
+
+have1751:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1752
+	MOVL       (DI)(BX*4), BX
+
+have1752:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z4
+	VPERMW.Z    (DI), Z14, K1, Z0
+	VPERMW.Z    (DI), Z12, K1, Z1
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z4
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1753
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip1753:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1754
+	MOVL    (DI)(BX*4), BX
+
+have1754:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z7
+	VPERMW.Z    (DI), Z14, K1, Z5
+	VPERMW.Z    (DI), Z12, K1, Z6
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z7
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1755
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip1755:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1756
+	MOVL    (DI)(BX*4), BX
+
+have1756:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z10
+	VPERMW.Z    (DI), Z14, K1, Z8
+	VPERMW.Z    (DI), Z12, K1, Z9
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z10
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1757
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip1757:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1758
+	MOVL    (DI)(BX*4), BX
+
+have1758:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z11, Z13
+	VPERMW.Z    (DI), Z14, K1, Z11
+	VPERMW.Z    (DI), Z12, K1, Z12
+	VMOVDQU16.Z 64(DI), K2, Y3
+	VPERMW      Z3, Z14, K3, Z13
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1759
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip1759:
+both1741:
+	VMAXPS     Z1, Z0, Z14
+	VMAXPS     Z4, Z14, Z14
+	VMAXPS     Z6, Z5, Z15
+	VMAXPS     Z7, Z15, Z15
+	VMAXPS     Z9, Z8, Z16
+	VMAXPS     Z10, Z16, Z16
+	VMAXPS     Z12, Z11, Z17
+	VMAXPS     Z13, Z17, Z17
+	VSHUFF32X4 $0x44, Z15, Z14, Z18
+	VSHUFF32X4 $0xee, Z15, Z14, Z14
+	VMAXPS     Z14, Z18, Z18
+	VSHUFF32X4 $0x44, Z17, Z16, Z14
+	VSHUFF32X4 $0xee, Z17, Z16, Z15
+	VMAXPS     Z15, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z18, Z15
+	VSHUFF32X4 $0xdd, Z14, Z18, Z14
+	VMAXPS     Z14, Z15, Z15
+	VPERMILPS  $0x4e, Z15, Z14
+	VMAXPS     Z14, Z15, Z15
+	VPERMILPS  $0xb1, Z15, Z14
+	VMAXPS     Z14, Z15, Z15
+	VMOVDQU32  elementOrder<>+0(SB), Z14
+	VPERMPS    Z15, Z14, Z15
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z14
+	VPERMPS    Z15, Z14, Z14
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip1760
+	VCMPPS     $0x00, Z14, Z11, K4
+	KMOVW      K4, DI
+	VCMPPS     $0x00, Z14, Z12, K4
+	KMOVW      K4, R8
+	SHLQ       $0x10, R8
+	ORQ        R8, DI
+	VCMPPS     $0x00, Z14, Z13, K4
+	KMOVW      K4, R8
+	SHLQ       $0x20, R8
+	ORQ        R8, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip1760:
+	VSUBPS    Z14, Z11, Z11
+	VSUBPS    Z14, Z12, Z12
+	VSUBPS    Z14, Z13, Z13
+	VMOVDQU32 elementSpread<>+128(SB), Z14
+	VPERMPS   Z15, Z14, Z14
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1761
+	VCMPPS    $0x00, Z14, Z8, K4
+	KMOVW     K4, DI
+	VCMPPS    $0x00, Z14, Z9, K4
+	KMOVW     K4, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z14, Z10, K4
+	KMOVW     K4, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1761:
+	VSUBPS    Z14, Z8, Z8
+	VSUBPS    Z14, Z9, Z9
+	VSUBPS    Z14, Z10, Z10
+	VMOVDQU32 elementSpread<>+64(SB), Z14
+	VPERMPS   Z15, Z14, Z14
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1762
+	VCMPPS    $0x00, Z14, Z5, K4
+	KMOVW     K4, DI
+	VCMPPS    $0x00, Z14, Z6, K4
+	KMOVW     K4, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z14, Z7, K4
+	KMOVW     K4, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1762:
+	VSUBPS    Z14, Z5, Z5
+	VSUBPS    Z14, Z6, Z6
+	VSUBPS    Z14, Z7, Z7
+	VMOVDQU32 elementSpread<>+0(SB), Z14
+	VPERMPS   Z15, Z14, Z14
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1763
+	VCMPPS    $0x00, Z14, Z0, K4
+	KMOVW     K4, DI
+	VCMPPS    $0x00, Z14, Z1, K4
+	KMOVW     K4, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z14, Z4, K4
+	KMOVW     K4, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1763:
+	VSUBPS       Z14, Z0, Z0
+	VSUBPS       Z14, Z1, Z1
+	VSUBPS       Z14, Z4, Z4
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half1764
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z0, Z14, Z0
+	VMAXPS       Z1, Z14, Z1
+	VMAXPS       Z4, Z14, Z4
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z0, Z18
+	VFMADD231PS  Z14, Z1, Z19
+	VFMADD231PS  Z14, Z4, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z0
+	VFNMADD231PS Z21, Z16, Z1
+	VFNMADD231PS Z21, Z17, Z4
+	VFNMADD231PS Z22, Z14, Z0
+	VFNMADD231PS Z22, Z16, Z1
+	VFNMADD231PS Z22, Z17, Z4
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z0, Z14
+	VFMADD213PS  Z21, Z1, Z16
+	VFMADD213PS  Z21, Z4, Z17
+	VMULPS       Z0, Z14, Z14
 	VMULPS       Z1, Z16, Z16
+	VMULPS       Z4, Z17, Z17
+	VFMADD213PS  Z0, Z0, Z14
+	VFMADD213PS  Z1, Z1, Z16
+	VFMADD213PS  Z4, Z4, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z0
+	VMOVAPS      Z16, Z1
+	VMOVAPS      Z17, Z4
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z5, Z14, Z5
+	VMAXPS       Z6, Z14, Z6
+	VMAXPS       Z7, Z14, Z7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z5, Z18
+	VFMADD231PS  Z14, Z6, Z19
+	VFMADD231PS  Z14, Z7, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z5
+	VFNMADD231PS Z21, Z16, Z6
+	VFNMADD231PS Z21, Z17, Z7
+	VFNMADD231PS Z22, Z14, Z5
+	VFNMADD231PS Z22, Z16, Z6
+	VFNMADD231PS Z22, Z17, Z7
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z5, Z14
+	VFMADD213PS  Z21, Z6, Z16
+	VFMADD213PS  Z21, Z7, Z17
+	VMULPS       Z5, Z14, Z14
+	VMULPS       Z6, Z16, Z16
+	VMULPS       Z7, Z17, Z17
+	VFMADD213PS  Z5, Z5, Z14
+	VFMADD213PS  Z6, Z6, Z16
+	VFMADD213PS  Z7, Z7, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z5
+	VMOVAPS      Z16, Z6
+	VMOVAPS      Z17, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z8, Z14, Z8
+	VMAXPS       Z9, Z14, Z9
+	VMAXPS       Z10, Z14, Z10
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z8, Z18
+	VFMADD231PS  Z14, Z9, Z19
+	VFMADD231PS  Z14, Z10, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z8
+	VFNMADD231PS Z21, Z16, Z9
+	VFNMADD231PS Z21, Z17, Z10
+	VFNMADD231PS Z22, Z14, Z8
+	VFNMADD231PS Z22, Z16, Z9
+	VFNMADD231PS Z22, Z17, Z10
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z8, Z14
+	VFMADD213PS  Z21, Z9, Z16
+	VFMADD213PS  Z21, Z10, Z17
+	VMULPS       Z8, Z14, Z14
+	VMULPS       Z9, Z16, Z16
+	VMULPS       Z10, Z17, Z17
+	VFMADD213PS  Z8, Z8, Z14
+	VFMADD213PS  Z9, Z9, Z16
+	VFMADD213PS  Z10, Z10, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z8
+	VMOVAPS      Z16, Z9
+	VMOVAPS      Z17, Z10
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z11, Z14, Z11
+	VMAXPS       Z12, Z14, Z12
+	VMAXPS       Z13, Z14, Z13
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b40007f<>+0(SB), Z17
+	VMOVAPS      Z17, Z18
+	VMOVAPS      Z17, Z19
+	VMOVAPS      Z17, Z20
+	VFMADD231PS  Z14, Z11, Z18
+	VFMADD231PS  Z14, Z12, Z19
+	VFMADD231PS  Z14, Z13, Z20
+	VSUBPS       Z17, Z18, Z14
+	VSUBPS       Z17, Z19, Z16
+	VSUBPS       Z17, Z20, Z17
+	VBROADCASTSS element3f318000<>+0(SB), Z21
+	VBROADCASTSS elementb95e8083<>+0(SB), Z22
+	VFNMADD231PS Z21, Z14, Z11
+	VFNMADD231PS Z21, Z16, Z12
+	VFNMADD231PS Z21, Z17, Z13
+	VFNMADD231PS Z22, Z14, Z11
+	VFNMADD231PS Z22, Z16, Z12
+	VFNMADD231PS Z22, Z17, Z13
+	VBROADCASTSS element3ab511f9<>+0(SB), Z17
+	VMOVAPS      Z17, Z14
+	VMOVAPS      Z17, Z16
+	VMOVAPS      Z17, Z17
+	VBROADCASTSS element3c091d05<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VBROADCASTSS element3d2aac79<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VBROADCASTSS element3efffffe<>+0(SB), Z21
+	VFMADD213PS  Z21, Z11, Z14
+	VFMADD213PS  Z21, Z12, Z16
+	VFMADD213PS  Z21, Z13, Z17
+	VMULPS       Z11, Z14, Z14
+	VMULPS       Z12, Z16, Z16
+	VMULPS       Z13, Z17, Z17
+	VFMADD213PS  Z11, Z11, Z14
+	VFMADD213PS  Z12, Z12, Z16
+	VFMADD213PS  Z13, Z13, Z17
+	VPSLLD       $0x17, Z18, Z18
+	VPSLLD       $0x17, Z19, Z19
+	VPSLLD       $0x17, Z20, Z20
+	VFMADD213PS  Z18, Z18, Z14
+	VFMADD213PS  Z19, Z19, Z16
+	VFMADD213PS  Z20, Z20, Z17
+	VMOVAPS      Z14, Z11
+	VMOVAPS      Z16, Z12
+	VMOVAPS      Z17, Z13
+	JMP          both1765
+
+half1764:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z0, Z14, Z0
+	VMAXPS       Z1, Z14, Z1
+	VMAXPS       Z4, Z14, Z4
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z0, Z20
+	VFMADD231PS  Z14, Z1, Z21
+	VFMADD231PS  Z14, Z4, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z0
+	VFNMADD231PS Z17, Z23, Z1
+	VFNMADD231PS Z17, Z16, Z4
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z0
+	VFMADD213PS  Z21, Z21, Z1
+	VFMADD213PS  Z22, Z22, Z4
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z5, Z14, Z5
+	VMAXPS       Z6, Z14, Z6
+	VMAXPS       Z7, Z14, Z7
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z5, Z20
+	VFMADD231PS  Z14, Z6, Z21
+	VFMADD231PS  Z14, Z7, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z5
+	VFNMADD231PS Z17, Z23, Z6
+	VFNMADD231PS Z17, Z16, Z7
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z5
+	VFMADD213PS  Z21, Z21, Z6
+	VFMADD213PS  Z22, Z22, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z8, Z14, Z8
+	VMAXPS       Z9, Z14, Z9
+	VMAXPS       Z10, Z14, Z10
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z8, Z20
+	VFMADD231PS  Z14, Z9, Z21
+	VFMADD231PS  Z14, Z10, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z8
+	VFNMADD231PS Z17, Z23, Z9
+	VFNMADD231PS Z17, Z16, Z10
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z8
+	VFMADD213PS  Z21, Z21, Z9
+	VFMADD213PS  Z22, Z22, Z10
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
+	VMAXPS       Z11, Z14, Z11
+	VMAXPS       Z12, Z14, Z12
+	VMAXPS       Z13, Z14, Z13
+	VBROADCASTSS element4238aa3b<>+0(SB), Z14
+	VBROADCASTSS element4b400000<>+0(SB), Z16
+	VBROADCASTSS element3cb17218<>+0(SB), Z17
+	VMOVUPS      elementPowers<>+0(SB), Z18
+	VMOVUPS      elementPowers<>+64(SB), Z19
+	VMOVAPS      Z16, Z20
+	VMOVAPS      Z16, Z21
+	VMOVAPS      Z16, Z22
+	VFMADD231PS  Z14, Z11, Z20
+	VFMADD231PS  Z14, Z12, Z21
+	VFMADD231PS  Z14, Z13, Z22
+	VSUBPS       Z16, Z20, Z14
+	VSUBPS       Z16, Z21, Z23
+	VSUBPS       Z16, Z22, Z16
+	VFNMADD231PS Z17, Z14, Z11
+	VFNMADD231PS Z17, Z23, Z12
+	VFNMADD231PS Z17, Z16, Z13
+	VPSLLD       $0x12, Z20, Z14
+	VPSLLD       $0x12, Z21, Z23
+	VPSLLD       $0x12, Z22, Z16
+	VPERMI2PS    Z19, Z18, Z20
+	VPERMI2PS    Z19, Z18, Z21
+	VPERMI2PS    Z19, Z18, Z22
+	VPADDD       Z14, Z20, Z20
+	VPADDD       Z23, Z21, Z21
+	VPADDD       Z16, Z22, Z22
+	VFMADD213PS  Z20, Z20, Z11
+	VFMADD213PS  Z21, Z21, Z12
+	VFMADD213PS  Z22, Z22, Z13
+
+both1765:
+	VADDPS     Z1, Z0, Z14
+	VADDPS     Z4, Z14, Z14
+	VADDPS     Z6, Z5, Z16
+	VADDPS     Z7, Z16, Z16
+	VADDPS     Z9, Z8, Z17
+	VADDPS     Z10, Z17, Z17
+	VADDPS     Z12, Z11, Z18
+	VADDPS     Z13, Z18, Z18
+	VSHUFF32X4 $0x44, Z16, Z14, Z19
+	VSHUFF32X4 $0xee, Z16, Z14, Z14
+	VADDPS     Z14, Z19, Z19
+	VSHUFF32X4 $0x44, Z18, Z17, Z14
+	VSHUFF32X4 $0xee, Z18, Z17, Z16
+	VADDPS     Z16, Z14, Z14
+	VSHUFF32X4 $0x88, Z14, Z19, Z16
+	VSHUFF32X4 $0xdd, Z14, Z19, Z14
+	VADDPS     Z14, Z16, Z16
+	VPERMILPS  $0x4e, Z16, Z14
+	VADDPS     Z14, Z16, Z16
+	VPERMILPS  $0xb1, Z16, Z14
+	VADDPS     Z14, Z16, Z16
+	VMOVDQU32  elementOrder<>+0(SB), Z14
+	VPERMPS    Z16, Z14, Z16
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K4
+	MOVQ       80(AX), BX
+	VMOVUPS    Y16, K4, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip1766
+	VSUBPS     Y2, Y15, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K4, (BX)(DX*4)
+
+skip1766:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip1767
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y16, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+0(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 48(SP), Z17
+	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
+	VSUBPS       Z14, Z0, K4, Z0
+	VMULPS       Z15, Z0, Z0
+	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
+	VSUBPS       Z14, Z1, K4, Z1
+	VMULPS       Z15, Z1, Z1
+	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
+	VSUBPS       Z14, Z4, K4, Z4
+	VMULPS       Z15, Z4, Z4
+	VMOVDQU32    elementSpread<>+64(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+64(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 52(SP), Z17
+	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
+	VSUBPS       Z14, Z5, K4, Z5
+	VMULPS       Z15, Z5, Z5
+	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
+	VSUBPS       Z14, Z6, K4, Z6
+	VMULPS       Z15, Z6, Z6
+	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
+	VSUBPS       Z14, Z7, K4, Z7
+	VMULPS       Z15, Z7, Z7
+	VMOVDQU32    elementSpread<>+128(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+128(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 56(SP), Z17
+	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
+	VSUBPS       Z14, Z8, K4, Z8
+	VMULPS       Z15, Z8, Z8
+	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
+	VSUBPS       Z14, Z9, K4, Z9
+	VMULPS       Z15, Z9, Z9
+	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
+	VSUBPS       Z14, Z10, K4, Z10
+	VMULPS       Z15, Z10, Z10
+	VMOVDQU32    elementSpread<>+192(SB), Z14
+	VPERMPS      Z16, Z14, Z14
+	VMOVDQU32    elementSpread<>+192(SB), Z15
+	VPERMPS      Z3, Z15, Z15
+	VPBROADCASTD 60(SP), Z16
+	VPCMPEQD     elementNumbers<>+0(SB), Z16, K4
+	VSUBPS       Z14, Z11, K4, Z11
+	VMULPS       Z15, Z11, Z11
+	VPCMPEQD     elementNumbers<>+64(SB), Z16, K4
+	VSUBPS       Z14, Z12, K4, Z12
+	VMULPS       Z15, Z12, Z12
+	VPCMPEQD     elementNumbers<>+128(SB), Z16, K4
+	VSUBPS       Z14, Z13, K4, Z13
+	VMULPS       Z15, Z13, Z13
 	CMPB         40(AX), $0x00
-	JNE          half1544
-	VMOVUPS      Z14, (DI)(CX*4)
-	VMOVUPS      Z15, 64(DI)(CX*4)
-	VMOVUPS      Z16, K1, 128(DI)(CX*4)
-	JMP          both1545
+	JNE          half1768
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, 64(BX)
+	VMOVUPS      Z4, K2, 128(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z5, (BX)
+	VMOVUPS      Z6, 64(BX)
+	VMOVUPS      Z7, K2, 128(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	VMOVUPS      Z10, K2, 128(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z11, (BX)
+	VMOVUPS      Z12, 64(BX)
+	VMOVUPS      Z13, K2, 128(BX)
+	JMP          both1769
 
-half1544:
-	// VCVTNEPS2BF16 Z14, Y0
-	LONG      $0x487ed262
-	WORD      $0xc672
-	VMOVDQU16 Y0, (DI)(CX*2)
+half1768:
+	// VCVTNE2PS2BF16 Z4, Z7, Z4
+	LONG          $0x4847f262
+	WORD          $0xe472
+	VEXTRACTI64X4 $0x01, Z4, Y3
 
-	// VCVTNEPS2BF16 Z15, Y0
-	LONG      $0x487ed262
-	WORD      $0xc772
-	VMOVDQU16 Y0, 32(DI)(CX*2)
+	// VCVTNE2PS2BF16 Z10, Z13, Z7
+	LONG          $0x4817d262
+	WORD          $0xfa72
+	VEXTRACTI64X4 $0x01, Z7, Y10
+	MOVL          16(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
 
-	// VCVTNEPS2BF16 Z16, Y0
-	LONG      $0x487eb262
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
 	WORD      $0xc072
-	VMOVDQU16 Y0, K1, 64(DI)(CX*2)
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y4, K2, 64(BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
 
-both1545:
-skip1543:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows1533
-	JMP  done1500
+	// VCVTNE2PS2BF16 Z5, Z6, Z0
+	LONG      $0x484ff262
+	WORD      $0xc572
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y3, K2, 64(BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
 
-wider1531:
+	// VCVTNE2PS2BF16 Z8, Z9, Z0
+	LONG      $0x4837d262
+	WORD      $0xc072
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y7, K2, 64(BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z0
+	LONG      $0x481fd262
+	WORD      $0xc372
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y10, K2, 64(BX)
+
+both1769:
+skip1767:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group1739
+	JMP  done1621
+
+wider1737:
 	CMPQ DX, $0x40
-	JGT  wider1546
+	JGT  wider1770
+	MOVQ 48(AX), CX
 	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R10, R10
+	XORQ SI, SI
 
-far1547:
-	INCQ R10
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far1547
+far1771:
+	INCQ  SI
+	ADDQ  DX, BX
+	ADDQ  DX, BX
+	CMPQ  BX, $0x00000c00
+	JLT   far1771
+	SUBQ  $0x30, DX
+	LEAQ  (DX)(DX*1), BX
+	MOVQ  $0x0000ffff, DI
+	BZHIQ DX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K2
+	MOVQ  $0xaaaaaaaa, DI
+	BZHIQ BX, DI, DI
+	SHLQ  $0x00, DI
+	KMOVD DI, K3
+	ADDQ  $0x10, DX
+	MOVQ  $0xffffffff, BX
+	BZHIQ DX, BX, BX
+	SHLQ  $0x00, BX
+	KMOVD BX, K4
+	MOVQ  $-1, DX
+	MOVL  DX, 48(SP)
+	MOVL  DX, 52(SP)
+	MOVL  DX, 56(SP)
+	MOVL  DX, 60(SP)
+	XORQ  DX, DX
+	DECQ  CX
 
-rows1548:
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1549
-	MOVL  (CX)(BX*4), SI
-
-have1549:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  64(AX), R9
-	LEAQ  (BX)(R10*1), CX
-	MOVQ  DI, R8
-	CMPQ  CX, 48(AX)
-	JGE   next1550
-	MOVQ  CX, R8
-	TESTQ R9, R9
-	JZ    unlisted1551
-	MOVL  (R9)(CX*4), R8
-
-unlisted1551:
-	IMULQ 8(AX), R8
-	ADDQ  (AX), R8
-
-next1550:
-	MOVQ  $-1, R9
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip1552
-	MOVL  (CX)(SI*4), R9
-
-skip1552:
-	XORQ       CX, CX
-	MOVQ       DX, R11
-	SUBQ       $0x30, R11
-	MOVQ       $0x0000ffff, R12
-	BZHIQ      R11, R12, R12
-	KMOVW      R12, K1
-	CMPB       16(AX), $0x00
-	JNE        half1553
-	PREFETCHT0 (R8)(CX*4)
-	PREFETCHT0 64(R8)(CX*4)
-	PREFETCHT0 128(R8)(CX*4)
-	PREFETCHT0 192(R8)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z0
-	VMOVUPS    64(DI)(CX*4), Z1
-	VMOVUPS    128(DI)(CX*4), Z12
-	VMOVUPS.Z  192(DI)(CX*4), K1, Z13
-	JMP        both1554
-
-half1553:
-	PREFETCHT0  (R8)(CX*2)
-	PREFETCHT0  64(R8)(CX*2)
-	VPMOVZXWD   (DI)(CX*2), Z0
-	VPSLLD      $0x10, Z0, Z0
-	VPMOVZXWD   32(DI)(CX*2), Z1
-	VPSLLD      $0x10, Z1, Z1
-	VPMOVZXWD   64(DI)(CX*2), Z12
-	VPSLLD      $0x10, Z12, Z12
-	VPMOVZXWD.Z 96(DI)(CX*2), K1, Z13
-	VPSLLD      $0x10, Z13, Z13
-
-both1554:
-	VBROADCASTSS  elementff800000<>+0(SB), Z14
-	VBLENDMPS     Z13, Z14, K1, Z13
-	VMOVAPS       Z0, Z14
-	VMAXPS        Z1, Z14, Z14
-	VMAXPS        Z12, Z14, Z14
-	VMAXPS        Z13, Z14, Z14
-	VEXTRACTF64X4 $0x01, Z14, Y15
-	VMAXPS        Y15, Y14, Y15
-	VEXTRACTF32X4 $0x01, Y15, X14
-	VMAXPS        X14, X15, X14
-	VPERMILPS     $0x4e, X14, X15
-	VMAXPS        X14, X15, X14
-	VPERMILPS     $0xb1, X14, X15
-	VMAXPS        X14, X15, X14
-	VBROADCASTSS  X14, Z15
-	VCMPPS        $0x00, Z15, Z0, K2
-	KMOVW         K2, R8
-	VCMPPS        $0x00, Z15, Z1, K2
-	KMOVW         K2, R11
-	SHLQ          $0x10, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z15, Z12, K2
-	KMOVW         K2, R11
-	SHLQ          $0x20, R11
-	ORQ           R11, R8
-	VCMPPS        $0x00, Z15, Z13, K2
-	KMOVW         K2, R11
-	SHLQ          $0x30, R11
-	ORQ           R11, R8
-	VSUBPS        Z15, Z0, Z0
-	VSUBPS        Z15, Z1, Z1
-	VSUBPS        Z15, Z12, Z12
-	VSUBPS        Z15, Z13, Z13
-	VMAXPS        Z0, Z5, Z0
-	VMAXPS        Z1, Z5, Z1
-	VMAXPS        Z12, Z5, Z12
-	VMAXPS        Z13, Z5, Z13
-	VMOVAPS       Z2, Z19
-	VMOVAPS       Z2, Z20
-	VMOVAPS       Z2, Z21
-	VMOVAPS       Z2, Z22
-	VFMADD231PS   Z6, Z0, Z19
-	VFMADD231PS   Z6, Z1, Z20
-	VFMADD231PS   Z6, Z12, Z21
-	VFMADD231PS   Z6, Z13, Z22
-	VSUBPS        Z2, Z19, Z15
-	VSUBPS        Z2, Z20, Z16
-	VSUBPS        Z2, Z21, Z17
-	VSUBPS        Z2, Z22, Z18
-	VFNMADD231PS  Z3, Z15, Z0
-	VFNMADD231PS  Z3, Z16, Z1
-	VFNMADD231PS  Z3, Z17, Z12
-	VFNMADD231PS  Z3, Z18, Z13
-	VFNMADD231PS  Z4, Z15, Z0
-	VFNMADD231PS  Z4, Z16, Z1
-	VFNMADD231PS  Z4, Z17, Z12
-	VFNMADD231PS  Z4, Z18, Z13
-	VMOVAPS       Z7, Z15
-	VMOVAPS       Z7, Z16
-	VMOVAPS       Z7, Z17
-	VMOVAPS       Z7, Z18
-	VFMADD213PS   Z8, Z0, Z15
-	VFMADD213PS   Z8, Z1, Z16
-	VFMADD213PS   Z8, Z12, Z17
-	VFMADD213PS   Z8, Z13, Z18
-	VFMADD213PS   Z9, Z0, Z15
-	VFMADD213PS   Z9, Z1, Z16
-	VFMADD213PS   Z9, Z12, Z17
-	VFMADD213PS   Z9, Z13, Z18
-	VFMADD213PS   Z10, Z0, Z15
-	VFMADD213PS   Z10, Z1, Z16
-	VFMADD213PS   Z10, Z12, Z17
-	VFMADD213PS   Z10, Z13, Z18
-	VFMADD213PS   Z11, Z0, Z15
-	VFMADD213PS   Z11, Z1, Z16
-	VFMADD213PS   Z11, Z12, Z17
-	VFMADD213PS   Z11, Z13, Z18
-	VMULPS        Z0, Z15, Z15
-	VMULPS        Z1, Z16, Z16
-	VMULPS        Z12, Z17, Z17
-	VMULPS        Z13, Z18, Z18
-	VFMADD213PS   Z0, Z0, Z15
-	VFMADD213PS   Z1, Z1, Z16
-	VFMADD213PS   Z12, Z12, Z17
-	VFMADD213PS   Z13, Z13, Z18
-	VPSLLD        $0x17, Z19, Z19
-	VPSLLD        $0x17, Z20, Z20
-	VPSLLD        $0x17, Z21, Z21
-	VPSLLD        $0x17, Z22, Z22
-	VFMADD213PS   Z19, Z19, Z15
-	VFMADD213PS   Z20, Z20, Z16
-	VFMADD213PS   Z21, Z21, Z17
-	VFMADD213PS   Z22, Z22, Z18
-	VMOVAPS       Z15, Z0
-	VADDPS        Z16, Z0, Z0
-	VADDPS        Z17, Z0, Z0
-	VADDPS        Z18, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPS        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0x4e, X0, X1
-	VADDPS        X0, X1, X0
-	VPERMILPS     $0xb1, X0, X1
-	VADDPS        X0, X1, X0
-	MOVQ          80(AX), R11
-	VMOVSS        X0, (R11)(BX*4)
-	TESTQ         R9, R9
-	JS            unlabelled1555
-	CMPB          16(AX), $0x00
-	JNE           half1556
-	VMOVSS        (DI)(R9*4), X1
-	JMP           both1557
-
-half1556:
-	MOVWLZX (DI)(R9*2), DI
-	SHLL    $0x10, DI
-	VMOVD   DI, X1
-
-both1557:
-	VSUBSS   X1, X14, X12
-	MOVQ     88(AX), DI
-	VMOVSS   X12, (DI)(BX*4)
-	VUCOMISS X1, X14
-	JNE      unlabelled1555
-	BSFQ     R8, CX
-	CMPQ     CX, R9
-	JNE      unlabelled1555
-	INCQ     112(AX)
-
-unlabelled1555:
-	MOVQ         24(AX), DI
+group1772:
+	VBROADCASTSS element00000000<>+0(SB), X2
+	CMPB         16(AX), $0x00
+	JNE          half1773
+	VBROADCASTSS elementff800000<>+0(SB), Z14
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           skip1558
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X1
-	VDIVSS       X0, X1, X1
-	VBROADCASTSS X1, Z1
-	XORQ         CX, CX
-	VBROADCASTSS X0, Z12
-	VPBROADCASTD R9, Z0
-	VPCMPEQD     elementNumbers<>+0(SB), Z0, K2
-	VSUBPS       Z12, Z15, K2, Z15
-	VMULPS       Z1, Z15, Z15
-	VPCMPEQD     elementNumbers<>+64(SB), Z0, K2
-	VSUBPS       Z12, Z16, K2, Z16
-	VMULPS       Z1, Z16, Z16
-	VPCMPEQD     elementNumbers<>+128(SB), Z0, K2
-	VSUBPS       Z12, Z17, K2, Z17
-	VMULPS       Z1, Z17, Z17
-	VPCMPEQD     elementNumbers<>+192(SB), Z0, K2
-	VSUBPS       Z12, Z18, K2, Z18
-	VMULPS       Z1, Z18, Z18
+	JZ           have1775
+	MOVL         (DI)(BX*4), BX
+
+have1775:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	PREFETCHT0 512(BX)
+	PREFETCHT0 576(BX)
+	PREFETCHT0 640(BX)
+	PREFETCHT0 704(BX)
+	PREFETCHT0 768(BX)
+	PREFETCHT0 832(BX)
+	PREFETCHT0 896(BX)
+	PREFETCHT0 960(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1776
+	MOVL       (DI)(BX*4), BX
+
+have1776:
+	MOVL    BX, 16(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z5
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z4
+	VMOVUPS 192(DI), K2, Z5
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1777
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 48(SP)
+	VPINSRD $0x00, (DI)(BX*4), X2, X2
+
+skip1777:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1778
+	MOVL    (DI)(BX*4), BX
+
+have1778:
+	MOVL    BX, 20(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z9
+	VMOVUPS (DI), Z6
+	VMOVUPS 64(DI), Z7
+	VMOVUPS 128(DI), Z8
+	VMOVUPS 192(DI), K2, Z9
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1779
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 52(SP)
+	VPINSRD $0x01, (DI)(BX*4), X2, X2
+
+skip1779:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1780
+	MOVL    (DI)(BX*4), BX
+
+have1780:
+	MOVL    BX, 24(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z13
+	VMOVUPS (DI), Z10
+	VMOVUPS 64(DI), Z11
+	VMOVUPS 128(DI), Z12
+	VMOVUPS 192(DI), K2, Z13
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1781
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 56(SP)
+	VPINSRD $0x02, (DI)(BX*4), X2, X2
+
+skip1781:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1782
+	MOVL    (DI)(BX*4), BX
+
+have1782:
+	MOVL    BX, 28(SP)
+	MOVQ    BX, DI
+	IMULQ   8(AX), DI
+	ADDQ    (AX), DI
+	VMOVAPS Z14, Z17
+	VMOVUPS (DI), Z14
+	VMOVUPS 64(DI), Z15
+	VMOVUPS 128(DI), Z16
+	VMOVUPS 192(DI), K2, Z17
+	MOVQ    72(AX), R8
+	TESTQ   R8, R8
+	JZ      skip1783
+	MOVL    (R8)(BX*4), BX
+	MOVL    BX, 60(SP)
+	VPINSRD $0x03, (DI)(BX*4), X2, X2
+
+skip1783:
+	JMP both1774
+
+half1773:
+	VBROADCASTSS elementff800000<>+0(SB), Z14
+	VMOVDQU32    elementToUpper<>+0(SB), Z16
+	VMOVDQU32    elementToUpper<>+64(SB), Z18
+	LEAQ         (DX)(SI*1), BX
+	MOVQ         64(AX), DI
+	CMPQ         BX, CX
+	CMOVQGT      CX, BX
+	TESTQ        DI, DI
+	JZ           have1784
+	MOVL         (DI)(BX*4), BX
+
+have1784:
+	IMULQ      8(AX), BX
+	ADDQ       (AX), BX
+	PREFETCHT0 (BX)
+	PREFETCHT0 64(BX)
+	PREFETCHT0 128(BX)
+	PREFETCHT0 192(BX)
+	PREFETCHT0 256(BX)
+	PREFETCHT0 320(BX)
+	PREFETCHT0 384(BX)
+	PREFETCHT0 448(BX)
+	LEAQ       (DX), BX
+	MOVQ       64(AX), DI
+	CMPQ       BX, CX
+	CMOVQGT    CX, BX
+	TESTQ      DI, DI
+	JZ         have1785
+	MOVL       (DI)(BX*4), BX
+
+have1785:
+	MOVL        BX, 16(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z5
+	VPERMW.Z    (DI), Z16, K1, Z0
+	VPERMW.Z    (DI), Z18, K1, Z1
+	VMOVDQU16.Z 64(DI), K4, Z6
+	VPERMW.Z    Z6, Z16, K1, Z4
+	VPERMW      Z6, Z18, K3, Z5
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1786
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 48(SP)
+	VPINSRW     $0x01, (DI)(BX*2), X2, X2
+
+skip1786:
+	LEAQ    1(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1787
+	MOVL    (DI)(BX*4), BX
+
+have1787:
+	MOVL        BX, 20(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z9
+	VPERMW.Z    (DI), Z16, K1, Z6
+	VPERMW.Z    (DI), Z18, K1, Z7
+	VMOVDQU16.Z 64(DI), K4, Z10
+	VPERMW.Z    Z10, Z16, K1, Z8
+	VPERMW      Z10, Z18, K3, Z9
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1788
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 52(SP)
+	VPINSRW     $0x03, (DI)(BX*2), X2, X2
+
+skip1788:
+	LEAQ    2(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1789
+	MOVL    (DI)(BX*4), BX
+
+have1789:
+	MOVL        BX, 24(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z13
+	VPERMW.Z    (DI), Z16, K1, Z10
+	VPERMW.Z    (DI), Z18, K1, Z11
+	VMOVDQU16.Z 64(DI), K4, Z15
+	VPERMW.Z    Z15, Z16, K1, Z12
+	VPERMW      Z15, Z18, K3, Z13
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1790
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 56(SP)
+	VPINSRW     $0x05, (DI)(BX*2), X2, X2
+
+skip1790:
+	LEAQ    3(DX), BX
+	MOVQ    64(AX), DI
+	CMPQ    BX, CX
+	CMOVQGT CX, BX
+	TESTQ   DI, DI
+	JZ      have1791
+	MOVL    (DI)(BX*4), BX
+
+have1791:
+	MOVL        BX, 28(SP)
+	MOVQ        BX, DI
+	IMULQ       8(AX), DI
+	ADDQ        (AX), DI
+	VMOVAPS     Z14, Z17
+	VPERMW.Z    (DI), Z16, K1, Z14
+	VPERMW.Z    (DI), Z18, K1, Z15
+	VMOVDQU16.Z 64(DI), K4, Z19
+	VPERMW.Z    Z19, Z16, K1, Z16
+	VPERMW      Z19, Z18, K3, Z17
+	MOVQ        72(AX), R8
+	TESTQ       R8, R8
+	JZ          skip1792
+	MOVL        (R8)(BX*4), BX
+	MOVL        BX, 60(SP)
+	VPINSRW     $0x07, (DI)(BX*2), X2, X2
+
+skip1792:
+both1774:
+	VMAXPS     Z1, Z0, Z18
+	VMAXPS     Z4, Z18, Z18
+	VMAXPS     Z5, Z18, Z18
+	VMAXPS     Z7, Z6, Z19
+	VMAXPS     Z8, Z19, Z19
+	VMAXPS     Z9, Z19, Z19
+	VMAXPS     Z11, Z10, Z20
+	VMAXPS     Z12, Z20, Z20
+	VMAXPS     Z13, Z20, Z20
+	VMAXPS     Z15, Z14, Z21
+	VMAXPS     Z16, Z21, Z21
+	VMAXPS     Z17, Z21, Z21
+	VSHUFF32X4 $0x44, Z19, Z18, Z22
+	VSHUFF32X4 $0xee, Z19, Z18, Z18
+	VMAXPS     Z18, Z22, Z22
+	VSHUFF32X4 $0x44, Z21, Z20, Z18
+	VSHUFF32X4 $0xee, Z21, Z20, Z19
+	VMAXPS     Z19, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z22, Z19
+	VSHUFF32X4 $0xdd, Z18, Z22, Z18
+	VMAXPS     Z18, Z19, Z19
+	VPERMILPS  $0x4e, Z19, Z18
+	VMAXPS     Z18, Z19, Z19
+	VPERMILPS  $0xb1, Z19, Z18
+	VMAXPS     Z18, Z19, Z19
+	VMOVDQU32  elementOrder<>+0(SB), Z18
+	VPERMPS    Z19, Z18, Z19
+	XORQ       BX, BX
+	VMOVDQU32  elementSpread<>+192(SB), Z18
+	VPERMPS    Z19, Z18, Z18
+	MOVQ       72(AX), DI
+	TESTQ      DI, DI
+	JZ         skip1793
+	VCMPPS     $0x00, Z18, Z14, K5
+	KMOVW      K5, DI
+	VCMPPS     $0x00, Z18, Z15, K5
+	KMOVW      K5, R8
+	SHLQ       $0x10, R8
+	ORQ        R8, DI
+	VCMPPS     $0x00, Z18, Z16, K5
+	KMOVW      K5, R8
+	SHLQ       $0x20, R8
+	ORQ        R8, DI
+	VCMPPS     $0x00, Z18, Z17, K5
+	KMOVW      K5, R8
+	SHLQ       $0x30, R8
+	ORQ        R8, DI
+	SHRQ       $0x00, DI
+	TZCNTQ     DI, DI
+	XORQ       R8, R8
+	CMPL       DI, 60(SP)
+	SETEQ      R8
+	LEAQ       (R8)(BX*2), BX
+
+skip1793:
+	VSUBPS    Z18, Z14, Z14
+	VSUBPS    Z18, Z15, Z15
+	VSUBPS    Z18, Z16, Z16
+	VSUBPS    Z18, Z17, Z17
+	VMOVDQU32 elementSpread<>+128(SB), Z18
+	VPERMPS   Z19, Z18, Z18
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1794
+	VCMPPS    $0x00, Z18, Z10, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z18, Z11, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z12, K5
+	KMOVW     K5, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z13, K5
+	KMOVW     K5, R8
+	SHLQ      $0x30, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 56(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1794:
+	VSUBPS    Z18, Z10, Z10
+	VSUBPS    Z18, Z11, Z11
+	VSUBPS    Z18, Z12, Z12
+	VSUBPS    Z18, Z13, Z13
+	VMOVDQU32 elementSpread<>+64(SB), Z18
+	VPERMPS   Z19, Z18, Z18
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1795
+	VCMPPS    $0x00, Z18, Z6, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z18, Z7, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z8, K5
+	KMOVW     K5, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z9, K5
+	KMOVW     K5, R8
+	SHLQ      $0x30, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 52(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1795:
+	VSUBPS    Z18, Z6, Z6
+	VSUBPS    Z18, Z7, Z7
+	VSUBPS    Z18, Z8, Z8
+	VSUBPS    Z18, Z9, Z9
+	VMOVDQU32 elementSpread<>+0(SB), Z18
+	VPERMPS   Z19, Z18, Z18
+	MOVQ      72(AX), DI
+	TESTQ     DI, DI
+	JZ        skip1796
+	VCMPPS    $0x00, Z18, Z0, K5
+	KMOVW     K5, DI
+	VCMPPS    $0x00, Z18, Z1, K5
+	KMOVW     K5, R8
+	SHLQ      $0x10, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z4, K5
+	KMOVW     K5, R8
+	SHLQ      $0x20, R8
+	ORQ       R8, DI
+	VCMPPS    $0x00, Z18, Z5, K5
+	KMOVW     K5, R8
+	SHLQ      $0x30, R8
+	ORQ       R8, DI
+	SHRQ      $0x00, DI
+	TZCNTQ    DI, DI
+	XORQ      R8, R8
+	CMPL      DI, 48(SP)
+	SETEQ     R8
+	LEAQ      (R8)(BX*2), BX
+
+skip1796:
+	VSUBPS       Z18, Z0, Z0
+	VSUBPS       Z18, Z1, Z1
+	VSUBPS       Z18, Z4, Z4
+	VSUBPS       Z18, Z5, Z5
+	MOVQ         CX, DI
+	SUBQ         DX, DI
+	INCQ         DI
+	MOVQ         $0x00000004, R8
+	CMPQ         DI, R8
+	CMOVQGT      R8, DI
+	MOVQ         $0x000000ff, R8
+	BZHIQ        DI, R8, R8
+	ANDQ         R8, BX
+	POPCNTQ      BX, BX
+	ADDQ         BX, 112(AX)
+	CMPB         16(AX), $0x00
+	JNE          half1797
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z0, Z18, Z0
+	VMAXPS       Z1, Z18, Z1
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z0, Z21
+	VFMADD231PS  Z18, Z1, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z0
+	VFNMADD231PS Z23, Z20, Z1
+	VFNMADD231PS Z24, Z18, Z0
+	VFNMADD231PS Z24, Z20, Z1
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z0, Z18
+	VFMADD213PS  Z23, Z1, Z20
+	VMULPS       Z0, Z18, Z18
+	VMULPS       Z1, Z20, Z20
+	VFMADD213PS  Z0, Z0, Z18
+	VFMADD213PS  Z1, Z1, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z0
+	VMOVAPS      Z20, Z1
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z4, Z18, Z4
+	VMAXPS       Z5, Z18, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z4, Z21
+	VFMADD231PS  Z18, Z5, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z4
+	VFNMADD231PS Z23, Z20, Z5
+	VFNMADD231PS Z24, Z18, Z4
+	VFNMADD231PS Z24, Z20, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z4, Z18
+	VFMADD213PS  Z23, Z5, Z20
+	VMULPS       Z4, Z18, Z18
+	VMULPS       Z5, Z20, Z20
+	VFMADD213PS  Z4, Z4, Z18
+	VFMADD213PS  Z5, Z5, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z4
+	VMOVAPS      Z20, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z6, Z18, Z6
+	VMAXPS       Z7, Z18, Z7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z6, Z21
+	VFMADD231PS  Z18, Z7, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z6
+	VFNMADD231PS Z23, Z20, Z7
+	VFNMADD231PS Z24, Z18, Z6
+	VFNMADD231PS Z24, Z20, Z7
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z6, Z18
+	VFMADD213PS  Z23, Z7, Z20
+	VMULPS       Z6, Z18, Z18
+	VMULPS       Z7, Z20, Z20
+	VFMADD213PS  Z6, Z6, Z18
+	VFMADD213PS  Z7, Z7, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z6
+	VMOVAPS      Z20, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z8, Z18, Z8
+	VMAXPS       Z9, Z18, Z9
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z8, Z21
+	VFMADD231PS  Z18, Z9, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z8
+	VFNMADD231PS Z23, Z20, Z9
+	VFNMADD231PS Z24, Z18, Z8
+	VFNMADD231PS Z24, Z20, Z9
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z8, Z18
+	VFMADD213PS  Z23, Z9, Z20
+	VMULPS       Z8, Z18, Z18
+	VMULPS       Z9, Z20, Z20
+	VFMADD213PS  Z8, Z8, Z18
+	VFMADD213PS  Z9, Z9, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z8
+	VMOVAPS      Z20, Z9
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z10, Z18, Z10
+	VMAXPS       Z11, Z18, Z11
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z10, Z21
+	VFMADD231PS  Z18, Z11, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z10
+	VFNMADD231PS Z23, Z20, Z11
+	VFNMADD231PS Z24, Z18, Z10
+	VFNMADD231PS Z24, Z20, Z11
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z10, Z18
+	VFMADD213PS  Z23, Z11, Z20
+	VMULPS       Z10, Z18, Z18
+	VMULPS       Z11, Z20, Z20
+	VFMADD213PS  Z10, Z10, Z18
+	VFMADD213PS  Z11, Z11, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z10
+	VMOVAPS      Z20, Z11
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z12, Z18, Z12
+	VMAXPS       Z13, Z18, Z13
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z12, Z21
+	VFMADD231PS  Z18, Z13, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z12
+	VFNMADD231PS Z23, Z20, Z13
+	VFNMADD231PS Z24, Z18, Z12
+	VFNMADD231PS Z24, Z20, Z13
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z12, Z18
+	VFMADD213PS  Z23, Z13, Z20
+	VMULPS       Z12, Z18, Z18
+	VMULPS       Z13, Z20, Z20
+	VFMADD213PS  Z12, Z12, Z18
+	VFMADD213PS  Z13, Z13, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z12
+	VMOVAPS      Z20, Z13
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z14, Z18, Z14
+	VMAXPS       Z15, Z18, Z15
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z14, Z21
+	VFMADD231PS  Z18, Z15, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z14
+	VFNMADD231PS Z23, Z20, Z15
+	VFNMADD231PS Z24, Z18, Z14
+	VFNMADD231PS Z24, Z20, Z15
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z14, Z18
+	VFMADD213PS  Z23, Z15, Z20
+	VMULPS       Z14, Z18, Z18
+	VMULPS       Z15, Z20, Z20
+	VFMADD213PS  Z14, Z14, Z18
+	VFMADD213PS  Z15, Z15, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z14
+	VMOVAPS      Z20, Z15
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z16, Z18, Z16
+	VMAXPS       Z17, Z18, Z17
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b40007f<>+0(SB), Z20
+	VMOVAPS      Z20, Z21
+	VMOVAPS      Z20, Z22
+	VFMADD231PS  Z18, Z16, Z21
+	VFMADD231PS  Z18, Z17, Z22
+	VSUBPS       Z20, Z21, Z18
+	VSUBPS       Z20, Z22, Z20
+	VBROADCASTSS element3f318000<>+0(SB), Z23
+	VBROADCASTSS elementb95e8083<>+0(SB), Z24
+	VFNMADD231PS Z23, Z18, Z16
+	VFNMADD231PS Z23, Z20, Z17
+	VFNMADD231PS Z24, Z18, Z16
+	VFNMADD231PS Z24, Z20, Z17
+	VBROADCASTSS element3ab511f9<>+0(SB), Z20
+	VMOVAPS      Z20, Z18
+	VMOVAPS      Z20, Z20
+	VBROADCASTSS element3c091d05<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VBROADCASTSS element3d2aac79<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VBROADCASTSS element3efffffe<>+0(SB), Z23
+	VFMADD213PS  Z23, Z16, Z18
+	VFMADD213PS  Z23, Z17, Z20
+	VMULPS       Z16, Z18, Z18
+	VMULPS       Z17, Z20, Z20
+	VFMADD213PS  Z16, Z16, Z18
+	VFMADD213PS  Z17, Z17, Z20
+	VPSLLD       $0x17, Z21, Z21
+	VPSLLD       $0x17, Z22, Z22
+	VFMADD213PS  Z21, Z21, Z18
+	VFMADD213PS  Z22, Z22, Z20
+	VMOVAPS      Z18, Z16
+	VMOVAPS      Z20, Z17
+	JMP          both1798
+
+half1797:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z0, Z18, Z0
+	VMAXPS       Z1, Z18, Z1
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z0, Z24
+	VFMADD231PS  Z18, Z1, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z0
+	VFNMADD231PS Z21, Z20, Z1
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z0
+	VFMADD213PS  Z25, Z25, Z1
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z4, Z18, Z4
+	VMAXPS       Z5, Z18, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z4, Z24
+	VFMADD231PS  Z18, Z5, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z4
+	VFNMADD231PS Z21, Z20, Z5
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z4
+	VFMADD213PS  Z25, Z25, Z5
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z6, Z18, Z6
+	VMAXPS       Z7, Z18, Z7
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z6, Z24
+	VFMADD231PS  Z18, Z7, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z6
+	VFNMADD231PS Z21, Z20, Z7
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z6
+	VFMADD213PS  Z25, Z25, Z7
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z8, Z18, Z8
+	VMAXPS       Z9, Z18, Z9
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z8, Z24
+	VFMADD231PS  Z18, Z9, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z8
+	VFNMADD231PS Z21, Z20, Z9
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z8
+	VFMADD213PS  Z25, Z25, Z9
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z10, Z18, Z10
+	VMAXPS       Z11, Z18, Z11
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z10, Z24
+	VFMADD231PS  Z18, Z11, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z10
+	VFNMADD231PS Z21, Z20, Z11
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z10
+	VFMADD213PS  Z25, Z25, Z11
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z12, Z18, Z12
+	VMAXPS       Z13, Z18, Z13
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z12, Z24
+	VFMADD231PS  Z18, Z13, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z12
+	VFNMADD231PS Z21, Z20, Z13
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z12
+	VFMADD213PS  Z25, Z25, Z13
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z14, Z18, Z14
+	VMAXPS       Z15, Z18, Z15
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z14, Z24
+	VFMADD231PS  Z18, Z15, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z14
+	VFNMADD231PS Z21, Z20, Z15
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z14
+	VFMADD213PS  Z25, Z25, Z15
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
+	VMAXPS       Z16, Z18, Z16
+	VMAXPS       Z17, Z18, Z17
+	VBROADCASTSS element4238aa3b<>+0(SB), Z18
+	VBROADCASTSS element4b400000<>+0(SB), Z20
+	VBROADCASTSS element3cb17218<>+0(SB), Z21
+	VMOVUPS      elementPowers<>+0(SB), Z22
+	VMOVUPS      elementPowers<>+64(SB), Z23
+	VMOVAPS      Z20, Z24
+	VMOVAPS      Z20, Z25
+	VFMADD231PS  Z18, Z16, Z24
+	VFMADD231PS  Z18, Z17, Z25
+	VSUBPS       Z20, Z24, Z18
+	VSUBPS       Z20, Z25, Z20
+	VFNMADD231PS Z21, Z18, Z16
+	VFNMADD231PS Z21, Z20, Z17
+	VPSLLD       $0x12, Z24, Z18
+	VPSLLD       $0x12, Z25, Z20
+	VPERMI2PS    Z23, Z22, Z24
+	VPERMI2PS    Z23, Z22, Z25
+	VPADDD       Z18, Z24, Z24
+	VPADDD       Z20, Z25, Z25
+	VFMADD213PS  Z24, Z24, Z16
+	VFMADD213PS  Z25, Z25, Z17
+
+both1798:
+	VADDPS     Z1, Z0, Z18
+	VADDPS     Z4, Z18, Z18
+	VADDPS     Z5, Z18, Z18
+	VADDPS     Z7, Z6, Z20
+	VADDPS     Z8, Z20, Z20
+	VADDPS     Z9, Z20, Z20
+	VADDPS     Z11, Z10, Z21
+	VADDPS     Z12, Z21, Z21
+	VADDPS     Z13, Z21, Z21
+	VADDPS     Z15, Z14, Z22
+	VADDPS     Z16, Z22, Z22
+	VADDPS     Z17, Z22, Z22
+	VSHUFF32X4 $0x44, Z20, Z18, Z23
+	VSHUFF32X4 $0xee, Z20, Z18, Z18
+	VADDPS     Z18, Z23, Z23
+	VSHUFF32X4 $0x44, Z22, Z21, Z18
+	VSHUFF32X4 $0xee, Z22, Z21, Z20
+	VADDPS     Z20, Z18, Z18
+	VSHUFF32X4 $0x88, Z18, Z23, Z20
+	VSHUFF32X4 $0xdd, Z18, Z23, Z18
+	VADDPS     Z18, Z20, Z20
+	VPERMILPS  $0x4e, Z20, Z18
+	VADDPS     Z18, Z20, Z20
+	VPERMILPS  $0xb1, Z20, Z18
+	VADDPS     Z18, Z20, Z20
+	VMOVDQU32  elementOrder<>+0(SB), Z18
+	VPERMPS    Z20, Z18, Z20
+	MOVQ       CX, BX
+	SUBQ       DX, BX
+	INCQ       BX
+	MOVQ       $0x00000004, DI
+	CMPQ       BX, DI
+	CMOVQGT    DI, BX
+	MOVQ       $0x000000ff, DI
+	BZHIQ      BX, DI, DI
+	KMOVW      DI, K5
+	MOVQ       80(AX), BX
+	VMOVUPS    Y20, K5, (BX)(DX*4)
+	MOVQ       72(AX), BX
+	TESTQ      BX, BX
+	JZ         skip1799
+	VSUBPS     Y2, Y19, Y2
+	MOVQ       88(AX), BX
+	VMOVUPS    Y2, K5, (BX)(DX*4)
+
+skip1799:
+	MOVQ         24(AX), BX
+	TESTQ        BX, BX
+	JZ           skip1800
+	VBROADCASTSS 104(AX), Y3
+	VDIVPS       Y20, Y3, Y3
+	VMOVDQU32    elementSpread<>+0(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+0(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 48(SP), Z21
+	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
+	VSUBPS       Z18, Z0, K5, Z0
+	VMULPS       Z19, Z0, Z0
+	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
+	VSUBPS       Z18, Z1, K5, Z1
+	VMULPS       Z19, Z1, Z1
+	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
+	VSUBPS       Z18, Z4, K5, Z4
+	VMULPS       Z19, Z4, Z4
+	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
+	VSUBPS       Z18, Z5, K5, Z5
+	VMULPS       Z19, Z5, Z5
+	VMOVDQU32    elementSpread<>+64(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+64(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 52(SP), Z21
+	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
+	VSUBPS       Z18, Z6, K5, Z6
+	VMULPS       Z19, Z6, Z6
+	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
+	VSUBPS       Z18, Z7, K5, Z7
+	VMULPS       Z19, Z7, Z7
+	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
+	VSUBPS       Z18, Z8, K5, Z8
+	VMULPS       Z19, Z8, Z8
+	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
+	VSUBPS       Z18, Z9, K5, Z9
+	VMULPS       Z19, Z9, Z9
+	VMOVDQU32    elementSpread<>+128(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+128(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 56(SP), Z21
+	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
+	VSUBPS       Z18, Z10, K5, Z10
+	VMULPS       Z19, Z10, Z10
+	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
+	VSUBPS       Z18, Z11, K5, Z11
+	VMULPS       Z19, Z11, Z11
+	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
+	VSUBPS       Z18, Z12, K5, Z12
+	VMULPS       Z19, Z12, Z12
+	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
+	VSUBPS       Z18, Z13, K5, Z13
+	VMULPS       Z19, Z13, Z13
+	VMOVDQU32    elementSpread<>+192(SB), Z18
+	VPERMPS      Z20, Z18, Z18
+	VMOVDQU32    elementSpread<>+192(SB), Z19
+	VPERMPS      Z3, Z19, Z19
+	VPBROADCASTD 60(SP), Z20
+	VPCMPEQD     elementNumbers<>+0(SB), Z20, K5
+	VSUBPS       Z18, Z14, K5, Z14
+	VMULPS       Z19, Z14, Z14
+	VPCMPEQD     elementNumbers<>+64(SB), Z20, K5
+	VSUBPS       Z18, Z15, K5, Z15
+	VMULPS       Z19, Z15, Z15
+	VPCMPEQD     elementNumbers<>+128(SB), Z20, K5
+	VSUBPS       Z18, Z16, K5, Z16
+	VMULPS       Z19, Z16, Z16
+	VPCMPEQD     elementNumbers<>+192(SB), Z20, K5
+	VSUBPS       Z18, Z17, K5, Z17
+	VMULPS       Z19, Z17, Z17
 	CMPB         40(AX), $0x00
-	JNE          half1559
-	VMOVUPS      Z15, (DI)(CX*4)
-	VMOVUPS      Z16, 64(DI)(CX*4)
-	VMOVUPS      Z17, 128(DI)(CX*4)
-	VMOVUPS      Z18, K1, 192(DI)(CX*4)
-	JMP          both1560
+	JNE          half1801
+	MOVL         16(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z0, (BX)
+	VMOVUPS      Z1, 64(BX)
+	VMOVUPS      Z4, 128(BX)
+	VMOVUPS      Z5, K2, 192(BX)
+	MOVL         20(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	VMOVUPS      Z8, 128(BX)
+	VMOVUPS      Z9, K2, 192(BX)
+	MOVL         24(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z10, (BX)
+	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z12, 128(BX)
+	VMOVUPS      Z13, K2, 192(BX)
+	MOVL         28(SP), BX
+	IMULQ        32(AX), BX
+	ADDQ         24(AX), BX
+	VMOVUPS      Z14, (BX)
+	VMOVUPS      Z15, 64(BX)
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, K2, 192(BX)
+	JMP          both1802
 
-half1559:
-	// VCVTNEPS2BF16 Z15, Y0
-	LONG      $0x487ed262
-	WORD      $0xc772
-	VMOVDQU16 Y0, (DI)(CX*2)
+half1801:
+	MOVL  16(SP), BX
+	IMULQ 32(AX), BX
+	ADDQ  24(AX), BX
 
-	// VCVTNEPS2BF16 Z16, Y0
-	LONG      $0x487eb262
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
 	WORD      $0xc072
-	VMOVDQU16 Y0, 32(DI)(CX*2)
+	VMOVDQU16 Z0, (BX)
 
-	// VCVTNEPS2BF16 Z17, Y0
-	LONG      $0x487eb262
-	WORD      $0xc172
-	VMOVDQU16 Y0, 64(DI)(CX*2)
+	// VCVTNE2PS2BF16 Z4, Z5, Z0
+	LONG      $0x4857f262
+	WORD      $0xc472
+	VMOVDQU16 Z0, K4, 64(BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
 
-	// VCVTNEPS2BF16 Z18, Y0
-	LONG      $0x487eb262
+	// VCVTNE2PS2BF16 Z6, Z7, Z0
+	LONG      $0x4847f262
+	WORD      $0xc672
+	VMOVDQU16 Z0, (BX)
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z0
+	LONG      $0x4837d262
+	WORD      $0xc072
+	VMOVDQU16 Z0, K4, 64(BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z0
+	LONG      $0x4827d262
 	WORD      $0xc272
-	VMOVDQU16 Y0, K1, 96(DI)(CX*2)
+	VMOVDQU16 Z0, (BX)
 
-both1560:
-skip1558:
-	INCQ BX
-	CMPQ BX, 48(AX)
-	JLT  rows1548
-	JMP  done1500
+	// VCVTNE2PS2BF16 Z12, Z13, Z0
+	LONG      $0x4817d262
+	WORD      $0xc472
+	VMOVDQU16 Z0, K4, 64(BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
 
-wider1546:
+	// VCVTNE2PS2BF16 Z14, Z15, Z0
+	LONG      $0x4807d262
+	WORD      $0xc672
+	VMOVDQU16 Z0, (BX)
+
+	// VCVTNE2PS2BF16 Z16, Z17, Z0
+	LONG      $0x4077b262
+	WORD      $0xc072
+	VMOVDQU16 Z0, K4, 64(BX)
+
+both1802:
+skip1800:
+	ADDQ $0x04, DX
+	CMPQ DX, CX
+	JLE  group1772
+	JMP  done1621
+
+wider1770:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far1561:
+far1803:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1561
+	JLT  far1803
 
-turn1562:
+turn1804:
 	CMPQ  BX, 48(AX)
-	JCC   skip1563
+	JCC   skip1805
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1564
+	JZ    have1806
 	MOVL  (CX)(BX*4), SI
 
-have1564:
+have1806:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16185,123 +23918,123 @@ have1564:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1565
+	JZ    even1807
 	LEAQ  (CX)(SI*4), CX
 
-even1565:
+even1807:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1566
+	JGE   next1808
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1567
+	JZ    unlisted1809
 	MOVL  (R8)(CX*4), SI
 
-unlisted1567:
+unlisted1809:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1566:
-	VBROADCASTSS elementff800000<>+0(SB), Z12
-	VBROADCASTSS elementffff0000<>+0(SB), Z13
-	VMOVAPS      Z12, Z14
-	VMOVAPS      Z12, Z15
+next1808:
+	VBROADCASTSS elementff800000<>+0(SB), Z2
+	VBROADCASTSS elementffff0000<>+0(SB), Z3
+	VMOVAPS      Z2, Z4
+	VMOVAPS      Z2, Z5
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1569
+	JGT          cols1811
 
-cols1568:
+cols1810:
 	CMPB       16(AX), $0x00
-	JNE        half1570
+	JNE        half1812
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
-	VMAXPS     (DI)(CX*4), Z14, Z14
-	VMAXPS     64(DI)(CX*4), Z15, Z15
-	JMP        both1571
+	VMAXPS     (DI)(CX*4), Z4, Z4
+	VMAXPS     64(DI)(CX*4), Z5, Z5
+	JMP        both1813
 
-half1570:
+half1812:
 	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Z16
-	VPSLLD     $0x10, Z16, Z17
-	VPANDD     Z13, Z16, Z16
-	VMAXPS     Z17, Z14, Z14
-	VMAXPS     Z16, Z15, Z15
+	VMOVUPS    (DI)(CX*2), Z6
+	VPSLLD     $0x10, Z6, Z7
+	VPANDD     Z3, Z6, Z6
+	VMAXPS     Z7, Z4, Z4
+	VMAXPS     Z6, Z5, Z5
 
-both1571:
+both1813:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1568
+	JLE  cols1810
 
-cols1569:
+cols1811:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1573
+	JGT  cols1815
 
-cols1572:
+cols1814:
 	CMPB       16(AX), $0x00
-	JNE        half1574
+	JNE        half1816
 	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z13
-	JMP        both1575
+	VMOVUPS    (DI)(CX*4), Z3
+	JMP        both1817
 
-half1574:
+half1816:
 	PREFETCHT0 (SI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z13
-	VPSLLD     $0x10, Z13, Z13
+	VPMOVZXWD  (DI)(CX*2), Z3
+	VPSLLD     $0x10, Z3, Z3
 
-both1575:
-	VMAXPS Z13, Z14, Z14
+both1817:
+	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1572
+	JLE    cols1814
 
-cols1573:
+cols1815:
 	CMPQ       CX, DX
-	JGE        row1576
+	JGE        row1818
 	CMPB       16(AX), $0x00
-	JNE        half1577
+	JNE        half1819
 	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z13
-	JMP        both1578
+	VMOVUPS.Z  (DI)(CX*4), K2, Z3
+	JMP        both1820
 
-half1577:
+half1819:
 	PREFETCHT0  (SI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z13
-	VPSLLD      $0x10, Z13, Z13
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
+	VPSLLD      $0x10, Z3, Z3
 
-both1578:
-	VBLENDMPS Z13, Z12, K2, Z13
-	VMAXPS    Z13, Z14, Z14
+both1820:
+	VBLENDMPS Z3, Z2, K2, Z3
+	VMAXPS    Z3, Z4, Z4
 
-row1576:
-	VMAXPS        Z15, Z14, Z14
-	VEXTRACTF64X4 $0x01, Z14, Y12
-	VMAXPS        Y12, Y14, Y12
-	VEXTRACTF32X4 $0x01, Y12, X13
-	VMAXPS        X13, X12, X13
-	VPERMILPS     $0x4e, X13, X12
-	VMAXPS        X13, X12, X13
-	VPERMILPS     $0xb1, X13, X12
-	VMAXPS        X13, X12, X13
+row1818:
+	VMAXPS        Z5, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y2
+	VMAXPS        Y2, Y4, Y2
+	VEXTRACTF32X4 $0x01, Y2, X3
+	VMAXPS        X3, X2, X3
+	VPERMILPS     $0x4e, X3, X2
+	VMAXPS        X3, X2, X3
+	VPERMILPS     $0xb1, X3, X2
+	VMAXPS        X3, X2, X3
 	MOVQ          88(AX), CX
-	VMOVSS        X13, (CX)(BX*4)
+	VMOVSS        X3, (CX)(BX*4)
 
-skip1563:
+skip1805:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1579
+	JCC   skip1821
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1580
+	JZ    have1822
 	MOVL  (CX)(BX*4), SI
 
-have1580:
+have1822:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16309,415 +24042,459 @@ have1580:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1581
+	JZ    even1823
 	LEAQ  (R10)(CX*4), R10
 
-even1581:
+even1823:
 	MOVQ         88(AX), CX
-	VBROADCASTSS (CX)(BX*4), Z12
-	VBROADCASTSS element00000000<>+0(SB), Z13
-	VBROADCASTSS element00000000<>+0(SB), Z14
+	VBROADCASTSS (CX)(BX*4), Z2
+	VBROADCASTSS element00000000<>+0(SB), Z3
+	VBROADCASTSS element00000000<>+0(SB), Z4
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1583
+	JGT          cols1825
 
-cols1582:
+cols1824:
 	CMPB    16(AX), $0x00
-	JNE     half1584
-	VMOVUPS (DI)(CX*4), Z15
-	VMOVUPS 64(DI)(CX*4), Z16
-	VMOVUPS 128(DI)(CX*4), Z17
-	VMOVUPS 192(DI)(CX*4), Z18
-	JMP     both1585
+	JNE     half1826
+	VMOVUPS (DI)(CX*4), Z5
+	VMOVUPS 64(DI)(CX*4), Z6
+	VMOVUPS 128(DI)(CX*4), Z7
+	VMOVUPS 192(DI)(CX*4), Z8
+	JMP     both1827
 
-half1584:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
-	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z17
-	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z18
+half1826:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
+	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
+	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both1585:
-	VSUBPS       Z12, Z15, Z15
-	VSUBPS       Z12, Z16, Z16
-	VSUBPS       Z12, Z17, Z17
-	VSUBPS       Z12, Z18, Z18
+both1827:
+	VSUBPS       Z2, Z5, Z5
+	VSUBPS       Z2, Z6, Z6
+	VSUBPS       Z2, Z7, Z7
+	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half1586
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VMAXPS       Z17, Z5, Z17
-	VMAXPS       Z18, Z5, Z18
-	VMOVAPS      Z2, Z23
-	VMOVAPS      Z2, Z24
-	VMOVAPS      Z2, Z25
-	VMOVAPS      Z2, Z26
-	VFMADD231PS  Z6, Z15, Z23
-	VFMADD231PS  Z6, Z16, Z24
-	VFMADD231PS  Z6, Z17, Z25
-	VFMADD231PS  Z6, Z18, Z26
-	VSUBPS       Z2, Z23, Z19
-	VSUBPS       Z2, Z24, Z20
-	VSUBPS       Z2, Z25, Z21
-	VSUBPS       Z2, Z26, Z22
-	VFNMADD231PS Z3, Z19, Z15
-	VFNMADD231PS Z3, Z20, Z16
-	VFNMADD231PS Z3, Z21, Z17
-	VFNMADD231PS Z3, Z22, Z18
-	VFNMADD231PS Z4, Z19, Z15
-	VFNMADD231PS Z4, Z20, Z16
-	VFNMADD231PS Z4, Z21, Z17
-	VFNMADD231PS Z4, Z22, Z18
-	VMOVAPS      Z7, Z19
-	VMOVAPS      Z7, Z20
-	VMOVAPS      Z7, Z21
-	VMOVAPS      Z7, Z22
-	VFMADD213PS  Z8, Z15, Z19
-	VFMADD213PS  Z8, Z16, Z20
-	VFMADD213PS  Z8, Z17, Z21
-	VFMADD213PS  Z8, Z18, Z22
-	VFMADD213PS  Z9, Z15, Z19
-	VFMADD213PS  Z9, Z16, Z20
-	VFMADD213PS  Z9, Z17, Z21
-	VFMADD213PS  Z9, Z18, Z22
-	VFMADD213PS  Z10, Z15, Z19
-	VFMADD213PS  Z10, Z16, Z20
-	VFMADD213PS  Z10, Z17, Z21
-	VFMADD213PS  Z10, Z18, Z22
-	VFMADD213PS  Z11, Z15, Z19
-	VFMADD213PS  Z11, Z16, Z20
-	VFMADD213PS  Z11, Z17, Z21
-	VFMADD213PS  Z11, Z18, Z22
-	VMULPS       Z15, Z19, Z19
-	VMULPS       Z16, Z20, Z20
-	VMULPS       Z17, Z21, Z21
-	VMULPS       Z18, Z22, Z22
-	VFMADD213PS  Z15, Z15, Z19
-	VFMADD213PS  Z16, Z16, Z20
-	VFMADD213PS  Z17, Z17, Z21
-	VFMADD213PS  Z18, Z18, Z22
-	VPSLLD       $0x17, Z23, Z23
-	VPSLLD       $0x17, Z24, Z24
-	VPSLLD       $0x17, Z25, Z25
-	VPSLLD       $0x17, Z26, Z26
-	VFMADD213PS  Z23, Z23, Z19
-	VFMADD213PS  Z24, Z24, Z20
-	VFMADD213PS  Z25, Z25, Z21
-	VFMADD213PS  Z26, Z26, Z22
-	VMOVUPS      Z19, (R10)(CX*4)
-	VADDPS       Z19, Z13, Z13
-	VMOVUPS      Z20, 64(R10)(CX*4)
-	VADDPS       Z20, Z14, Z14
-	VMOVUPS      Z21, 128(R10)(CX*4)
-	VADDPS       Z21, Z13, Z13
-	VMOVUPS      Z22, 192(R10)(CX*4)
-	VADDPS       Z22, Z14, Z14
-	JMP          both1587
+	JNE          half1828
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
+	VMAXPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMAXPS       Z8, Z9, Z8
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
+	VBROADCASTSS element4b40007f<>+0(SB), Z12
+	VMOVAPS      Z12, Z13
+	VMOVAPS      Z12, Z14
+	VMOVAPS      Z12, Z15
+	VMOVAPS      Z12, Z16
+	VFMADD231PS  Z9, Z5, Z13
+	VFMADD231PS  Z9, Z6, Z14
+	VFMADD231PS  Z9, Z7, Z15
+	VFMADD231PS  Z9, Z8, Z16
+	VSUBPS       Z12, Z13, Z9
+	VSUBPS       Z12, Z14, Z10
+	VSUBPS       Z12, Z15, Z11
+	VSUBPS       Z12, Z16, Z12
+	VBROADCASTSS element3f318000<>+0(SB), Z17
+	VBROADCASTSS elementb95e8083<>+0(SB), Z18
+	VFNMADD231PS Z17, Z9, Z5
+	VFNMADD231PS Z17, Z10, Z6
+	VFNMADD231PS Z17, Z11, Z7
+	VFNMADD231PS Z17, Z12, Z8
+	VFNMADD231PS Z18, Z9, Z5
+	VFNMADD231PS Z18, Z10, Z6
+	VFNMADD231PS Z18, Z11, Z7
+	VFNMADD231PS Z18, Z12, Z8
+	VBROADCASTSS element3ab511f9<>+0(SB), Z12
+	VMOVAPS      Z12, Z9
+	VMOVAPS      Z12, Z10
+	VMOVAPS      Z12, Z11
+	VMOVAPS      Z12, Z12
+	VBROADCASTSS element3c091d05<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VBROADCASTSS element3d2aac79<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VBROADCASTSS element3efffffe<>+0(SB), Z17
+	VFMADD213PS  Z17, Z5, Z9
+	VFMADD213PS  Z17, Z6, Z10
+	VFMADD213PS  Z17, Z7, Z11
+	VFMADD213PS  Z17, Z8, Z12
+	VMULPS       Z5, Z9, Z9
+	VMULPS       Z6, Z10, Z10
+	VMULPS       Z7, Z11, Z11
+	VMULPS       Z8, Z12, Z12
+	VFMADD213PS  Z5, Z5, Z9
+	VFMADD213PS  Z6, Z6, Z10
+	VFMADD213PS  Z7, Z7, Z11
+	VFMADD213PS  Z8, Z8, Z12
+	VPSLLD       $0x17, Z13, Z13
+	VPSLLD       $0x17, Z14, Z14
+	VPSLLD       $0x17, Z15, Z15
+	VPSLLD       $0x17, Z16, Z16
+	VFMADD213PS  Z13, Z13, Z9
+	VFMADD213PS  Z14, Z14, Z10
+	VFMADD213PS  Z15, Z15, Z11
+	VFMADD213PS  Z16, Z16, Z12
+	VMOVUPS      Z9, (R10)(CX*4)
+	VADDPS       Z9, Z3, Z3
+	VMOVUPS      Z10, 64(R10)(CX*4)
+	VADDPS       Z10, Z4, Z4
+	VMOVUPS      Z11, 128(R10)(CX*4)
+	VADDPS       Z11, Z3, Z3
+	VMOVUPS      Z12, 192(R10)(CX*4)
+	VADDPS       Z12, Z4, Z4
+	JMP          both1829
 
-half1586:
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VMAXPS       Z17, Z5, Z17
-	VMAXPS       Z18, Z5, Z18
-	VBROADCASTSS element4238aa3b<>+0(SB), Z19
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VMOVAPS      Z20, Z26
-	VMOVAPS      Z20, Z27
-	VFMADD231PS  Z19, Z15, Z24
-	VFMADD231PS  Z19, Z16, Z25
-	VFMADD231PS  Z19, Z17, Z26
-	VFMADD231PS  Z19, Z18, Z27
-	VSUBPS       Z20, Z24, Z19
-	VSUBPS       Z20, Z25, Z28
-	VSUBPS       Z20, Z26, Z29
-	VSUBPS       Z20, Z27, Z20
-	VFNMADD231PS Z21, Z19, Z15
-	VFNMADD231PS Z21, Z28, Z16
-	VFNMADD231PS Z21, Z29, Z17
-	VFNMADD231PS Z21, Z20, Z18
-	VPSLLD       $0x12, Z24, Z19
-	VPSLLD       $0x12, Z25, Z28
-	VPSLLD       $0x12, Z26, Z29
-	VPSLLD       $0x12, Z27, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPERMI2PS    Z23, Z22, Z26
-	VPERMI2PS    Z23, Z22, Z27
-	VPADDD       Z19, Z24, Z24
-	VPADDD       Z28, Z25, Z25
-	VPADDD       Z29, Z26, Z26
-	VPADDD       Z20, Z27, Z27
-	VFMADD213PS  Z24, Z24, Z15
-	VFMADD213PS  Z25, Z25, Z16
-	VFMADD213PS  Z26, Z26, Z17
-	VFMADD213PS  Z27, Z27, Z18
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
-	VMOVUPS      Z16, 64(R10)(CX*4)
-	VADDPS       Z16, Z14, Z14
-	VMOVUPS      Z17, 128(R10)(CX*4)
-	VADDPS       Z17, Z13, Z13
-	VMOVUPS      Z18, 192(R10)(CX*4)
-	VADDPS       Z18, Z14, Z14
+half1828:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
+	VMAXPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMAXPS       Z8, Z9, Z8
+	VBROADCASTSS element4238aa3b<>+0(SB), Z9
+	VBROADCASTSS element4b400000<>+0(SB), Z10
+	VBROADCASTSS element3cb17218<>+0(SB), Z11
+	VMOVUPS      elementPowers<>+0(SB), Z12
+	VMOVUPS      elementPowers<>+64(SB), Z13
+	VMOVAPS      Z10, Z14
+	VMOVAPS      Z10, Z15
+	VMOVAPS      Z10, Z16
+	VMOVAPS      Z10, Z17
+	VFMADD231PS  Z9, Z5, Z14
+	VFMADD231PS  Z9, Z6, Z15
+	VFMADD231PS  Z9, Z7, Z16
+	VFMADD231PS  Z9, Z8, Z17
+	VSUBPS       Z10, Z14, Z9
+	VSUBPS       Z10, Z15, Z18
+	VSUBPS       Z10, Z16, Z19
+	VSUBPS       Z10, Z17, Z10
+	VFNMADD231PS Z11, Z9, Z5
+	VFNMADD231PS Z11, Z18, Z6
+	VFNMADD231PS Z11, Z19, Z7
+	VFNMADD231PS Z11, Z10, Z8
+	VPSLLD       $0x12, Z14, Z9
+	VPSLLD       $0x12, Z15, Z18
+	VPSLLD       $0x12, Z16, Z19
+	VPSLLD       $0x12, Z17, Z10
+	VPERMI2PS    Z13, Z12, Z14
+	VPERMI2PS    Z13, Z12, Z15
+	VPERMI2PS    Z13, Z12, Z16
+	VPERMI2PS    Z13, Z12, Z17
+	VPADDD       Z9, Z14, Z14
+	VPADDD       Z18, Z15, Z15
+	VPADDD       Z19, Z16, Z16
+	VPADDD       Z10, Z17, Z17
+	VFMADD213PS  Z14, Z14, Z5
+	VFMADD213PS  Z15, Z15, Z6
+	VFMADD213PS  Z16, Z16, Z7
+	VFMADD213PS  Z17, Z17, Z8
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
+	VMOVUPS      Z6, 64(R10)(CX*4)
+	VADDPS       Z6, Z4, Z4
+	VMOVUPS      Z7, 128(R10)(CX*4)
+	VADDPS       Z7, Z3, Z3
+	VMOVUPS      Z8, 192(R10)(CX*4)
+	VADDPS       Z8, Z4, Z4
 
-both1587:
+both1829:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols1582
+	JLE  cols1824
 
-cols1583:
+cols1825:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1589
+	JGT  cols1831
 
-cols1588:
+cols1830:
 	CMPB    16(AX), $0x00
-	JNE     half1590
-	VMOVUPS (DI)(CX*4), Z15
-	VMOVUPS 64(DI)(CX*4), Z16
-	JMP     both1591
+	JNE     half1832
+	VMOVUPS (DI)(CX*4), Z5
+	VMOVUPS 64(DI)(CX*4), Z6
+	JMP     both1833
 
-half1590:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z15
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z16
+half1832:
+	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
+	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both1591:
-	VSUBPS       Z12, Z15, Z15
-	VSUBPS       Z12, Z16, Z16
+both1833:
+	VSUBPS       Z2, Z5, Z5
+	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half1592
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VMOVAPS      Z2, Z19
-	VMOVAPS      Z2, Z20
-	VFMADD231PS  Z6, Z15, Z19
-	VFMADD231PS  Z6, Z16, Z20
-	VSUBPS       Z2, Z19, Z17
-	VSUBPS       Z2, Z20, Z18
-	VFNMADD231PS Z3, Z17, Z15
-	VFNMADD231PS Z3, Z18, Z16
-	VFNMADD231PS Z4, Z17, Z15
-	VFNMADD231PS Z4, Z18, Z16
-	VMOVAPS      Z7, Z17
-	VMOVAPS      Z7, Z18
-	VFMADD213PS  Z8, Z15, Z17
-	VFMADD213PS  Z8, Z16, Z18
-	VFMADD213PS  Z9, Z15, Z17
-	VFMADD213PS  Z9, Z16, Z18
-	VFMADD213PS  Z10, Z15, Z17
-	VFMADD213PS  Z10, Z16, Z18
-	VFMADD213PS  Z11, Z15, Z17
-	VFMADD213PS  Z11, Z16, Z18
-	VMULPS       Z15, Z17, Z17
-	VMULPS       Z16, Z18, Z18
-	VFMADD213PS  Z15, Z15, Z17
-	VFMADD213PS  Z16, Z16, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z19, Z19, Z17
-	VFMADD213PS  Z20, Z20, Z18
-	VMOVUPS      Z17, (R10)(CX*4)
-	VADDPS       Z17, Z13, Z13
-	VMOVUPS      Z18, 64(R10)(CX*4)
-	VADDPS       Z18, Z14, Z14
-	JMP          both1593
+	JNE          half1834
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z9
+	VMOVAPS      Z8, Z10
+	VFMADD231PS  Z7, Z5, Z9
+	VFMADD231PS  Z7, Z6, Z10
+	VSUBPS       Z8, Z9, Z7
+	VSUBPS       Z8, Z10, Z8
+	VBROADCASTSS element3f318000<>+0(SB), Z11
+	VBROADCASTSS elementb95e8083<>+0(SB), Z12
+	VFNMADD231PS Z11, Z7, Z5
+	VFNMADD231PS Z11, Z8, Z6
+	VFNMADD231PS Z12, Z7, Z5
+	VFNMADD231PS Z12, Z8, Z6
+	VBROADCASTSS element3ab511f9<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VMOVAPS      Z8, Z8
+	VBROADCASTSS element3c091d05<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VBROADCASTSS element3d2aac79<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VBROADCASTSS element3efffffe<>+0(SB), Z11
+	VFMADD213PS  Z11, Z5, Z7
+	VFMADD213PS  Z11, Z6, Z8
+	VMULPS       Z5, Z7, Z7
+	VMULPS       Z6, Z8, Z8
+	VFMADD213PS  Z5, Z5, Z7
+	VFMADD213PS  Z6, Z6, Z8
+	VPSLLD       $0x17, Z9, Z9
+	VPSLLD       $0x17, Z10, Z10
+	VFMADD213PS  Z9, Z9, Z7
+	VFMADD213PS  Z10, Z10, Z8
+	VMOVUPS      Z7, (R10)(CX*4)
+	VADDPS       Z7, Z3, Z3
+	VMOVUPS      Z8, 64(R10)(CX*4)
+	VADDPS       Z8, Z4, Z4
+	JMP          both1835
 
-half1592:
-	VMAXPS       Z15, Z5, Z15
-	VMAXPS       Z16, Z5, Z16
-	VBROADCASTSS element4238aa3b<>+0(SB), Z17
-	VBROADCASTSS element4b400000<>+0(SB), Z18
-	VBROADCASTSS element3cb17218<>+0(SB), Z19
-	VMOVUPS      elementPowers<>+0(SB), Z20
-	VMOVUPS      elementPowers<>+64(SB), Z21
-	VMOVAPS      Z18, Z22
-	VMOVAPS      Z18, Z23
-	VFMADD231PS  Z17, Z15, Z22
-	VFMADD231PS  Z17, Z16, Z23
-	VSUBPS       Z18, Z22, Z17
-	VSUBPS       Z18, Z23, Z18
-	VFNMADD231PS Z19, Z17, Z15
-	VFNMADD231PS Z19, Z18, Z16
-	VPSLLD       $0x12, Z22, Z17
-	VPSLLD       $0x12, Z23, Z18
-	VPERMI2PS    Z21, Z20, Z22
-	VPERMI2PS    Z21, Z20, Z23
-	VPADDD       Z17, Z22, Z22
-	VPADDD       Z18, Z23, Z23
-	VFMADD213PS  Z22, Z22, Z15
-	VFMADD213PS  Z23, Z23, Z16
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
-	VMOVUPS      Z16, 64(R10)(CX*4)
-	VADDPS       Z16, Z14, Z14
+half1834:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
+	VMAXPS       Z5, Z7, Z5
+	VMAXPS       Z6, Z7, Z6
+	VBROADCASTSS element4238aa3b<>+0(SB), Z7
+	VBROADCASTSS element4b400000<>+0(SB), Z8
+	VBROADCASTSS element3cb17218<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+64(SB), Z11
+	VMOVAPS      Z8, Z12
+	VMOVAPS      Z8, Z13
+	VFMADD231PS  Z7, Z5, Z12
+	VFMADD231PS  Z7, Z6, Z13
+	VSUBPS       Z8, Z12, Z7
+	VSUBPS       Z8, Z13, Z8
+	VFNMADD231PS Z9, Z7, Z5
+	VFNMADD231PS Z9, Z8, Z6
+	VPSLLD       $0x12, Z12, Z7
+	VPSLLD       $0x12, Z13, Z8
+	VPERMI2PS    Z11, Z10, Z12
+	VPERMI2PS    Z11, Z10, Z13
+	VPADDD       Z7, Z12, Z12
+	VPADDD       Z8, Z13, Z13
+	VFMADD213PS  Z12, Z12, Z5
+	VFMADD213PS  Z13, Z13, Z6
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
+	VMOVUPS      Z6, 64(R10)(CX*4)
+	VADDPS       Z6, Z4, Z4
 
-both1593:
+both1835:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1588
+	JLE  cols1830
 
-cols1589:
+cols1831:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1595
+	JGT  cols1837
 
-cols1594:
+cols1836:
 	CMPB    16(AX), $0x00
-	JNE     half1596
-	VMOVUPS (DI)(CX*4), Z15
-	JMP     both1597
+	JNE     half1838
+	VMOVUPS (DI)(CX*4), Z5
+	JMP     both1839
 
-half1596:
-	VPMOVZXWD (DI)(CX*2), Z15
-	VPSLLD    $0x10, Z15, Z15
+half1838:
+	VPMOVZXWD (DI)(CX*2), Z5
+	VPSLLD    $0x10, Z5, Z5
 
-both1597:
-	VSUBPS       Z12, Z15, Z15
+both1839:
+	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half1598
-	VMAXPS       Z15, Z5, Z15
-	VMOVAPS      Z2, Z17
-	VFMADD231PS  Z6, Z15, Z17
-	VSUBPS       Z2, Z17, Z16
-	VFNMADD231PS Z3, Z16, Z15
-	VFNMADD231PS Z4, Z16, Z15
-	VMOVAPS      Z7, Z16
-	VFMADD213PS  Z8, Z15, Z16
-	VFMADD213PS  Z9, Z15, Z16
-	VFMADD213PS  Z10, Z15, Z16
-	VFMADD213PS  Z11, Z15, Z16
-	VMULPS       Z15, Z16, Z16
-	VFMADD213PS  Z15, Z15, Z16
-	VPSLLD       $0x17, Z17, Z17
-	VFMADD213PS  Z17, Z17, Z16
-	VMOVUPS      Z16, (R10)(CX*4)
-	VADDPS       Z16, Z13, Z13
-	JMP          both1599
+	JNE          half1840
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b40007f<>+0(SB), Z8
+	VMOVAPS      Z8, Z7
+	VFMADD231PS  Z6, Z5, Z7
+	VSUBPS       Z8, Z7, Z6
+	VBROADCASTSS element3f318000<>+0(SB), Z8
+	VBROADCASTSS elementb95e8083<>+0(SB), Z9
+	VFNMADD231PS Z8, Z6, Z5
+	VFNMADD231PS Z9, Z6, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z6
+	VMOVAPS      Z6, Z6
+	VBROADCASTSS element3c091d05<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VBROADCASTSS element3d2aac79<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VBROADCASTSS element3efffffe<>+0(SB), Z8
+	VFMADD213PS  Z8, Z5, Z6
+	VMULPS       Z5, Z6, Z6
+	VFMADD213PS  Z5, Z5, Z6
+	VPSLLD       $0x17, Z7, Z7
+	VFMADD213PS  Z7, Z7, Z6
+	VMOVUPS      Z6, (R10)(CX*4)
+	VADDPS       Z6, Z3, Z3
+	JMP          both1841
 
-half1598:
-	VMAXPS       Z15, Z5, Z15
-	VBROADCASTSS element4238aa3b<>+0(SB), Z16
-	VBROADCASTSS element4b400000<>+0(SB), Z17
-	VBROADCASTSS element3cb17218<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+0(SB), Z19
-	VMOVUPS      elementPowers<>+64(SB), Z20
-	VMOVAPS      Z17, Z21
-	VFMADD231PS  Z16, Z15, Z21
-	VSUBPS       Z17, Z21, Z16
-	VFNMADD231PS Z18, Z16, Z15
-	VPSLLD       $0x12, Z21, Z16
-	VPERMI2PS    Z20, Z19, Z21
-	VPADDD       Z16, Z21, Z21
-	VFMADD213PS  Z21, Z21, Z15
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
+half1840:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z5, Z6, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b400000<>+0(SB), Z7
+	VBROADCASTSS element3cb17218<>+0(SB), Z8
+	VMOVUPS      elementPowers<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+64(SB), Z10
+	VMOVAPS      Z7, Z11
+	VFMADD231PS  Z6, Z5, Z11
+	VSUBPS       Z7, Z11, Z6
+	VFNMADD231PS Z8, Z6, Z5
+	VPSLLD       $0x12, Z11, Z6
+	VPERMI2PS    Z10, Z9, Z11
+	VPADDD       Z6, Z11, Z11
+	VFMADD213PS  Z11, Z11, Z5
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
 
-both1599:
+both1841:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1594
+	JLE  cols1836
 
-cols1595:
+cols1837:
 	CMPQ      CX, DX
-	JGE       row1600
+	JGE       row1842
 	CMPB      16(AX), $0x00
-	JNE       half1601
-	VMOVUPS.Z (DI)(CX*4), K2, Z15
-	JMP       both1602
+	JNE       half1843
+	VMOVUPS.Z (DI)(CX*4), K2, Z5
+	JMP       both1844
 
-half1601:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z15
-	VPSLLD      $0x10, Z15, Z15
+half1843:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
 
-both1602:
-	VSUBPS       Z12, Z15, Z15
+both1844:
+	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half1603
-	VMAXPS       Z15, Z5, Z15
-	VMOVAPS      Z2, Z16
-	VFMADD231PS  Z6, Z15, Z16
-	VSUBPS       Z2, Z16, Z12
-	VFNMADD231PS Z3, Z12, Z15
-	VFNMADD231PS Z4, Z12, Z15
-	VMOVAPS      Z7, Z12
-	VFMADD213PS  Z8, Z15, Z12
-	VFMADD213PS  Z9, Z15, Z12
-	VFMADD213PS  Z10, Z15, Z12
-	VFMADD213PS  Z11, Z15, Z12
-	VMULPS       Z15, Z12, Z12
-	VFMADD213PS  Z15, Z15, Z12
-	VPSLLD       $0x17, Z16, Z16
-	VFMADD213PS  Z16, Z16, Z12
-	VMOVAPS.Z    Z12, K2, Z12
-	VMOVUPS      Z12, (R10)(CX*4)
-	VADDPS       Z12, Z13, Z13
-	JMP          both1604
+	JNE          half1845
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
+	VMAXPS       Z5, Z2, Z5
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
+	VBROADCASTSS element4b40007f<>+0(SB), Z7
+	VMOVAPS      Z7, Z6
+	VFMADD231PS  Z2, Z5, Z6
+	VSUBPS       Z7, Z6, Z2
+	VBROADCASTSS element3f318000<>+0(SB), Z7
+	VBROADCASTSS elementb95e8083<>+0(SB), Z8
+	VFNMADD231PS Z7, Z2, Z5
+	VFNMADD231PS Z8, Z2, Z5
+	VBROADCASTSS element3ab511f9<>+0(SB), Z2
+	VMOVAPS      Z2, Z2
+	VBROADCASTSS element3c091d05<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VBROADCASTSS element3d2aac79<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VBROADCASTSS element3efffffe<>+0(SB), Z7
+	VFMADD213PS  Z7, Z5, Z2
+	VMULPS       Z5, Z2, Z2
+	VFMADD213PS  Z5, Z5, Z2
+	VPSLLD       $0x17, Z6, Z6
+	VFMADD213PS  Z6, Z6, Z2
+	VMOVAPS.Z    Z2, K2, Z2
+	VMOVUPS      Z2, (R10)(CX*4)
+	VADDPS       Z2, Z3, Z3
+	JMP          both1846
 
-half1603:
-	VMAXPS       Z15, Z5, Z15
-	VBROADCASTSS element4238aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VFMADD231PS  Z12, Z15, Z20
-	VSUBPS       Z16, Z20, Z12
-	VFNMADD231PS Z17, Z12, Z15
-	VPSLLD       $0x12, Z20, Z12
-	VPERMI2PS    Z19, Z18, Z20
-	VPADDD       Z12, Z20, Z20
-	VFMADD213PS  Z20, Z20, Z15
-	VMOVAPS.Z    Z15, K2, Z15
-	VMOVUPS      Z15, (R10)(CX*4)
-	VADDPS       Z15, Z13, Z13
+half1845:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
+	VMAXPS       Z5, Z2, Z5
+	VBROADCASTSS element4238aa3b<>+0(SB), Z2
+	VBROADCASTSS element4b400000<>+0(SB), Z6
+	VBROADCASTSS element3cb17218<>+0(SB), Z7
+	VMOVUPS      elementPowers<>+0(SB), Z8
+	VMOVUPS      elementPowers<>+64(SB), Z9
+	VMOVAPS      Z6, Z10
+	VFMADD231PS  Z2, Z5, Z10
+	VSUBPS       Z6, Z10, Z2
+	VFNMADD231PS Z7, Z2, Z5
+	VPSLLD       $0x12, Z10, Z2
+	VPERMI2PS    Z9, Z8, Z10
+	VPADDD       Z2, Z10, Z10
+	VFMADD213PS  Z10, Z10, Z5
+	VMOVAPS.Z    Z5, K2, Z5
+	VMOVUPS      Z5, (R10)(CX*4)
+	VADDPS       Z5, Z3, Z3
 
-both1604:
-row1600:
-	VADDPS        Z14, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y12
-	VADDPS        Y12, Y13, Y12
-	VEXTRACTF32X4 $0x01, Y12, X13
-	VADDPS        X13, X12, X13
-	VPERMILPS     $0x4e, X13, X12
-	VADDPS        X13, X12, X13
-	VPERMILPS     $0xb1, X13, X12
-	VADDPS        X13, X12, X13
+both1846:
+row1842:
+	VADDPS        Z4, Z3, Z3
+	VEXTRACTF64X4 $0x01, Z3, Y2
+	VADDPS        Y2, Y3, Y2
+	VEXTRACTF32X4 $0x01, Y2, X3
+	VADDPS        X3, X2, X3
+	VPERMILPS     $0x4e, X3, X2
+	VADDPS        X3, X2, X3
+	VPERMILPS     $0xb1, X3, X2
+	VADDPS        X3, X2, X3
 	MOVQ          80(AX), CX
-	VMOVSS        X13, (CX)(BX*4)
+	VMOVSS        X3, (CX)(BX*4)
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip1606
+	JZ            skip1848
 	MOVL          (CX)(SI*4), R8
 
-skip1606:
+skip1848:
 	TESTQ  R8, R8
-	JS     unlabelled1605
-	VMOVSS (R10)(R8*4), X12
-	VSUBSS X13, X12, X12
-	VMOVSS X12, (R10)(R8*4)
+	JS     unlabelled1847
+	VMOVSS (R10)(R8*4), X2
+	VSUBSS X3, X2, X2
+	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1605:
-skip1579:
+unlabelled1847:
+skip1821:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1607
+	JCC   skip1849
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1608
+	JZ    have1850
 	MOVL  (CX)(BX*4), SI
 
-have1608:
+have1850:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -16725,264 +24502,264 @@ have1608:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1609
+	JZ    even1851
 	LEAQ  (R10)(CX*4), R10
 
-even1609:
+even1851:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1610
+	JZ    skip1852
 	MOVL  (CX)(SI*4), R8
 
-skip1610:
+skip1852:
 	MOVQ   88(AX), CX
-	VMOVSS (CX)(BX*4), X12
+	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
-	VMOVSS (CX)(BX*4), X13
+	VMOVSS (CX)(BX*4), X3
 	MOVQ   80(AX), CX
-	VMOVSS X13, (CX)(BX*4)
+	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1611
+	JS     unlabelled1853
 	CMPB   16(AX), $0x00
-	JNE    half1612
-	VMOVSS (DI)(R8*4), X14
-	JMP    both1613
+	JNE    half1854
+	VMOVSS (DI)(R8*4), X4
+	JMP    both1855
 
-half1612:
+half1854:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
-	VMOVD   CX, X14
+	VMOVD   CX, X4
 
-both1613:
-	VSUBSS       X14, X12, X15
+both1855:
+	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
-	VMOVSS       X15, (CX)(BX*4)
-	VUCOMISS     X14, X12
-	JNE          unlabelled1611
-	VBROADCASTSS X12, Z12
+	VMOVSS       X5, (CX)(BX*4)
+	VUCOMISS     X4, X2
+	JNE          unlabelled1853
+	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next1615:
+next1857:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last1617
+	JGT     last1859
 	CMPB    16(AX), $0x00
-	JNE     half1618
-	VMOVUPS (DI)(CX*4), Z14
-	JMP     both1619
+	JNE     half1860
+	VMOVUPS (DI)(CX*4), Z4
+	JMP     both1861
 
-half1618:
-	VPMOVZXWD (DI)(CX*2), Z14
-	VPSLLD    $0x10, Z14, Z14
+half1860:
+	VPMOVZXWD (DI)(CX*2), Z4
+	VPSLLD    $0x10, Z4, Z4
 
-both1619:
-	VCMPPS $0x00, Z12, Z14, K3
+both1861:
+	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1614
+	JNZ    found1856
 	ADDQ   $0x10, CX
-	JMP    next1615
+	JMP    next1857
 
-last1617:
+last1859:
 	CMPQ      CX, DX
-	JGE       end1616
+	JGE       end1858
 	CMPB      16(AX), $0x00
-	JNE       half1620
-	VMOVUPS.Z (DI)(CX*4), K2, Z14
-	JMP       both1621
+	JNE       half1862
+	VMOVUPS.Z (DI)(CX*4), K2, Z4
+	JMP       both1863
 
-half1620:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z14
-	VPSLLD      $0x10, Z14, Z14
+half1862:
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
 
-both1621:
-	VCMPPS $0x00, Z12, Z14, K3
+both1863:
+	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found1614
+	JNZ    found1856
 	MOVQ   DX, CX
-	JMP    end1616
+	JMP    end1858
 
-found1614:
+found1856:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1616:
+end1858:
 	CMPQ CX, R8
-	JNE  unlabelled1611
+	JNE  unlabelled1853
 	INCQ 112(AX)
 
-unlabelled1611:
+unlabelled1853:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1622
+	JZ           skip1864
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
-	VMOVSS       104(AX), X12
-	VDIVSS       X13, X12, X12
-	VBROADCASTSS X12, Z12
+	VMOVSS       104(AX), X2
+	VDIVSS       X3, X2, X2
+	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1624
+	JGT          cols1866
 
-cols1623:
-	VMULPS   (R10)(CX*4), Z12, Z13
-	VMULPS   64(R10)(CX*4), Z12, Z14
-	VMULPS   128(R10)(CX*4), Z12, Z15
-	VMULPS   192(R10)(CX*4), Z12, Z16
+cols1865:
+	VMULPS   (R10)(CX*4), Z2, Z3
+	VMULPS   64(R10)(CX*4), Z2, Z4
+	VMULPS   128(R10)(CX*4), Z2, Z5
+	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half1625
+	JNE      half1867
 	CMPB     41(AX), $0x00
-	JEQ      near1627
-	VMOVNTPS Z13, (DI)(CX*4)
-	VMOVNTPS Z14, 64(DI)(CX*4)
-	VMOVNTPS Z15, 128(DI)(CX*4)
-	VMOVNTPS Z16, 192(DI)(CX*4)
-	JMP      placed1628
+	JEQ      near1869
+	VMOVNTPS Z3, (DI)(CX*4)
+	VMOVNTPS Z4, 64(DI)(CX*4)
+	VMOVNTPS Z5, 128(DI)(CX*4)
+	VMOVNTPS Z6, 192(DI)(CX*4)
+	JMP      placed1870
 
-near1627:
-	VMOVUPS Z13, (DI)(CX*4)
-	VMOVUPS Z14, 64(DI)(CX*4)
-	VMOVUPS Z15, 128(DI)(CX*4)
-	VMOVUPS Z16, 192(DI)(CX*4)
+near1869:
+	VMOVUPS Z3, (DI)(CX*4)
+	VMOVUPS Z4, 64(DI)(CX*4)
+	VMOVUPS Z5, 128(DI)(CX*4)
+	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed1628:
-	JMP both1626
+placed1870:
+	JMP both1868
 
-half1625:
-	// VCVTNE2PS2BF16 Z13, Z14, Z13
-	LONG $0x480f5262
-	WORD $0xed72
+half1867:
+	// VCVTNE2PS2BF16 Z3, Z4, Z3
+	LONG $0x485ff262
+	WORD $0xdb72
 
-	// VCVTNE2PS2BF16 Z15, Z16, Z14
-	LONG     $0x407f5262
-	WORD     $0xf772
+	// VCVTNE2PS2BF16 Z5, Z6, Z4
+	LONG     $0x484ff262
+	WORD     $0xe572
 	CMPB     41(AX), $0x00
-	JEQ      near1631
-	VMOVNTDQ Z13, (DI)(CX*2)
-	VMOVNTDQ Z14, 64(DI)(CX*2)
-	JMP      placed1632
+	JEQ      near1873
+	VMOVNTDQ Z3, (DI)(CX*2)
+	VMOVNTDQ Z4, 64(DI)(CX*2)
+	JMP      placed1874
 
-near1631:
-	VMOVDQU32 Z13, (DI)(CX*2)
-	VMOVDQU32 Z14, 64(DI)(CX*2)
+near1873:
+	VMOVDQU32 Z3, (DI)(CX*2)
+	VMOVDQU32 Z4, 64(DI)(CX*2)
 
-placed1632:
-both1626:
+placed1874:
+both1868:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols1623
+	JLE  cols1865
 
-cols1624:
+cols1866:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols1634
+	JGT  cols1876
 
-cols1633:
-	VMULPS   (R10)(CX*4), Z12, Z13
-	VMULPS   64(R10)(CX*4), Z12, Z14
+cols1875:
+	VMULPS   (R10)(CX*4), Z2, Z3
+	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half1635
+	JNE      half1877
 	CMPB     41(AX), $0x00
-	JEQ      near1637
-	VMOVNTPS Z13, (DI)(CX*4)
-	VMOVNTPS Z14, 64(DI)(CX*4)
-	JMP      placed1638
+	JEQ      near1879
+	VMOVNTPS Z3, (DI)(CX*4)
+	VMOVNTPS Z4, 64(DI)(CX*4)
+	JMP      placed1880
 
-near1637:
-	VMOVUPS Z13, (DI)(CX*4)
-	VMOVUPS Z14, 64(DI)(CX*4)
+near1879:
+	VMOVUPS Z3, (DI)(CX*4)
+	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed1638:
-	JMP both1636
+placed1880:
+	JMP both1878
 
-half1635:
-	// VCVTNE2PS2BF16 Z13, Z14, Z13
-	LONG     $0x480f5262
-	WORD     $0xed72
+half1877:
+	// VCVTNE2PS2BF16 Z3, Z4, Z3
+	LONG     $0x485ff262
+	WORD     $0xdb72
 	CMPB     41(AX), $0x00
-	JEQ      near1641
-	VMOVNTDQ Z13, (DI)(CX*2)
-	JMP      placed1642
+	JEQ      near1883
+	VMOVNTDQ Z3, (DI)(CX*2)
+	JMP      placed1884
 
-near1641:
-	VMOVDQU32 Z13, (DI)(CX*2)
+near1883:
+	VMOVDQU32 Z3, (DI)(CX*2)
 
-placed1642:
-both1636:
+placed1884:
+both1878:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols1633
+	JLE  cols1875
 
-cols1634:
+cols1876:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols1644
+	JGT  cols1886
 
-cols1643:
-	VMULPS   (R10)(CX*4), Z12, Z13
+cols1885:
+	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half1645
+	JNE      half1887
 	CMPB     41(AX), $0x00
-	JEQ      near1647
-	VMOVNTPS Z13, (DI)(CX*4)
-	JMP      placed1648
+	JEQ      near1889
+	VMOVNTPS Z3, (DI)(CX*4)
+	JMP      placed1890
 
-near1647:
-	VMOVUPS Z13, (DI)(CX*4)
+near1889:
+	VMOVUPS Z3, (DI)(CX*4)
 
-placed1648:
-	JMP both1646
+placed1890:
+	JMP both1888
 
-half1645:
-	// VCVTNEPS2BF16 Z13, Y13
-	LONG      $0x487e5262
-	WORD      $0xed72
-	VMOVDQU16 Y13, (DI)(CX*2)
+half1887:
+	// VCVTNEPS2BF16 Z3, Y3
+	LONG      $0x487ef262
+	WORD      $0xdb72
+	VMOVDQU16 Y3, (DI)(CX*2)
 
-both1646:
+both1888:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1643
+	JLE  cols1885
 
-cols1644:
+cols1886:
 	CMPQ    CX, DX
-	JGE     row1649
-	VMULPS  (R10)(CX*4), Z12, Z12
+	JGE     row1891
+	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half1650
-	VMOVUPS Z12, K2, (DI)(CX*4)
-	JMP     both1651
+	JNE     half1892
+	VMOVUPS Z2, K2, (DI)(CX*4)
+	JMP     both1893
 
-half1650:
-	// VCVTNEPS2BF16 Z12, Y12
-	LONG      $0x487e5262
-	WORD      $0xe472
-	VMOVDQU16 Y12, K2, (DI)(CX*2)
+half1892:
+	// VCVTNEPS2BF16 Z2, Y2
+	LONG      $0x487ef262
+	WORD      $0xd272
+	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both1651:
-row1649:
-skip1622:
-skip1607:
+both1893:
+row1891:
+skip1864:
+skip1849:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1562
+	JLT  turn1804
 
-done1500:
+done1621:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func bceAMX(a *byte)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·bceAMX(SB), $16-8
+TEXT ·bceAMX(SB), $80-8
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -17003,15 +24780,15 @@ TEXT ·bceAMX(SB), $16-8
 	VMOVUPD      152(AX), Z3
 	MOVQ         72(AX), R8
 
-rows1652:
+rows1894:
 	XORQ CX, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JGT  cols1654
+	JGT  cols1896
 
-cols1653:
+cols1895:
 	CMPB       16(AX), $0x00
-	JNE        half1655
+	JNE        half1897
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -17020,9 +24797,9 @@ cols1653:
 	VMOVUPS    64(BX)(CX*4), Z7
 	VMOVUPS    128(BX)(CX*4), Z8
 	VMOVUPS    192(BX)(CX*4), Z9
-	JMP        both1656
+	JMP        both1898
 
-half1655:
+half1897:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
@@ -17030,9 +24807,9 @@ half1655:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z8
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z9
 
-both1656:
+both1898:
 	CMPB       40(AX), $0x00
-	JNE        half1657
+	JNE        half1899
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -17041,9 +24818,9 @@ both1656:
 	VMOVUPS    64(SI)(CX*4), Z11
 	VMOVUPS    128(SI)(CX*4), Z12
 	VMOVUPS    192(SI)(CX*4), Z13
-	JMP        both1658
+	JMP        both1900
 
-half1657:
+half1899:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z10
@@ -17051,7 +24828,7 @@ half1657:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z13
 
-both1658:
+both1900:
 	VBROADCASTSS  element00000000<>+0(SB), Z14
 	VBROADCASTSS  element80000000<>+0(SB), Z15
 	VMAXPS        Z6, Z14, Z19
@@ -17075,7 +24852,7 @@ both1658:
 	VCVTPS2PD     Y14, Z14
 	VADDPD        Z14, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1659
+	JNE           half1901
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -17162,7 +24939,7 @@ both1658:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1661
+	JZ            skip1903
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -17201,25 +24978,25 @@ both1658:
 	VFMSUB213PS   Z13, Z6, Z21
 	VMULPS        Z23, Z21, Z21
 	CMPB          64(AX), $0x00
-	JNE           half1662
+	JNE           half1904
 	CMPB          65(AX), $0x00
-	JEQ           near1664
+	JEQ           near1906
 	VMOVNTPS      Z14, (DI)(CX*4)
 	VMOVNTPS      Z19, 64(DI)(CX*4)
 	VMOVNTPS      Z20, 128(DI)(CX*4)
 	VMOVNTPS      Z21, 192(DI)(CX*4)
-	JMP           placed1665
+	JMP           placed1907
 
-near1664:
+near1906:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z19, 64(DI)(CX*4)
 	VMOVUPS Z20, 128(DI)(CX*4)
 	VMOVUPS Z21, 192(DI)(CX*4)
 
-placed1665:
-	JMP both1663
+placed1907:
+	JMP both1905
 
-half1662:
+half1904:
 	// VCVTNE2PS2BF16 Z14, Z19, Z6
 	LONG $0x4067d262
 	WORD $0xf672
@@ -17228,21 +25005,21 @@ half1662:
 	LONG     $0x4057b262
 	WORD     $0xfc72
 	CMPB     65(AX), $0x00
-	JEQ      near1668
+	JEQ      near1910
 	VMOVNTDQ Z6, (DI)(CX*2)
 	VMOVNTDQ Z7, 64(DI)(CX*2)
-	JMP      placed1669
+	JMP      placed1911
 
-near1668:
+near1910:
 	VMOVDQU32 Z6, (DI)(CX*2)
 	VMOVDQU32 Z7, 64(DI)(CX*2)
 
-placed1669:
-both1663:
-skip1661:
-	JMP both1660
+placed1911:
+both1905:
+skip1903:
+	JMP both1902
 
-half1659:
+half1901:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z14
 	VMAXPS        Z16, Z14, Z16
 	VMAXPS        Z17, Z14, Z17
@@ -17301,7 +25078,7 @@ half1659:
 	VMULPD        Z23, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1670
+	JZ            skip1912
 	VBROADCASTSS  224(AX), Z23
 	VBROADCASTSS  element00000000<>+0(SB), Z24
 	VCMPPS        $0x01, Z24, Z6, K3
@@ -17328,25 +25105,25 @@ half1659:
 	VFMSUB213PS   Z13, Z6, Z15
 	VMULPS        Z23, Z15, Z15
 	CMPB          64(AX), $0x00
-	JNE           half1671
+	JNE           half1913
 	CMPB          65(AX), $0x00
-	JEQ           near1673
+	JEQ           near1915
 	VMOVNTPS      Z16, (DI)(CX*4)
 	VMOVNTPS      Z17, 64(DI)(CX*4)
 	VMOVNTPS      Z18, 128(DI)(CX*4)
 	VMOVNTPS      Z15, 192(DI)(CX*4)
-	JMP           placed1674
+	JMP           placed1916
 
-near1673:
+near1915:
 	VMOVUPS Z16, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z15, 192(DI)(CX*4)
 
-placed1674:
-	JMP both1672
+placed1916:
+	JMP both1914
 
-half1671:
+half1913:
 	// VCVTNE2PS2BF16 Z16, Z17, Z6
 	LONG $0x4077b262
 	WORD $0xf072
@@ -17355,58 +25132,58 @@ half1671:
 	LONG     $0x4807b262
 	WORD     $0xfa72
 	CMPB     65(AX), $0x00
-	JEQ      near1677
+	JEQ      near1919
 	VMOVNTDQ Z6, (DI)(CX*2)
 	VMOVNTDQ Z7, 64(DI)(CX*2)
-	JMP      placed1678
+	JMP      placed1920
 
-near1677:
+near1919:
 	VMOVDQU32 Z6, (DI)(CX*2)
 	VMOVDQU32 Z7, 64(DI)(CX*2)
 
-placed1678:
-both1672:
-skip1670:
-both1660:
+placed1920:
+both1914:
+skip1912:
+both1902:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R9
 	CMPQ R9, DX
-	JLE  cols1653
+	JLE  cols1895
 
-cols1654:
+cols1896:
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JGT  cols1680
+	JGT  cols1922
 
-cols1679:
+cols1921:
 	CMPB       16(AX), $0x00
-	JNE        half1681
+	JNE        half1923
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
 	VMOVUPS    64(BX)(CX*4), Z7
-	JMP        both1682
+	JMP        both1924
 
-half1681:
+half1923:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z7
 
-both1682:
+both1924:
 	CMPB       40(AX), $0x00
-	JNE        half1683
+	JNE        half1925
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z8
 	VMOVUPS    64(SI)(CX*4), Z9
-	JMP        both1684
+	JMP        both1926
 
-half1683:
+half1925:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z9
 
-both1684:
+both1926:
 	VBROADCASTSS  element00000000<>+0(SB), Z10
 	VBROADCASTSS  element80000000<>+0(SB), Z11
 	VMAXPS        Z6, Z10, Z13
@@ -17422,7 +25199,7 @@ both1684:
 	VCVTPS2PD     Y10, Z10
 	VADDPD        Z10, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1685
+	JNE           half1927
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -17475,7 +25252,7 @@ both1684:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1687
+	JZ            skip1929
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -17496,38 +25273,38 @@ both1684:
 	VFMSUB213PS   Z9, Z6, Z13
 	VMULPS        Z15, Z13, Z13
 	CMPB          64(AX), $0x00
-	JNE           half1688
+	JNE           half1930
 	CMPB          65(AX), $0x00
-	JEQ           near1690
+	JEQ           near1932
 	VMOVNTPS      Z10, (DI)(CX*4)
 	VMOVNTPS      Z13, 64(DI)(CX*4)
-	JMP           placed1691
+	JMP           placed1933
 
-near1690:
+near1932:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z13, 64(DI)(CX*4)
 
-placed1691:
-	JMP both1689
+placed1933:
+	JMP both1931
 
-half1688:
+half1930:
 	// VCVTNE2PS2BF16 Z10, Z13, Z6
 	LONG     $0x4817d262
 	WORD     $0xf272
 	CMPB     65(AX), $0x00
-	JEQ      near1694
+	JEQ      near1936
 	VMOVNTDQ Z6, (DI)(CX*2)
-	JMP      placed1695
+	JMP      placed1937
 
-near1694:
+near1936:
 	VMOVDQU32 Z6, (DI)(CX*2)
 
-placed1695:
-both1689:
-skip1687:
-	JMP both1686
+placed1937:
+both1931:
+skip1929:
+	JMP both1928
 
-half1685:
+half1927:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z10
 	VMAXPS        Z12, Z10, Z12
 	VMAXPS        Z11, Z10, Z11
@@ -17564,7 +25341,7 @@ half1685:
 	VMULPD        Z15, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1696
+	JZ            skip1938
 	VBROADCASTSS  224(AX), Z15
 	VBROADCASTSS  element00000000<>+0(SB), Z16
 	VCMPPS        $0x01, Z16, Z6, K3
@@ -17579,71 +25356,71 @@ half1685:
 	VFMSUB213PS   Z9, Z6, Z11
 	VMULPS        Z15, Z11, Z11
 	CMPB          64(AX), $0x00
-	JNE           half1697
+	JNE           half1939
 	CMPB          65(AX), $0x00
-	JEQ           near1699
+	JEQ           near1941
 	VMOVNTPS      Z12, (DI)(CX*4)
 	VMOVNTPS      Z11, 64(DI)(CX*4)
-	JMP           placed1700
+	JMP           placed1942
 
-near1699:
+near1941:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed1700:
-	JMP both1698
+placed1942:
+	JMP both1940
 
-half1697:
+half1939:
 	// VCVTNE2PS2BF16 Z12, Z11, Z6
 	LONG     $0x4827d262
 	WORD     $0xf472
 	CMPB     65(AX), $0x00
-	JEQ      near1703
+	JEQ      near1945
 	VMOVNTDQ Z6, (DI)(CX*2)
-	JMP      placed1704
+	JMP      placed1946
 
-near1703:
+near1945:
 	VMOVDQU32 Z6, (DI)(CX*2)
 
-placed1704:
-both1698:
-skip1696:
-both1686:
+placed1946:
+both1940:
+skip1938:
+both1928:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, DX
-	JLE  cols1679
+	JLE  cols1921
 
-cols1680:
+cols1922:
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JGT  cols1706
+	JGT  cols1948
 
-cols1705:
+cols1947:
 	CMPB       16(AX), $0x00
-	JNE        half1707
+	JNE        half1949
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z6
-	JMP        both1708
+	JMP        both1950
 
-half1707:
+half1949:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z6
 
-both1708:
+both1950:
 	CMPB       40(AX), $0x00
-	JNE        half1709
+	JNE        half1951
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z7
-	JMP        both1710
+	JMP        both1952
 
-half1709:
+half1951:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1710:
+both1952:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -17655,7 +25432,7 @@ both1710:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1711
+	JNE           half1953
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -17691,7 +25468,7 @@ both1710:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1713
+	JZ            skip1955
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -17703,29 +25480,29 @@ both1710:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half1714
+	JNE           half1956
 	CMPB          65(AX), $0x00
-	JEQ           near1716
+	JEQ           near1958
 	VMOVNTPS      Z8, (DI)(CX*4)
-	JMP           placed1717
+	JMP           placed1959
 
-near1716:
+near1958:
 	VMOVUPS Z8, (DI)(CX*4)
 
-placed1717:
-	JMP both1715
+placed1959:
+	JMP both1957
 
-half1714:
+half1956:
 	// VCVTNEPS2BF16 Z8, Y6
 	LONG      $0x487ed262
 	WORD      $0xf072
 	VMOVDQU16 Y6, (DI)(CX*2)
 
-both1715:
-skip1713:
-	JMP both1712
+both1957:
+skip1955:
+	JMP both1954
 
-half1711:
+half1953:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -17751,7 +25528,7 @@ half1711:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1718
+	JZ            skip1960
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -17760,59 +25537,59 @@ half1711:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half1719
+	JNE           half1961
 	CMPB          65(AX), $0x00
-	JEQ           near1721
+	JEQ           near1963
 	VMOVNTPS      Z9, (DI)(CX*4)
-	JMP           placed1722
+	JMP           placed1964
 
-near1721:
+near1963:
 	VMOVUPS Z9, (DI)(CX*4)
 
-placed1722:
-	JMP both1720
+placed1964:
+	JMP both1962
 
-half1719:
+half1961:
 	// VCVTNEPS2BF16 Z9, Y6
 	LONG      $0x487ed262
 	WORD      $0xf172
 	VMOVDQU16 Y6, (DI)(CX*2)
 
-both1720:
-skip1718:
-both1712:
+both1962:
+skip1960:
+both1954:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R9
 	CMPQ R9, DX
-	JLE  cols1705
+	JLE  cols1947
 
-cols1706:
+cols1948:
 	CMPQ       CX, DX
-	JGE        row1723
+	JGE        row1965
 	CMPB       16(AX), $0x00
-	JNE        half1724
+	JNE        half1966
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z6
-	JMP        both1725
+	JMP        both1967
 
-half1724:
+half1966:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z6
 	VPSLLD      $0x10, Z6, Z6
 
-both1725:
+both1967:
 	CMPB       40(AX), $0x00
-	JNE        half1726
+	JNE        half1968
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z7
-	JMP        both1727
+	JMP        both1969
 
-half1726:
+half1968:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1727:
+both1969:
 	VBROADCASTSS  element00000000<>+0(SB), Z8
 	VBROADCASTSS  element80000000<>+0(SB), Z9
 	VMAXPS        Z6, Z8, Z8
@@ -17824,7 +25601,7 @@ both1727:
 	VCVTPS2PD     Y8, Z8
 	VADDPD        Z8, Z5, Z5
 	CMPB          16(AX), $0x00
-	JNE           half1728
+	JNE           half1970
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element3fb8aa3b<>+0(SB), Z8
@@ -17861,7 +25638,7 @@ both1727:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1730
+	JZ            skip1972
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -17873,21 +25650,21 @@ both1727:
 	VFMSUB213PS   Z7, Z6, Z8
 	VMULPS        Z11, Z8, Z8
 	CMPB          64(AX), $0x00
-	JNE           half1731
+	JNE           half1973
 	VMOVUPS       Z8, K2, (DI)(CX*4)
-	JMP           both1732
+	JMP           both1974
 
-half1731:
+half1973:
 	// VCVTNEPS2BF16 Z8, Y6
 	LONG      $0x487ed262
 	WORD      $0xf072
 	VMOVDQU16 Y6, K2, (DI)(CX*2)
 
-both1732:
-skip1730:
-	JMP both1729
+both1974:
+skip1972:
+	JMP both1971
 
-half1728:
+half1970:
 	VBROADCASTSS  elementc2b00f5c<>+0(SB), Z8
 	VMAXPS        Z9, Z8, Z9
 	VBROADCASTSS  element4238aa3b<>+0(SB), Z8
@@ -17914,7 +25691,7 @@ half1728:
 	VMULPD        Z11, Z3, Z3
 	MOVQ          48(AX), R9
 	TESTQ         R9, R9
-	JZ            skip1733
+	JZ            skip1975
 	VBROADCASTSS  224(AX), Z11
 	VBROADCASTSS  element00000000<>+0(SB), Z12
 	VCMPPS        $0x01, Z12, Z6, K3
@@ -17923,25 +25700,25 @@ half1728:
 	VFMSUB213PS   Z7, Z6, Z9
 	VMULPS        Z11, Z9, Z9
 	CMPB          64(AX), $0x00
-	JNE           half1734
+	JNE           half1976
 	VMOVUPS       Z9, K2, (DI)(CX*4)
-	JMP           both1735
+	JMP           both1977
 
-half1734:
+half1976:
 	// VCVTNEPS2BF16 Z9, Y6
 	LONG      $0x487ed262
 	WORD      $0xf172
 	VMOVDQU16 Y6, K2, (DI)(CX*2)
 
-both1735:
-skip1733:
-both1729:
-row1723:
+both1977:
+skip1975:
+both1971:
+row1965:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R8
-	JNZ           rows1652
+	JNZ           rows1894
 	VMOVUPD       Z2, 88(AX)
 	VMOVUPD       Z3, 152(AX)
 	VADDPD        Z5, Z4, Z4
@@ -17959,7 +25736,7 @@ row1723:
 
 // func dotAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·dotAVX512(SB), $16-8
+TEXT ·dotAVX512(SB), $80-8
 	MOVQ         a+0(FP), AX
 	MOVQ         56(AX), DX
 	MOVQ         DX, CX
@@ -17975,24 +25752,24 @@ TEXT ·dotAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1736:
+rows1978:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1738
+	JGT  cols1980
 
-cols1737:
+cols1979:
 	CMPB       16(AX), $0x00
-	JNE        half1739
+	JNE        half1981
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1740
+	JMP        both1982
 
-half1739:
+half1981:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -18007,18 +25784,18 @@ half1739:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1740:
+both1982:
 	CMPB       40(AX), $0x00
-	JNE        half1741
+	JNE        half1983
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1742
+	JMP        both1984
 
-half1741:
+half1983:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -18033,7 +25810,7 @@ half1741:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1742:
+both1984:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -18041,22 +25818,22 @@ both1742:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1737
+	JLE         cols1979
 
-cols1738:
+cols1980:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1744
+	JGT  cols1986
 
-cols1743:
+cols1985:
 	CMPB       16(AX), $0x00
-	JNE        half1745
+	JNE        half1987
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1746
+	JMP        both1988
 
-half1745:
+half1987:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -18065,15 +25842,15 @@ half1745:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1746:
+both1988:
 	CMPB       40(AX), $0x00
-	JNE        half1747
+	JNE        half1989
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1748
+	JMP        both1990
 
-half1747:
+half1989:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -18082,88 +25859,88 @@ half1747:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1748:
+both1990:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1743
+	JLE         cols1985
 
-cols1744:
+cols1986:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1750
+	JGT  cols1992
 
-cols1749:
+cols1991:
 	CMPB       16(AX), $0x00
-	JNE        half1751
+	JNE        half1993
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1752
+	JMP        both1994
 
-half1751:
+half1993:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1752:
+both1994:
 	CMPB       40(AX), $0x00
-	JNE        half1753
+	JNE        half1995
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1754
+	JMP        both1996
 
-half1753:
+half1995:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1754:
+both1996:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1749
+	JLE         cols1991
 
-cols1750:
+cols1992:
 	CMPQ        CX, DX
-	JGE         row1755
+	JGE         row1997
 	CMPB        16(AX), $0x00
-	JNE         half1756
+	JNE         half1998
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1757
+	JMP         both1999
 
-half1756:
+half1998:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1757:
+both1999:
 	CMPB        40(AX), $0x00
-	JNE         half1758
+	JNE         half2000
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1759
+	JMP         both2001
 
-half1758:
+half2000:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1759:
+both2001:
 	VFMADD231PD Z4, Z5, Z0
 
-row1755:
+row1997:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1736
+	JNZ           rows1978
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -18181,7 +25958,7 @@ row1755:
 
 // func finiteAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·finiteAVX512(SB), $16-8
+TEXT ·finiteAVX512(SB), $80-8
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -18201,15 +25978,15 @@ TEXT ·finiteAVX512(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1760:
+rows2002:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1762
+	JGT  cols2004
 
-cols1761:
+cols2003:
 	CMPB       16(AX), $0x00
-	JNE        half1763
+	JNE        half2005
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -18218,9 +25995,9 @@ cols1761:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1764
+	JMP        both2006
 
-half1763:
+half2005:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -18228,7 +26005,7 @@ half1763:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1764:
+both2006:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -18236,80 +26013,80 @@ both1764:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1761
+	JLE         cols2003
 
-cols1762:
+cols2004:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1766
+	JGT  cols2008
 
-cols1765:
+cols2007:
 	CMPB       16(AX), $0x00
-	JNE        half1767
+	JNE        half2009
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1768
+	JMP        both2010
 
-half1767:
+half2009:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1768:
+both2010:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1765
+	JLE         cols2007
 
-cols1766:
+cols2008:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1770
+	JGT  cols2012
 
-cols1769:
+cols2011:
 	CMPB       16(AX), $0x00
-	JNE        half1771
+	JNE        half2013
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1772
+	JMP        both2014
 
-half1771:
+half2013:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1772:
+both2014:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1769
+	JLE         cols2011
 
-cols1770:
+cols2012:
 	CMPQ       CX, DX
-	JGE        row1773
+	JGE        row2015
 	CMPB       16(AX), $0x00
-	JNE        half1774
+	JNE        half2016
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1775
+	JMP        both2017
 
-half1774:
+half2016:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1775:
+both2017:
 	VFMADD231PS Z7, Z2, Z3
 
-row1773:
+row2015:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1760
+	JNZ           rows2002
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -18329,7 +26106,7 @@ row1773:
 
 // func columnSumsAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·columnSumsAVX512(SB), $16-8
+TEXT ·columnSumsAVX512(SB), $80-8
 	MOVQ  a+0(FP), AX
 	MOVQ  56(AX), DX
 	MOVQ  DX, CX
@@ -18341,14 +26118,14 @@ TEXT ·columnSumsAVX512(SB), $16-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1776
+	JEQ   wide2018
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1777
+	JZ    skip2019
 	CMPB  40(AX), $0x00
-	JEQ   wide1776
+	JEQ   wide2018
 
-skip1777:
+skip2019:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -18360,22 +26137,22 @@ skip1777:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1778:
+group2020:
 	CMPQ DI, $0x10
-	JLT  group1779
+	JLT  group2021
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1781
+	JGT  cols2023
 
-cols1780:
+cols2022:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1782
+	JZ           plain2024
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -18658,9 +26435,9 @@ cols1780:
 	VMULPS       Z10, Z14, Z14
 	VADDPS       Z12, Z3, Z3
 	VFMADD231PS  Z12, Z14, Z5
-	JMP          summed1783
+	JMP          summed2025
 
-plain1782:
+plain2024:
 	MOVQ        BX, R9
 	MOVQ        CX, R10
 	ADDQ        R10, R10
@@ -18796,7 +26573,7 @@ plain1782:
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 
-summed1783:
+summed2025:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -18832,19 +26609,19 @@ summed1783:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1780
+	JLE           cols2022
 
-cols1781:
+cols2023:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1785
+	JGT  cols2027
 
-cols1784:
+cols2026:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1786
+	JZ           plain2028
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -19040,9 +26817,9 @@ cols1784:
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	JMP          summed1787
+	JMP          summed2029
 
-plain1786:
+plain2028:
 	MOVQ        BX, R9
 	MOVQ        CX, R10
 	ADDQ        R10, R10
@@ -19138,7 +26915,7 @@ plain1786:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 
-summed1787:
+summed2029:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -19158,16 +26935,16 @@ summed1787:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1784
+	JLE           cols2026
 
-cols1785:
+cols2027:
 	CMPQ         CX, R8
-	JGE          row1788
+	JGE          row2030
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1789
+	JZ           plain2031
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -19363,9 +27140,9 @@ cols1785:
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	JMP          summed1790
+	JMP          summed2032
 
-plain1789:
+plain2031:
 	MOVQ        BX, R9
 	MOVQ        CX, R10
 	ADDQ        R10, R10
@@ -19461,7 +27238,7 @@ plain1789:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 
-summed1790:
+summed2032:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -19479,7 +27256,7 @@ summed1790:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1788:
+row2030:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -19513,32 +27290,32 @@ row1788:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1778
+	JMP  group2020
 
-group1779:
-wide1776:
-group1791:
+group2021:
+wide2018:
+group2033:
 	CMPQ DI, $0x04
-	JLT  group1792
+	JLT  group2034
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1794
+	JGT  cols2036
 
-cols1793:
+cols2035:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1795
+	JZ         plain2037
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1797
+	JNE        half2039
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19552,9 +27329,9 @@ cols1793:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1798
+	JMP        both2040
 
-half1797:
+half2039:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19576,10 +27353,10 @@ half1797:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1798:
+both2040:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1799
+	JNE        half2041
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19593,9 +27370,9 @@ both1798:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1800
+	JMP        both2042
 
-half1799:
+half2041:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19617,7 +27394,7 @@ half1799:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1800:
+both2042:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -19634,12 +27411,12 @@ both1800:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1796
+	JMP         summed2038
 
-plain1795:
+plain2037:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1801
+	JNE        half2043
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -19653,9 +27430,9 @@ plain1795:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1802
+	JMP        both2044
 
-half1801:
+half2043:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -19677,7 +27454,7 @@ half1801:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1802:
+both2044:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -19687,7 +27464,7 @@ both1802:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1796:
+summed2038:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -19695,24 +27472,24 @@ summed1796:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1793
+	JLE     cols2035
 
-cols1794:
+cols2036:
 	CMPQ        CX, DX
-	JGE         row1803
+	JGE         row2045
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1804
+	JZ          plain2046
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1806
+	JNE         half2048
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -19726,9 +27503,9 @@ cols1794:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1807
+	JMP         both2049
 
-half1806:
+half2048:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -19750,10 +27527,10 @@ half1806:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1807:
+both2049:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1808
+	JNE         half2050
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -19767,9 +27544,9 @@ both1807:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1809
+	JMP         both2051
 
-half1808:
+half2050:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -19791,7 +27568,7 @@ half1808:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1809:
+both2051:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -19808,12 +27585,12 @@ both1809:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1805
+	JMP         summed2047
 
-plain1804:
+plain2046:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1810
+	JNE         half2052
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -19827,9 +27604,9 @@ plain1804:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1811
+	JMP         both2053
 
-half1810:
+half2052:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -19851,7 +27628,7 @@ half1810:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1811:
+both2053:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -19861,13 +27638,13 @@ both1811:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1805:
+summed2047:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1803:
+row2045:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -19877,81 +27654,81 @@ row1803:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1791
+	JMP  group2033
 
-group1792:
-group1812:
+group2034:
+group2054:
 	CMPQ DI, $0x01
-	JLT  group1813
+	JLT  group2055
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1815
+	JGT  cols2057
 
-cols1814:
+cols2056:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1816
+	JZ         plain2058
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1818
+	JNE        half2060
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1819
+	JMP        both2061
 
-half1818:
+half2060:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1819:
+both2061:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1820
+	JNE        half2062
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1821
+	JMP        both2063
 
-half1820:
+half2062:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1821:
+both2063:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1817
+	JMP         summed2059
 
-plain1816:
+plain2058:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1822
+	JNE        half2064
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1823
+	JMP        both2065
 
-half1822:
+half2064:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1823:
+both2065:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1817:
+summed2059:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -19959,93 +27736,93 @@ summed1817:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1814
+	JLE     cols2056
 
-cols1815:
+cols2057:
 	CMPQ        CX, DX
-	JGE         row1824
+	JGE         row2066
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1825
+	JZ          plain2067
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1827
+	JNE         half2069
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1828
+	JMP         both2070
 
-half1827:
+half2069:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1828:
+both2070:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1829
+	JNE         half2071
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1830
+	JMP         both2072
 
-half1829:
+half2071:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1830:
+both2072:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1826
+	JMP         summed2068
 
-plain1825:
+plain2067:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1831
+	JNE         half2073
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1832
+	JMP         both2074
 
-half1831:
+half2073:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1832:
+both2074:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1826:
+summed2068:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1824:
+row2066:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1812
+	JMP  group2054
 
-group1813:
+group2055:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func argmaxAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, CMOV, MMX+
-TEXT ·argmaxAVX512(SB), $16-8
+TEXT ·argmaxAVX512(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -20061,7 +27838,7 @@ TEXT ·argmaxAVX512(SB), $16-8
 	MOVQ      40(AX), SI
 	MOVQ      24(AX), DI
 
-rows1833:
+rows2075:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -20069,18 +27846,18 @@ rows1833:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1835
+	JGT          cols2077
 
-cols1834:
+cols2076:
 	CMPB       16(AX), $0x00
-	JNE        half1836
+	JNE        half2078
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1837
+	JMP        both2079
 
-half1836:
+half2078:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -20088,55 +27865,55 @@ half1836:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1837:
+both2079:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1834
+	JLE  cols2076
 
-cols1835:
+cols2077:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1839
+	JGT  cols2081
 
-cols1838:
+cols2080:
 	CMPB       16(AX), $0x00
-	JNE        half1840
+	JNE        half2082
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1841
+	JMP        both2083
 
-half1840:
+half2082:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1841:
+both2083:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1838
+	JLE    cols2080
 
-cols1839:
+cols2081:
 	CMPQ       CX, DX
-	JGE        row1842
+	JGE        row2084
 	CMPB       16(AX), $0x00
-	JNE        half1843
+	JNE        half2085
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1844
+	JMP        both2086
 
-half1843:
+half2085:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1844:
+both2086:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1842:
+row2084:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -20149,53 +27926,53 @@ row1842:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1846:
+next2088:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1848
+	JGT     last2090
 	CMPB    16(AX), $0x00
-	JNE     half1849
+	JNE     half2091
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1850
+	JMP     both2092
 
-half1849:
+half2091:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1850:
+both2092:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1845
+	JNZ    found2087
 	ADDQ   $0x10, CX
-	JMP    next1846
+	JMP    next2088
 
-last1848:
+last2090:
 	CMPQ      CX, DX
-	JGE       end1847
+	JGE       end2089
 	CMPB      16(AX), $0x00
-	JNE       half1851
+	JNE       half2093
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1852
+	JMP       both2094
 
-half1851:
+half2093:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1852:
+both2094:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1845
+	JNZ    found2087
 	MOVQ   DX, CX
-	JMP    end1847
+	JMP    end2089
 
-found1845:
+found2087:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1847:
+end2089:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -20203,14 +27980,14 @@ end1847:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1833
+	JNZ     rows2075
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func adamAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·adamAVX512(SB), $16-8
+TEXT ·adamAVX512(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -20229,9 +28006,9 @@ TEXT ·adamAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1854
+	JGT       cols2096
 
-cols1853:
+cols2095:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -20261,11 +28038,11 @@ cols1853:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1853
+	JLE          cols2095
 
-cols1854:
+cols2096:
 	CMPQ         CX, DX
-	JGE          row1855
+	JGE          row2097
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -20293,14 +28070,14 @@ cols1854:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1855:
+row2097:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func sgdAVX512(a *byte)
 // Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·sgdAVX512(SB), $16-8
+TEXT ·sgdAVX512(SB), $80-8
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z0
@@ -20317,84 +28094,84 @@ TEXT ·sgdAVX512(SB), $16-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1857
+	JGT       cols2099
 
-cols1856:
+cols2098:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1858
+	JZ           skip2100
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1859
+	JNE          first2101
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1859:
+first2101:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1860
+	JEQ         plain2102
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1861
+	JMP         moved2103
 
-plain1860:
+plain2102:
 	VMOVAPS Z3, Z1
 
-moved1861:
-skip1858:
+moved2103:
+skip2100:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1856
+	JLE          cols2098
 
-cols1857:
+cols2099:
 	CMPQ         CX, DX
-	JGE          row1862
+	JGE          row2104
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1863
+	JZ           skip2105
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1864
+	JNE          first2106
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1864:
+first2106:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1865
+	JEQ         plain2107
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1866
+	JMP         moved2108
 
-plain1865:
+plain2107:
 	VMOVAPS Z3, Z1
 
-moved1866:
-skip1863:
+moved2108:
+skip2105:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1862:
+row2104:
 	SFENCE
 	VZEROUPPER
 	RET
 
 // func dotAVX2(a *byte)
 // Requires: AVX, FMA3, MMX+
-TEXT ·dotAVX2(SB), $16-8
+TEXT ·dotAVX2(SB), $80-8
 	MOVQ         a+0(FP), AX
 	MOVQ         56(AX), DX
 	MOVQ         DX, CX
@@ -20410,23 +28187,23 @@ TEXT ·dotAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1867:
+rows2109:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1869
+	JGT  cols2111
 
-cols1868:
+cols2110:
 	CMPB       16(AX), $0x00
-	JNE        half1870
+	JNE        half2112
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1871
+	JMP        both2113
 
-half1870:
+half2112:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -20441,17 +28218,17 @@ half1870:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1871:
+both2113:
 	CMPB       40(AX), $0x00
-	JNE        half1872
+	JNE        half2114
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1873
+	JMP        both2115
 
-half1872:
+half2114:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -20466,7 +28243,7 @@ half1872:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1873:
+both2115:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -20474,22 +28251,22 @@ both1873:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1868
+	JLE         cols2110
 
-cols1869:
+cols2111:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1875
+	JGT  cols2117
 
-cols1874:
+cols2116:
 	CMPB       16(AX), $0x00
-	JNE        half1876
+	JNE        half2118
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1877
+	JMP        both2119
 
-half1876:
+half2118:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -20498,15 +28275,15 @@ half1876:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1877:
+both2119:
 	CMPB       40(AX), $0x00
-	JNE        half1878
+	JNE        half2120
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1879
+	JMP        both2121
 
-half1878:
+half2120:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -20515,63 +28292,63 @@ half1878:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1879:
+both2121:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1874
+	JLE         cols2116
 
-cols1875:
+cols2117:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1881
+	JGT  cols2123
 
-cols1880:
+cols2122:
 	CMPB       16(AX), $0x00
-	JNE        half1882
+	JNE        half2124
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1883
+	JMP        both2125
 
-half1882:
+half2124:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1883:
+both2125:
 	CMPB       40(AX), $0x00
-	JNE        half1884
+	JNE        half2126
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1885
+	JMP        both2127
 
-half1884:
+half2126:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1885:
+both2127:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1880
+	JLE         cols2122
 
-cols1881:
+cols2123:
 	CMPQ       CX, DX
-	JGE        row1886
+	JGE        row2128
 	CMPB       16(AX), $0x00
-	JNE        half1887
+	JNE        half2129
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1888
+	JMP        both2130
 
-half1887:
+half2129:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -20579,24 +28356,24 @@ half1887:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1889:
+copy2131:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1889
+	JNZ       copy2131
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1888:
+both2130:
 	CMPB       40(AX), $0x00
-	JNE        half1890
+	JNE        half2132
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1891
+	JMP        both2133
 
-half1890:
+half2132:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20604,23 +28381,23 @@ half1890:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1892:
+copy2134:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1892
+	JNZ       copy2134
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1891:
+both2133:
 	VFMADD231PD Y5, Y6, Y1
 
-row1886:
+row2128:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1867
+	JNZ          rows2109
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -20635,7 +28412,7 @@ row1886:
 
 // func finiteAVX2(a *byte)
 // Requires: AVX, AVX2, FMA3, MMX+
-TEXT ·finiteAVX2(SB), $16-8
+TEXT ·finiteAVX2(SB), $80-8
 	MOVQ         a+0(FP), AX
 	MOVQ         32(AX), DX
 	MOVQ         DX, CX
@@ -20651,69 +28428,69 @@ TEXT ·finiteAVX2(SB), $16-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1893:
+rows2135:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1895
+	JGT  cols2137
 
-cols1894:
+cols2136:
 	CMPB       16(AX), $0x00
-	JNE        half1896
+	JNE        half2138
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1897
+	JMP        both2139
 
-half1896:
+half2138:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1897:
+both2139:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1894
+	JLE         cols2136
 
-cols1895:
+cols2137:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1899
+	JGT  cols2141
 
-cols1898:
+cols2140:
 	CMPB       16(AX), $0x00
-	JNE        half1900
+	JNE        half2142
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1901
+	JMP        both2143
 
-half1900:
+half2142:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1901:
+both2143:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1898
+	JLE         cols2140
 
-cols1899:
+cols2141:
 	CMPQ       CX, DX
-	JGE        row1902
+	JGE        row2144
 	CMPB       16(AX), $0x00
-	JNE        half1903
+	JNE        half2145
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1904
+	JMP        both2146
 
-half1903:
+half2145:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -20721,21 +28498,21 @@ half1903:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1905:
+copy2147:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1905
+	JNZ       copy2147
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1904:
+both2146:
 	VFMADD231PS Y6, Y1, Y2
 
-row1902:
+row2144:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1893
+	JNZ          rows2135
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -20752,7 +28529,7 @@ row1902:
 
 // func columnSumsAVX2(a *byte)
 // Requires: AVX, FMA3, MMX+
-TEXT ·columnSumsAVX2(SB), $16-8
+TEXT ·columnSumsAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    56(AX), DX
 	MOVQ    DX, CX
@@ -20764,28 +28541,28 @@ TEXT ·columnSumsAVX2(SB), $16-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1906:
+group2148:
 	CMPQ DI, $0x04
-	JLT  group1907
+	JLT  group2149
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1909
+	JGT  cols2151
 
-cols1908:
+cols2150:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1910
+	JZ         plain2152
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1912
+	JNE        half2154
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20798,9 +28575,9 @@ cols1908:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1913
+	JMP        both2155
 
-half1912:
+half2154:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20822,10 +28599,10 @@ half1912:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1913:
+both2155:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1914
+	JNE        half2156
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20838,9 +28615,9 @@ both1913:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1915
+	JMP        both2157
 
-half1914:
+half2156:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20862,7 +28639,7 @@ half1914:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1915:
+both2157:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -20879,12 +28656,12 @@ both1915:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1911
+	JMP         summed2153
 
-plain1910:
+plain2152:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1916
+	JNE        half2158
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20897,9 +28674,9 @@ plain1910:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1917
+	JMP        both2159
 
-half1916:
+half2158:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20921,7 +28698,7 @@ half1916:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1917:
+both2159:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -20931,7 +28708,7 @@ both1917:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1911:
+summed2153:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -20939,24 +28716,24 @@ summed1911:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1908
+	JLE     cols2150
 
-cols1909:
+cols2151:
 	CMPQ       CX, DX
-	JGE        row1918
+	JGE        row2160
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1919
+	JZ         plain2161
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1921
+	JNE        half2163
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -20973,9 +28750,9 @@ cols1909:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1922
+	JMP        both2164
 
-half1921:
+half2163:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -20986,11 +28763,11 @@ half1921:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1923:
+copy2165:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1923
+	JNZ       copy2165
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -21001,11 +28778,11 @@ copy1923:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1924:
+copy2166:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1924
+	JNZ       copy2166
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -21016,11 +28793,11 @@ copy1924:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1925:
+copy2167:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1925
+	JNZ       copy2167
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -21031,20 +28808,20 @@ copy1925:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1926:
+copy2168:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1926
+	JNZ       copy2168
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1922:
+both2164:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1927
+	JNE        half2169
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -21061,9 +28838,9 @@ both1922:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1928
+	JMP        both2170
 
-half1927:
+half2169:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -21074,11 +28851,11 @@ half1927:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1929:
+copy2171:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1929
+	JNZ       copy2171
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -21089,11 +28866,11 @@ copy1929:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1930:
+copy2172:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1930
+	JNZ       copy2172
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -21104,11 +28881,11 @@ copy1930:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1931:
+copy2173:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1931
+	JNZ       copy2173
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -21119,17 +28896,17 @@ copy1931:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1932:
+copy2174:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1932
+	JNZ       copy2174
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1928:
+both2170:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -21146,12 +28923,12 @@ both1928:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1920
+	JMP         summed2162
 
-plain1919:
+plain2161:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1933
+	JNE        half2175
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -21168,9 +28945,9 @@ plain1919:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1934
+	JMP        both2176
 
-half1933:
+half2175:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -21181,11 +28958,11 @@ half1933:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1935:
+copy2177:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1935
+	JNZ       copy2177
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -21196,11 +28973,11 @@ copy1935:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1936:
+copy2178:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1936
+	JNZ       copy2178
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -21211,11 +28988,11 @@ copy1936:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1937:
+copy2179:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1937
+	JNZ       copy2179
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -21226,17 +29003,17 @@ copy1937:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1938:
+copy2180:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1938
+	JNZ       copy2180
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1934:
+both2176:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -21246,13 +29023,13 @@ both1934:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1920:
+summed2162:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1918:
+row2160:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -21262,81 +29039,81 @@ row1918:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1906
+	JMP  group2148
 
-group1907:
-group1939:
+group2149:
+group2181:
 	CMPQ DI, $0x01
-	JLT  group1940
+	JLT  group2182
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1942
+	JGT  cols2184
 
-cols1941:
+cols2183:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1943
+	JZ         plain2185
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1945
+	JNE        half2187
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1946
+	JMP        both2188
 
-half1945:
+half2187:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1946:
+both2188:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1947
+	JNE        half2189
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1948
+	JMP        both2190
 
-half1947:
+half2189:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1948:
+both2190:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1944
+	JMP         summed2186
 
-plain1943:
+plain2185:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1949
+	JNE        half2191
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1950
+	JMP        both2192
 
-half1949:
+half2191:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1950:
+both2192:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1944:
+summed2186:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -21344,30 +29121,30 @@ summed1944:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1941
+	JLE     cols2183
 
-cols1942:
+cols2184:
 	CMPQ       CX, DX
-	JGE        row1951
+	JGE        row2193
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1952
+	JZ         plain2194
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1954
+	JNE        half2196
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1955
+	JMP        both2197
 
-half1954:
+half2196:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -21375,25 +29152,25 @@ half1954:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1956:
+copy2198:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1956
+	JNZ       copy2198
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1955:
+both2197:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1957
+	JNE        half2199
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1958
+	JMP        both2200
 
-half1957:
+half2199:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -21401,32 +29178,32 @@ half1957:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1959:
+copy2201:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1959
+	JNZ       copy2201
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1958:
+both2200:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1953
+	JMP         summed2195
 
-plain1952:
+plain2194:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1960
+	JNE        half2202
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1961
+	JMP        both2203
 
-half1960:
+half2202:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -21434,38 +29211,38 @@ half1960:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1962:
+copy2204:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1962
+	JNZ       copy2204
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1961:
+both2203:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1953:
+summed2195:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1951:
+row2193:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1939
+	JMP  group2181
 
-group1940:
+group2182:
 	VZEROUPPER
 	RET
 
 // func argmaxAVX2(a *byte)
 // Requires: AVX, AVX2, CMOV, MMX+
-TEXT ·argmaxAVX2(SB), $16-8
+TEXT ·argmaxAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    32(AX), DX
 	MOVQ    DX, CX
@@ -21477,7 +29254,7 @@ TEXT ·argmaxAVX2(SB), $16-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1963:
+rows2205:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -21485,17 +29262,17 @@ rows1963:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1965
+	JGT          cols2207
 
-cols1964:
+cols2206:
 	CMPB       16(AX), $0x00
-	JNE        half1966
+	JNE        half2208
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1967
+	JMP        both2209
 
-half1966:
+half2208:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -21503,46 +29280,46 @@ half1966:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1967:
+both2209:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1964
+	JLE  cols2206
 
-cols1965:
+cols2207:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1969
+	JGT  cols2211
 
-cols1968:
+cols2210:
 	CMPB       16(AX), $0x00
-	JNE        half1970
+	JNE        half2212
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1971
+	JMP        both2213
 
-half1970:
+half2212:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1971:
+both2213:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1968
+	JLE    cols2210
 
-cols1969:
+cols2211:
 	CMPQ       CX, DX
-	JGE        row1972
+	JGE        row2214
 	CMPB       16(AX), $0x00
-	JNE        half1973
+	JNE        half2215
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1974
+	JMP        both2216
 
-half1973:
+half2215:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -21550,19 +29327,19 @@ half1973:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1975:
+copy2217:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1975
+	JNZ       copy2217
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1974:
+both2216:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1972:
+row2214:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -21573,64 +29350,64 @@ row1972:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1977:
+next2219:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1979
+	JGT     last2221
 	CMPB    16(AX), $0x00
-	JNE     half1980
+	JNE     half2222
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1981
+	JMP     both2223
 
-half1980:
+half2222:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1981:
+both2223:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1976
+	JNZ       found2218
 	ADDQ      $0x08, CX
-	JMP       next1977
+	JMP       next2219
 
-last1979:
+last2221:
 	CMPQ       CX, DX
-	JGE        end1978
+	JGE        end2220
 	CMPB       16(AX), $0x00
-	JNE        half1982
+	JNE        half2224
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1983
+	JMP        both2225
 
-half1982:
+half2224:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1984:
+copy2226:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1984
+	JNZ       copy2226
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1983:
+both2225:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1976
+	JNZ       found2218
 	MOVQ      DX, CX
-	JMP       end1978
+	JMP       end2220
 
-found1976:
+found2218:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1978:
+end2220:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -21638,13 +29415,13 @@ end1978:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1963
+	JNZ     rows2205
 	VZEROUPPER
 	RET
 
 // func adamAVX2(a *byte)
 // Requires: AVX, FMA3
-TEXT ·adamAVX2(SB), $16-8
+TEXT ·adamAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    32(AX), DX
 	MOVQ    DX, CX
@@ -21659,9 +29436,9 @@ TEXT ·adamAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1986
+	JGT     cols2228
 
-cols1985:
+cols2227:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -21691,11 +29468,11 @@ cols1985:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1985
+	JLE          cols2227
 
-cols1986:
+cols2228:
 	CMPQ         CX, DX
-	JGE          row1987
+	JGE          row2229
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -21723,13 +29500,13 @@ cols1986:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1987:
+row2229:
 	VZEROUPPER
 	RET
 
 // func sgdAVX2(a *byte)
 // Requires: AVX, FMA3
-TEXT ·sgdAVX2(SB), $16-8
+TEXT ·sgdAVX2(SB), $80-8
 	MOVQ    a+0(FP), AX
 	MOVQ    24(AX), DX
 	MOVQ    DX, CX
@@ -21742,77 +29519,77 @@ TEXT ·sgdAVX2(SB), $16-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1989
+	JGT     cols2231
 
-cols1988:
+cols2230:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1990
+	JZ           skip2232
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1991
+	JNE          first2233
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1991:
+first2233:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1992
+	JEQ         plain2234
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1993
+	JMP         moved2235
 
-plain1992:
+plain2234:
 	VMOVAPS Y4, Y2
 
-moved1993:
-skip1990:
+moved2235:
+skip2232:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1988
+	JLE          cols2230
 
-cols1989:
+cols2231:
 	CMPQ         CX, DX
-	JGE          row1994
+	JGE          row2236
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1995
+	JZ           skip2237
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1996
+	JNE          first2238
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1996:
+first2238:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1997
+	JEQ         plain2239
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1998
+	JMP         moved2240
 
-plain1997:
+plain2239:
 	VMOVAPS Y4, Y2
 
-moved1998:
-skip1995:
+moved2240:
+skip2237:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1994:
+row2236:
 	VZEROUPPER
 	RET
 

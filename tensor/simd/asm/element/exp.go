@@ -32,22 +32,22 @@ func (k *kernel) power(x []vec, c series) (p, s []vec) {
 			f(i)
 		}
 	}
-	scale, round := k.constant(num(1.4426950408889634)), k.constant(bits(magic))
+	scale, round := k.all(num(1.4426950408889634)), k.all(bits(magic))
 	each(func(i int) { VMOVAPS(round, s[i]) })
 	each(func(i int) { VFMADD231PS(scale, x[i], s[i]) })
 	each(func(i int) { VSUBPS(round, s[i], n[i]) })
 	if len(c) == len(coarse) {
-		ln2 := k.constant(num(0.6931471805599453))
+		ln2 := k.all(num(0.6931471805599453))
 		each(func(i int) { VFNMADD231PS(ln2, n[i], x[i]) })
 	} else { // ln2 in 9 bits, so that n times it is exact, and the rest
-		high, low := k.constant(bits(0x3f318000)), k.constant(bits(0xb95e8083))
+		high, low := k.all(bits(0x3f318000)), k.all(bits(0xb95e8083))
 		each(func(i int) { VFNMADD231PS(high, n[i], x[i]) })
 		each(func(i int) { VFNMADD231PS(low, n[i], x[i]) })
 	}
-	first := k.constant(num(c[0]))
+	first := k.all(num(c[0]))
 	each(func(i int) { VMOVAPS(first, p[i]) })
 	for _, t := range c[1:] {
-		c := k.constant(num(t))
+		c := k.all(num(t))
 		each(func(i int) { VFMADD213PS(c, x[i], p[i]) })
 	}
 	each(func(i int) { VMULPS(x[i], p[i], p[i]) })
@@ -59,7 +59,7 @@ func (k *kernel) power(x []vec, c series) (p, s []vec) {
 // exp is e^x for x <= 0. Below -87.7 it is zero, so that no denormal slows what follows: there
 // n is -127, and s as it is put together is zero. x is overwritten.
 func (k *kernel) exp(x []vec, c series) []vec {
-	low := k.constant(num(lowest))
+	low := k.all(num(lowest))
 	for _, v := range x {
 		VMAXPS(v, low, v)
 	}
@@ -78,7 +78,7 @@ func (k *kernel) exp(x []vec, c series) []vec {
 // ln2/32 nearest to x, e^n is put together from an exponent and a table, and e^(x-n) is
 // 1 + (x-n). It is too small by up to 6e-5 of itself, by 2e-5 on average, and exact at zero.
 func (k *kernel) lookUp(x []vec) {
-	scale, round, step := k.constant(num(32*math.Log2E)), k.constant(bits(0x4b400000)), k.constant(num(math.Ln2/32))
+	scale, round, step := k.all(num(32*math.Log2E)), k.all(bits(0x4b400000)), k.all(num(math.Ln2/32))
 	low, high := k.reg(), k.reg()
 	VMOVUPS(powers, low)
 	VMOVUPS(powers.Offset(64), high)
@@ -117,7 +117,7 @@ func (k *kernel) elu(x []vec, c series) {
 		k.eluByParts(x)
 		return
 	}
-	low, one, zero, y := k.constant(num(lowest)), k.constant(num(1)), k.zero(), k.regs(len(x))
+	low, one, zero, y := k.all(num(lowest)), k.all(num(1)), k.zero(), k.regs(len(x))
 	for i, v := range x {
 		VMAXPS(v, low, y[i])
 	}
@@ -139,7 +139,7 @@ func (k *kernel) elu(x []vec, c series) {
 // eluByParts is elu for numbers stored as bfloat16: e^x - 1 is a parabola in each of 32 parts, the octaves of
 // 1/16 - x from 1/16 to 16 in four each. It is off by up to 1e-4 of itself, and exact at zero.
 func (k *kernel) eluByParts(x []vec) {
-	least, shift, zero, table := k.constant(num(eluLeast)), k.constant(num(eluShift)), k.zero(), k.regs(6)
+	least, shift, zero, table := k.all(num(eluLeast)), k.all(num(eluShift)), k.zero(), k.regs(6)
 	for i, t := range table {
 		VMOVUPS(parabolas.Offset(64*i), t)
 	}
@@ -191,15 +191,6 @@ func makeParabolas() {
 	for i := range 96 {
 		DATA(i*4, U32(math.Float32bits(float32(c[i/32][i%32]))))
 	}
-}
-
-// expConstants are what exp uses, for kernels with registers to spare.
-func expConstants() []Mem {
-	m := []Mem{bits(magic), bits(0x3f318000), bits(0xb95e8083), num(lowest), num(1.4426950408889634)}
-	for _, x := range fine {
-		m = append(m, num(x))
-	}
-	return m
 }
 
 // byType runs body with the series that fits the numbers of a block.

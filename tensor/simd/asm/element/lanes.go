@@ -16,19 +16,18 @@ type vec = reg.VecVirtual
 // rounding) is here, so that kernels are written once.
 type kernel struct {
 	set
-	lanes  int // float32 lanes of a vector
-	wide   int // vectors a long row's loop takes at once
-	name   string
-	args   reg.GPVirtual
-	cols   reg.GPVirtual
-	pinned map[string]vec // constants kept in registers
-	j      reg.GPVirtual  // column
-	left   reg.GPVirtual  // rows from this one on
-	room   Mem            // 16 bytes, where AVX2 puts the last few bfloat16
-	words  []vec          // see widen
-	upper  reg.OpmaskVirtual
-	tailK  reg.OpmaskVirtual
-	tailY  vec // AVX2: all ones in lanes that exist
+	lanes int // float32 lanes of a vector
+	wide  int // vectors a long row's loop takes at once
+	name  string
+	args  reg.GPVirtual
+	cols  reg.GPVirtual
+	j     reg.GPVirtual // column
+	left  reg.GPVirtual // rows from this one on
+	room  Mem           // 16 bytes, where AVX2 puts the last few bfloat16; then 64 of softmaxGroup
+	words []vec         // see widen
+	upper reg.OpmaskVirtual
+	tailK reg.OpmaskVirtual
+	tailY vec // AVX2: all ones in lanes that exist
 }
 
 // set is an instruction set a kernel is written for.
@@ -59,7 +58,7 @@ func begin(s set, fn, name string) *kernel {
 	TEXT(fn+s.suffix, 0, "func(a *byte)")
 	k.args = GP64()
 	Load(Param("a"), k.args)
-	k.room = AllocLocal(16)
+	k.room = AllocLocal(16 + 64)
 	k.j = GP64()
 	return k
 }
@@ -124,22 +123,6 @@ func (k *kernel) all(m Mem) vec {
 	v := k.reg()
 	VBROADCASTSS(m, v)
 	return v
-}
-
-// pin keeps constants in registers for the whole function, from here on.
-func (k *kernel) pin(constants ...Mem) {
-	k.pinned = map[string]vec{}
-	for _, m := range constants {
-		k.pinned[m.Asm()] = k.all(m)
-	}
-}
-
-// constant is like all, of a vector that is not to be changed.
-func (k *kernel) constant(m Mem) vec {
-	if v, ok := k.pinned[m.Asm()]; ok {
-		return v
-	}
-	return k.all(m)
 }
 
 // zero is loaded: the generator does not see that x^x depends on nothing, and would keep its register busy.
@@ -271,10 +254,7 @@ func makeTables() {
 	for i := range 64 {
 		DATA(i*2, U16(i/2))
 	}
-	columns64 = GLOBL("elementNumbers", 16|8)
-	for i := range 64 {
-		DATA(i*4, U32(i))
-	}
+	makeGroupTables()
 	iota16 = GLOBL("elementColumns", 16|8)
 	for i := range 16 {
 		DATA(i*4, U32(uint32(i)*dropC0&0xffffffff))

@@ -6,21 +6,19 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxKernel: rows of up to four vectors stay in registers from their maximum to
-// their gradient (AVX-512 only: AVX2 has too few); of longer ones the exponentials are
-// kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
+// softmaxKernel: rows of up to four vectors are computed in groups (AVX-512 only); of longer ones the
+// exponentials are kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
 // that follow each other: within a row each waits for a sum or maximum over all lanes.
 func softmaxKernel(s set) {
 	k := begin(s, "softmax", "Softmax")
 	k.prepareTail()
 	done := label("done")
 	if s.zmm {
-		k.pin(expConstants()...)
-		for n := 1; n <= 4; n++ {
+		for _, group := range []struct{ n, per, cols int }{{1, 2, 8}, {1, 1, 16}, {2, 1, 32}, {3, 1, 48}, {4, 1, 64}} {
 			wider := label("wider")
-			CMPQ(k.cols, Imm(uint64(n*k.lanes)))
+			CMPQ(k.cols, Imm(uint64(group.cols)))
 			JGT(LabelRef(wider))
-			k.softmaxRows(func(r *softmaxRow) { r.short(n) })
+			k.softmaxGroups(group.n, group.per)
 			JMP(LabelRef(done))
 			Label(wider)
 		}
@@ -43,18 +41,6 @@ func (k *kernel) newSoftmaxRow() *softmaxRow {
 	r := &softmaxRow{kernel: k, at: GP64(), i: GP64(), row: GP64(), next: GP64(), label: GP64()}
 	XORQ(r.at, r.at)
 	return r
-}
-
-// softmaxRows runs body on the rows of the list.
-func (k *kernel) softmaxRows(body func(r *softmaxRow)) {
-	r, far, start := k.newSoftmaxRow(), k.rowsAhead(), label("rows")
-	Label(start)
-	r.locate()
-	r.ask(far)
-	body(r)
-	INCQ(r.at)
-	CMPQ(r.at, k.field("Rows"))
-	JLT(LabelRef(start))
 }
 
 // softmaxTurns computes rows of any length.
@@ -178,92 +164,6 @@ func (r *softmaxRow) target(total vec, body func(dst reg.GPVirtual, factor vec))
 		body(dst, r.spread(f))
 	})
 }
-
-// short is a row of n vectors, the last of them perhaps in part.
-func (r *softmaxRow) short(n int) {
-	k := r.kernel
-	r.loadLabel()
-	XORQ(k.j, k.j)
-	last := K() // lanes of the last vector: all where the columns fill it
-	left := GP64()
-	MOVQ(k.cols, left)
-	SUBQ(Imm(uint64((n-1)*k.lanes)), left)
-	ones := GP64()
-	MOVQ(U32(0xffff), ones)
-	BZHIQ(left, ones, ones)
-	KMOVW(ones.As32(), last)
-	x := k.regs(n)
-	k.either("X", func() {
-		k.prefetchAt(r.next, 4, n)
-		for c := range n - 1 {
-			VMOVUPS(k.cell(r.row, 4, c), x[c])
-		}
-		VMOVUPS_Z(k.cell(r.row, 4, n-1), last, x[n-1])
-	}, func() {
-		k.prefetchAt(r.next, 2, n)
-		for c := range n - 1 {
-			VPMOVZXWD(k.cell(r.row, 2, c), x[c])
-			VPSLLD(Imm(16), x[c], x[c])
-		}
-		VPMOVZXWD_Z(k.cell(r.row, 2, n-1), last, x[n-1])
-		VPSLLD(Imm(16), x[n-1], x[n-1])
-	})
-	VBLENDMPS(x[n-1], k.all(bits(0xff800000)), last, x[n-1]) // -Inf where there is no column
-	most := k.reg()
-	VMOVAPS(x[0], most)
-	for c := 1; c < n; c++ {
-		VMAXPS(x[c], most, most)
-	}
-	top := k.most(most)
-	all := k.spread(top)
-	hits := GP64() // the columns that are as large as the largest
-	for c := range n {
-		m, bits := k.compare(equal, x[c], all), GP64()
-		KMOVW(m.k, bits.As32())
-		if c == 0 {
-			MOVQ(bits, hits)
-			continue
-		}
-		SHLQ(Imm(uint64(c*k.lanes)), bits)
-		ORQ(bits, hits)
-	}
-	for c := range n {
-		VSUBPS(all, x[c], x[c])
-	}
-	e := k.exp(x, fine)
-	sum := k.reg()
-	VMOVAPS(e[0], sum)
-	for c := 1; c < n; c++ {
-		VADDPS(e[c], sum, sum)
-	}
-	total := k.sum(sum)
-	r.score(top, total, func() { BSFQ(hits, k.j) })
-	r.target(total, func(dst reg.GPVirtual, factor vec) {
-		XORQ(k.j, k.j)
-		wanted, whole := k.reg(), k.spread(total)
-		VPBROADCASTD(r.label.As32(), wanted)
-		for c := range n {
-			m := K()
-			VPCMPEQD(columns64.Offset(c*64), wanted, m)
-			VSUBPS(whole, e[c], m, e[c])
-			VMULPS(factor, e[c], e[c])
-		}
-		k.either("Dst", func() {
-			for c := range n - 1 {
-				VMOVUPS(e[c], k.cell(dst, 4, c))
-			}
-			VMOVUPS(e[n-1], last, k.cell(dst, 4, n-1))
-		}, func() {
-			for c := range n - 1 {
-				k.storeRounded(e[c], k.cell(dst, 2, c), nil)
-			}
-			k.storeRounded(e[n-1], k.cell(dst, 2, n-1), last)
-		})
-	})
-}
-
-// columns64 is the numbers 0 to 63.
-var columns64 Mem
 
 // storeTop keeps the row's maximum in Gap, and asks for next meanwhile.
 func (r *softmaxRow) storeTop() {

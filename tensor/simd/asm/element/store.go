@@ -107,7 +107,7 @@ func (k *kernel) roundPairs(v []vec) (pairs []vec) {
 		}
 		return pairs
 	}
-	bit, low, high := k.constant(bits(0x10000)), k.constant(bits(0x7fff)), k.constant(bits(0x8000))
+	bit, low, high := k.all(bits(0x10000)), k.all(bits(0x7fff)), k.all(bits(0x8000))
 	upper := k.reg()
 	VMOVDQU32(upperHalves, upper)
 	for i := 0; i < len(v); i += 2 {
@@ -129,7 +129,7 @@ var upperHalves Mem
 
 // rounded is v as bfloat16 in the low half of each lane: to nearest even, NaN kept.
 func (k *kernel) rounded(v vec) vec {
-	one, most, quiet := k.constant(bits(1)), k.constant(bits(0x7fff)), k.constant(bits(0x400000))
+	one, most, quiet := k.all(bits(1)), k.all(bits(0x7fff)), k.all(bits(0x400000))
 	h := k.reg()
 	VPSRLD(Imm(16), v, h)
 	k.and(one, h, h)
