@@ -1,0 +1,69 @@
+package simd
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// TestSoftmaxRowsAlone: a row gives the same bits by itself as among others, wherever it stands in a
+// list, and no more than its numbers are written.
+func TestSoftmaxRowsAlone(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 7))
+	for level := Generic; level <= Supported(); level++ {
+		for _, cols := range []int{1, 2, 7, 8, 9, 16, 17, 32, 40, 47, 64, 65, 100} {
+			for kind := range 4 {
+				const most = 21
+				size := 4 - kind%2*2
+				stride := cols*size + kind/2*6*size
+				block := func() Block {
+					b := aligned[byte](most*stride + 128)
+					for i := 0; i < len(b); i += 4 {
+						h := uint32(ToBF16(float32(r.NormFloat64())))
+						*(*uint32)(unsafe.Pointer(&b[i])) = h<<16 | h
+					}
+					return Block{Data: unsafe.Pointer(&b[64]), Stride: stride, BF16: size == 2}
+				}
+				whole := func(b Block) []byte { return unsafe.Slice((*byte)(unsafe.Add(b.Data, -64)), most*stride+128) }
+				x, labels := block(), make([]uint32, most)
+				for i := range labels {
+					labels[i] = uint32(r.IntN(cols))
+				}
+				run := func(dst Block, list []uint32) (sum, gap []float32, correct int) {
+					room := make([]float32, 2*len(list)+2*(cols+16))
+					s := Softmax{
+						X: x, Dst: dst, Rows: len(list), Cols: cols, List: &list[0], Labels: &labels[0],
+						Sum: &room[0], Gap: &room[len(list)], Exp: &room[2*len(list)], Scale: 0.5,
+					}
+					s.Run(level)
+					return room[:len(list)], room[len(list) : 2*len(list)], s.Correct
+				}
+				var list []uint32
+				for i := range most {
+					if r.IntN(4) > 0 || len(list) == 0 {
+						list = append(list, uint32(i))
+					}
+				}
+				all, single, before := block(), block(), block()
+				copy(whole(single), whole(all))
+				copy(whole(before), whole(all))
+				sum, gap, correct := run(all, list)
+				for k, i := range list {
+					s, g, c := run(single, []uint32{i})
+					if s[0] != sum[k] || g[0] != gap[k] {
+						t.Fatalf("%v, %d columns, kind %d, row %d of %d: sum %g, gap %g, alone %g, %g", level, cols, kind, k, len(list), sum[k], gap[k], s[0], g[0])
+					}
+					correct -= c
+				}
+				same := bytes.Equal(whole(all), whole(single))
+				for _, i := range list { // what is left of all is what was there
+					copy(unsafe.Slice((*byte)(all.Rows(int(i)).Data), cols*size), unsafe.Slice((*byte)(before.Rows(int(i)).Data), cols*size))
+				}
+				if correct != 0 || !same || !bytes.Equal(whole(all), whole(before)) {
+					t.Fatalf("%v, %d columns, kind %d: %d more are right together, gradients alike %v", level, cols, kind, correct, same)
+				}
+			}
+		}
+	}
+}
