@@ -16,7 +16,7 @@ import (
 //	tallᵀ · tall     the sum runs over the tall side: see cpu_matmul_tall.go
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
-// float32 on both sides in three parts (cpu_matmul_split.go).
+// float32 on both sides in three parts (cpu_matmul_split.go, cpu_matmul_narrow.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
 	checkMatMul(dst, a, b, op)
@@ -61,6 +61,10 @@ func checkMatMul(dst, a, b Matrix, op MatMul) {
 func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	if c.level >= simd.AMX && a.dtype == BF16 && a.Cols > 0 {
 		c.tallSmall16(dst, a, b, op)
+		return
+	}
+	if c.narrow(a, b, dst.Cols) {
+		c.tallSmallNarrow(dst, a, b, op)
 		return
 	}
 	if c.splits(a, b, a.Cols, dst.Cols) {

@@ -16,6 +16,8 @@ func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {
 
 func runTiles32(t *Tiles32) { tiles32((*byte)(unsafe.Pointer(t))) }
 
+func runTiles48(t *Tiles48) { tiles48((*byte)(unsafe.Pointer(t))) }
+
 func splitRows(dst *uint16, src *float32, rows, cols, stride int) {
 	splitRows512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
 }

@@ -12,6 +12,8 @@ func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}
 
 func runTiles32(*Tiles32) {}
 
+func runTiles48(*Tiles48) {}
+
 func splitRows(dst *uint16, src *float32, rows, cols, stride int) {}
 
 func splitPairs(dst *uint16, src *float32, rows, cols, stride, panel int) {}

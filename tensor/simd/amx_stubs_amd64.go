@@ -21,3 +21,6 @@ func splitPairs512(dst *byte, src *byte, rows int, cols int, stride int, panel i
 
 //go:noescape
 func tiles32(t *byte)
+
+//go:noescape
+func tiles48(t *byte)

@@ -55,14 +55,19 @@ func (t *Tiles32) Run(level Level) {
 			if t.Add != 0 {
 				sum = *c
 			}
-			for k := range t.Depth * 32 {
-				for _, third := range [6][2]int{{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}} {
-					sum += FromBF16(a[splitPlace(i&31, k, third[0])]) * FromBF16(b[turnedPlace(k, j&31, third[1])])
-				}
-			}
-			*c = sum
+			*c = splitDot(sum, a, b, i&31, j&31, 32*t.Depth)
 		}
 	}
+}
+
+// splitDot is sum and the product of row i of a strip and column j of a panel.
+func splitDot(sum float32, a, b []uint16, i, j, depth int) float32 {
+	for k := range depth {
+		for _, third := range [6][2]int{{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}} {
+			sum += FromBF16(a[splitPlace(i, k, third[0])]) * FromBF16(b[turnedPlace(k, j, third[1])])
+		}
+	}
+	return sum
 }
 
 // splitPlace is where a strip keeps a third of the number in row i, column k.

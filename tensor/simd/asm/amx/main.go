@@ -18,6 +18,7 @@ func main() {
 	splitRows()
 	splitPairs()
 	product32()
+	product48()
 	Generate()
 }
 

@@ -30,27 +30,37 @@ func loadSplitConstants(tmp Register) {
 // Z0 low: rounding to the upper half leaves a rest of 16 bits, and rounding that one of eight, so
 // that the three add up to the number.
 func splitPair(to GPPhysical) {
+	for _, do := range splitting(to, 0, thirdBytes) {
+		do()
+	}
+}
+
+// splitting is the instructions of splitPair, with thirds so many bytes apart.
+func splitting(to GPPhysical, at, apart int) (work []func()) {
+	do := func(f func()) { work = append(work, f) }
 	x, top := []VecPhysical{Z0, Z1}, []VecPhysical{Z2, Z3}
 	for third := range 3 {
+		top := top
 		if third < 2 {
 			for i := range 2 {
-				VPADDD(halfUnit, x[i], top[i])
+				do(func() { VPADDD(halfUnit, x[i], top[i]) })
 			}
 			for i := range 2 {
-				VPANDD(upperHalf, top[i], top[i])
+				do(func() { VPANDD(upperHalf, top[i], top[i]) })
 			}
 			for i := range 2 {
-				VSUBPS(top[i], x[i], x[i])
+				do(func() { VSUBPS(top[i], x[i], x[i]) })
 			}
 		} else {
 			top = x
 		}
-		VPSRLD(Imm(16), top[0], top[0])
+		do(func() { VPSRLD(Imm(16), top[0], top[0]) })
 		// top[0] | top[1] & upperHalf: the last rest of a number below 1e-32 is subnormal, with
 		// bits in its lower half, which would become the exponent of the other number.
-		VPTERNLOGD(U8(0xf8), upperHalf, top[1], top[0])
-		VMOVUPS(top[0], Mem{Base: to, Disp: third * thirdBytes})
+		do(func() { VPTERNLOGD(U8(0xf8), upperHalf, top[1], top[0]) })
+		do(func() { VMOVUPS(top[0], Mem{Base: to, Disp: at + third*apart}) })
 	}
+	return work
 }
 
 // splitRows: 32 numbers of a row make a line of three tiles, number j beside number 16+j.
