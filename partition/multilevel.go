@@ -117,7 +117,7 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 	if m.ctx.Err() != nil { // the graph may be large still
 		return nil
 	}
-	part := m.initial(g, m.k, m.limits(g), m.tries())
+	part := m.initial(g, m.k, m.limits(g))
 	part = m.refine(g, part, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		g.free(m.mlRun)
@@ -151,10 +151,6 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 
 // coarsest is how many vertices are few enough to be cut by bisection.
 func (m *mlPartition) coarsest() int { return max(m.style.perPart*m.k, m.style.fewest) }
-
-// tries is how often the coarsest graph is cut. With many parts, good and bad
-// luck even out by themselves.
-func (m *mlPartition) tries() int { return min(max(64/m.k, 2), 8) }
 
 // refine improves a partition of one level.
 func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {

@@ -4,20 +4,19 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"starling/rng"
 )
 
-// The coarsest graph is cut by recursive bisection, several times over, and the
-// best result is kept. Each bisection is itself multilevel: coarsened to a hundred
-// vertices, grown from a random seed, refined on the way back.
+// The coarsest graph is cut in two, its halves are, and so on. Each bisection is
+// itself multilevel (coarsened to a hundred vertices, grown from a random seed, refined
+// on the way back) and made several times; the best one counts. All pieces that there
+// are at a time, and all tries of each, are cut side by side.
 //
 // Only upper limits hold. Vertices without edges are set aside and fill up the
 // parts at the end, so a graph with many of them may be cut unevenly where that is cheap.
 
-// mlInitial is one try.
+// mlInitial is the cutting of one graph.
 type mlInitial struct {
 	r     *mlRun
 	g     *mlGraph
@@ -28,31 +27,38 @@ type mlInitial struct {
 	loose []uint32 // vertices set aside
 }
 
+// mlPiece is to become k parts, from first on.
+type mlPiece struct {
+	g        *mlGraph
+	ids      []uint32 // by vertex: its number in the whole graph
+	loose    []uint32 // of the whole graph: vertices without edges in this piece
+	first, k int
+	key      rng.Key
+}
+
+// mlSides is one try at a bisection.
+type mlSides struct {
+	side   []uint16
+	excess float64
+	cut    int64
+}
+
 // initial cuts g into k parts within limit.
-func (r *mlRun) initial(g *mlGraph, k int, limit []int64, tries int) []uint16 {
-	states := make([]*mlState, tries)
-	cuts := make([]int64, tries)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(r.threads, tries) {
-		wg.Go(func() {
-			alone := r.alone()
-			defer alone.mem.freeAll() // the states' own arrays are none of its
-			for t := next.Add(1) - 1; t < int64(tries); t = next.Add(1) - 1 {
-				alone.key = r.key.Fold(uint64(t))
-				states[t] = newMLInitial(alone, g, k, limit).run()
-				cuts[t] = states[t].cut()
-			}
-		})
+func (r *mlRun) initial(g *mlGraph, k int, limit []int64) []uint16 {
+	b := newMLInitial(r, g, k, limit)
+	var pieces []mlPiece
+	if p := b.whole(); p.g.n > 0 {
+		pieces = append(pieces, p)
 	}
-	wg.Wait()
-	best := 0
-	for t := 1; t < tries; t++ {
-		if mlBetter(states[t].excess(), cuts[t], states[best].excess(), cuts[best]) {
-			best = t
-		}
+	for len(pieces) > 0 && r.ctx.Err() == nil {
+		pieces = b.halve(pieces)
 	}
-	return states[best].part
+	s := newMLState(g, k, b.part, mlSpread(limit, k))
+	b.place(s)
+	for _, w := range r.scratch {
+		w.dismiss()
+	}
+	return b.part
 }
 
 // mlBetter compares two partitions: first by how far they break the limits.
@@ -71,19 +77,79 @@ func newMLInitial(r *mlRun, g *mlGraph, k int, limit []int64) *mlInitial {
 	return b
 }
 
-func (b *mlInitial) run() *mlState {
-	ids := make([]uint32, b.g.n)
-	for v := range ids {
-		ids[v] = uint32(v)
+// whole is the graph without vertices that have no edges.
+func (b *mlInitial) whole() mlPiece {
+	p := mlPiece{k: b.k, key: b.r.key}
+	p.g, p.ids, b.loose = b.r.extract(b.g, b.part, 0)
+	return p
+}
+
+// halve cuts every piece in two, and returns those that are not parts yet.
+func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
+	const tries = 3
+	sides := make([]mlSides, len(pieces)*tries)
+	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
+		p := &pieces[i/tries]
+		sides[i] = w.alone(b.r).try(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
+	})
+	halves := make([]mlPiece, 2*len(pieces))
+	b.r.each(len(halves), 1, func(_ *mlScratch, i, _, _ int) {
+		best := mlBest(sides[i/2*tries : (i/2+1)*tries])
+		halves[i] = b.half(pieces[i/2], best.side, i%2)
+	})
+	for i := range pieces {
+		pieces[i].g.free(b.r)
+		mlFree(b.r.mem, pieces[i].ids)
 	}
-	g, ids := b.extract(b.g, ids, b.part, 0, true)
-	b.split(g, ids, 0, b.k, b.r.key)
-	s := newMLState(b.g, b.k, b.part, mlSpread(b.limit, b.k))
-	b.place(s)
-	if b.k > 2 && b.g.off[b.g.n] <= mlSmall {
-		b.r.fm(s).refine(3, mlPatience(b.g.n))
+	for _, h := range halves {
+		b.loose = append(b.loose, h.loose...)
+		if h.k > 1 && h.g.n > 0 {
+			next = append(next, h)
+		}
 	}
-	return s
+	return next
+}
+
+// half is what of p lies in side s.
+func (b *mlInitial) half(p mlPiece, side []uint16, s int) mlPiece {
+	left := (p.k + 1) / 2
+	h := mlPiece{first: p.first + s*left, k: left, key: p.key.Fold(uint64(1<<32 + s))}
+	if s == 1 {
+		h.k = p.k - left
+	}
+	if h.k > 1 {
+		h.g, h.ids, h.loose = b.r.extract(p.g, side, uint16(s))
+		for _, list := range [][]uint32{h.ids, h.loose} {
+			for i, v := range list {
+				list[i] = p.ids[v]
+			}
+		}
+		return h
+	}
+	for v, at := range side {
+		if at == uint16(s) {
+			b.part[p.ids[v]] = uint16(h.first)
+		}
+	}
+	return h
+}
+
+// try cuts g in two within limit.
+func (r *mlRun) try(g *mlGraph, limit []int64, key rng.Key) mlSides {
+	side := r.bisect(g, limit, key)
+	s := newMLState(g, 2, side, limit)
+	return mlSides{side, s.excess(), s.cut()}
+}
+
+// mlBest is the best of some tries.
+func mlBest(tries []mlSides) mlSides {
+	best := tries[0]
+	for _, t := range tries[1:] {
+		if mlBetter(t.excess, t.cut, best.excess, best.cut) {
+			best = t
+		}
+	}
+	return best
 }
 
 // mlSmall edges are few enough for refinement on one core.
@@ -101,28 +167,10 @@ func mlSpread(limit []int64, k int) []int64 {
 	return all
 }
 
-// split cuts g, whose vertices are called ids, into parts first..first+k-1.
-func (b *mlInitial) split(g *mlGraph, ids []uint32, first, k int, key rng.Key) {
-	if k == 1 || g.n == 0 || b.r.ctx.Err() != nil {
-		for _, v := range ids {
-			b.part[v] = uint16(first)
-		}
-		return
-	}
-	left := (k + 1) / 2
-	side := b.r.bisect(g, b.sides(g, left, k), key)
-	for s, parts := range []int{left, k - left} {
-		sub, subIDs := b.extract(g, ids, side, uint16(s), parts > 1)
-		b.split(sub, subIDs, first+s*left, parts, key.Fold(uint64(s+1)))
-		sub.free(b.r)
-		mlFree(b.r.mem, subIDs)
-	}
-	mlFree(b.r.mem, side)
-}
-
 // sides are the limits of the two sides. The tolerance is used up evenly over the
 // bisections to come, or the last ones would have none left.
-func (b *mlInitial) sides(g *mlGraph, left, k int) []int64 {
+func (b *mlInitial) sides(p *mlPiece) []int64 {
+	g, k, left := p.g, p.k, (p.k+1)/2
 	depth := func(k int) float64 { return float64(bits.Len(uint(k - 1))) }
 	limit := make([]int64, 0, 2*g.con)
 	for _, parts := range []int{left, k - left} {
@@ -140,38 +188,29 @@ func (b *mlInitial) sides(g *mlGraph, left, k int) []int64 {
 	return limit
 }
 
-// extract is the graph of one side; vertices without edges there are set aside.
-func (b *mlInitial) extract(g *mlGraph, ids []uint32, side []uint16, s uint16, aside bool) (*mlGraph, []uint32) {
-	mem := b.r.mem
+// extract is the graph of one side of g: of members, its vertices, and the edges between
+// them. Those without such edges are set aside.
+func (r *mlRun) extract(g *mlGraph, side []uint16, s uint16) (sub *mlGraph, members, loose []uint32) {
+	mem := r.mem
 	to := mlMake[uint32](mem, g.n)
 	defer mlFree(mem, to)
-	sub := &mlGraph{con: g.con, off: mlMake[int64](mem, g.n+1)[:1], vw: mlMake[int64](mem, g.n*g.con)[:0]}
-	subIDs := mlMake[uint32](mem, g.n)[:0]
+	sub = &mlGraph{con: g.con, off: mlMake[int64](mem, g.n+1)[:1], vw: mlMake[int64](mem, g.n*g.con)[:0]}
+	members = mlMake[uint32](mem, g.n)[:0]
 	for v := range uint32(g.n) {
 		to[v] = mlNone
 		if side[v] != s {
 			continue
 		}
-		inside := !aside
-		for _, u := range g.adj[g.off[v]:g.off[v+1]] {
-			if side[u] == s && u != v {
-				inside = true
-				break
-			}
-		}
-		if !inside {
-			b.loose = append(b.loose, ids[v])
+		if !g.touches(v, side) {
+			loose = append(loose, v)
 			continue
 		}
 		to[v] = uint32(sub.n)
 		sub.n++
-		subIDs = append(subIDs, ids[v])
+		members = append(members, v)
 		for c := range g.con {
 			sub.vw = append(sub.vw, g.load(v, c))
 		}
-	}
-	if !aside { // a part, not to be split again
-		return sub, subIDs
 	}
 	sub.adj, sub.w = mlMakeSparse[uint32](mem, int(g.off[g.n]))[:0], mlMakeSparse[uint32](mem, int(g.off[g.n]))[:0]
 	for v := range uint32(g.n) {
@@ -185,7 +224,17 @@ func (b *mlInitial) extract(g *mlGraph, ids []uint32, side []uint16, s uint16, a
 		}
 		sub.off = append(sub.off, int64(len(sub.adj)))
 	}
-	return sub, subIDs
+	return sub, members, loose
+}
+
+// touches tells whether v has a neighbour on its side.
+func (g *mlGraph) touches(v uint32, side []uint16) bool {
+	for _, u := range g.adj[g.off[v]:g.off[v+1]] {
+		if side[u] == side[v] && u != v {
+			return true
+		}
+	}
+	return false
 }
 
 // place puts vertices that were set aside where they have most edges and fit,
@@ -255,14 +304,14 @@ func (r *mlRun) project(l mlLevel, coarse []uint16) []uint16 {
 // vertices in one side and lets the other grow from a random vertex, always by
 // the vertex that is best for the cut.
 func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
-	const tries = 12
+	const seeds = 6
 	s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
 	h := r.halves(s)
 	h.whole = append(h.whole[:0], h.in...)
 	best := mlMake[uint16](r.mem, g.n)
 	var bestExcess float64
 	var bestCut int64
-	for t := range tries {
+	for t := range seeds {
 		cut := h.grow(key.IntN(uint64(t), g.n))
 		if excess := s.excess(); t == 0 || mlBetter(excess, cut, bestExcess, bestCut) {
 			copy(best, s.part)

@@ -29,7 +29,7 @@ func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLev
 	}
 	c.adj, c.w = mlMakeSparse[uint32](r.mem, int(bound[n])), mlMakeSparse[uint32](r.mem, int(bound[n]))
 	c.off = mlMake[int64](r.mem, n+1)
-	cuts := mlCuts(bound, 1<<17)
+	cuts := mlCuts(bound, 1<<15)
 	r.each(len(cuts)-1, 1, func(s *mlScratch, chunk, _, _ int) {
 		at := bound[cuts[chunk]]
 		for i := cuts[chunk]; i < cuts[chunk+1]; i++ {

@@ -103,10 +103,7 @@ func (f *mlFM) look(v uint32) []uint32 {
 		}
 		return row
 	}
-	for _, p := range f.touched {
-		f.conn[p] = 0
-	}
-	f.touched = f.touched[:0]
+	f.forget()
 	lo, hi := f.g.off[v], f.g.off[v+1]
 	for i, u := range f.g.adj[lo:hi] {
 		if u == v {
@@ -124,6 +121,14 @@ func (f *mlFM) look(v uint32) []uint32 {
 	return f.conn
 }
 
+// forget makes all of conn zero.
+func (f *mlFM) forget() {
+	for _, p := range f.touched {
+		f.conn[p] = 0
+	}
+	f.touched = f.touched[:0]
+}
+
 // gain is what the cut loses if v goes where it has most weight outside.
 func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
 	most := uint32(0)
@@ -137,11 +142,34 @@ func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
 		}
 		return int64(most) - int64(row[own]), most > 0
 	}
-	conn := f.look(v)
-	for _, p := range f.hit {
-		most = max(most, conn[p])
+	in, most := f.sums(v)
+	return int64(most) - int64(in), most > 0
+}
+
+// sums is the weight of v's edges within its part, and that into the best other. It
+// has no branches that depend on parts: nobody could guess them.
+func (f *mlFM) sums(v uint32) (in, most uint32) {
+	f.forget()
+	part, conn := f.part, f.conn
+	adj := f.g.adj[f.g.off[v]:f.g.off[v+1]]
+	if f.g.w == nil {
+		for _, u := range adj {
+			if u != v {
+				conn[part[u]]++
+			}
+		}
+	} else { // coarse, and without self-loops
+		for i, w := range f.g.w[f.g.off[v]:f.g.off[v+1]] {
+			conn[part[adj[i]]] += w
+		}
 	}
-	return int64(most) - int64(conn[f.part[v]]), most > 0
+	own := part[v]
+	in, conn[own] = conn[own], 0
+	for _, u := range adj {
+		p := part[u]
+		most, conn[p] = max(most, conn[p]), 0
+	}
+	return in, most
 }
 
 // inside tells whether all neighbours of v are in its part.

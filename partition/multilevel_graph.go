@@ -69,6 +69,7 @@ type mlScratch struct {
 	rating mlRating
 	conn   []int64  // by part, all zero between vertices
 	hit    []uint16 // parts whose conn is not zero
+	own    *mlRun   // for alone
 }
 
 func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlRun {
@@ -82,8 +83,21 @@ func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlR
 	return r
 }
 
-// alone is a run for one thread, with small arrays of its own, to be used beside others.
-func (r *mlRun) alone() *mlRun { return newMLRun(r.ctx, r.key, 1, &mlMemory{}) }
+// alone is a run of r for this thread only, with small arrays of its own.
+func (w *mlScratch) alone(r *mlRun) *mlRun {
+	if w.own == nil {
+		w.own = newMLRun(r.ctx, r.key, 1, &mlMemory{})
+	}
+	return w.own
+}
+
+// dismiss gives back what alone took.
+func (w *mlScratch) dismiss() {
+	if w.own != nil {
+		w.own.mem.freeAll()
+		w.own = nil
+	}
+}
 
 // each cuts [0,n) into ranges of grain and calls f for every one of them. The
 // ranges do not depend on the number of threads, so what f finds in each, taken

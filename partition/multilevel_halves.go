@@ -143,9 +143,7 @@ func (h *mlHalves) move(v uint32, forward bool) {
 		if u == v {
 			continue
 		}
-		if h.part[u] != to {
-			w = -w
-		}
+		w *= 1 - 2*int64(h.part[u]^to) // less of what is in if u stays behind
 		h.in[u] += w
 		h.out[u] -= w
 		switch heap := &h.heap[h.part[u]]; {

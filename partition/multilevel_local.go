@@ -29,11 +29,12 @@ func (f *mlFM) local(rounds, patience int, key rng.Key) (gained int64) {
 	return gained
 }
 
-// boundary lists the vertices with neighbours in other parts, all unlocked.
+// boundary lists the vertices with neighbours in other parts, all unlocked. Only those
+// that came near it can be there.
 func (f *mlFM) boundary() []uint32 {
 	clear(f.locked)
 	f.seeds = f.seeds[:0]
-	for v := range uint32(f.g.n) {
+	for _, v := range f.near {
 		if _, boundary := f.knownGain(v); boundary {
 			f.seeds = append(f.seeds, v)
 		}
