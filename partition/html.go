@@ -6,13 +6,14 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"sync"
 )
 
 // HTML is the report as one page that needs nothing else: sizes of the parts, the
 // traffic between them as a heat map, and what other methods would have given.
 func (r *Report) HTML() []byte {
 	var b bytes.Buffer
-	if err := page.Execute(&b, r.view()); err != nil {
+	if err := page().Execute(&b, r.view()); err != nil {
 		panic(err) // the template and its data are both ours
 	}
 	return b.Bytes()
@@ -150,7 +151,13 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", x, units[u])
 }
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "count": grouped, "share": func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }}).Parse(`<!doctype html>
+// page is parsed when it is first wanted: every start of the program would pay for it.
+var page = sync.OnceValue(func() *template.Template {
+	share := func(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+	return template.Must(template.New("page").Funcs(template.FuncMap{"size": size, "count": grouped, "share": share}).Parse(pageText))
+})
+
+const pageText = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">
 <title>{{.Dataset}} in {{.Parts}} parts</title>
 <style>
@@ -198,4 +205,4 @@ small{color:var(--quiet);font-weight:400;font-size:.85em}
 {{range .Others}}<tr{{if .Chosen}} class="chosen"{{end}}><td>{{.Method}}</td><td>{{count .EdgeCut}}</td><td>{{count .CommVolume}}</td><td>{{printf "%.3f" .RemoteMaxOverMin}}</td><td>{{.Bytes}}</td><td>{{printf "%.2f" .Seconds}} s</td>{{range .Balances}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</table></div>{{end}}
 </body></html>
-`))
+`

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"starling/event"
 	"starling/graph"
@@ -18,12 +19,15 @@ import (
 //go:embed compare.html
 var comparePage string
 
-var compareTemplate = template.Must(template.New("compare").Parse(comparePage))
+// compareTemplate is parsed when it is first wanted, not whenever the program starts.
+var compareTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("compare").Parse(comparePage))
+})
 
 // HTML is the comparison as one page that needs nothing else.
 func (c *Comparison) HTML() []byte {
 	var b bytes.Buffer
-	if err := compareTemplate.Execute(&b, c.page()); err != nil {
+	if err := compareTemplate().Execute(&b, c.page()); err != nil {
 		panic(err) // the template and its data are both ours
 	}
 	return b.Bytes()
