@@ -18,7 +18,8 @@ import "math/bits"
 // since that would be guessed wrong too often: eight bytes are copied, either from the
 // distance or the literals. To be so, a match has at most eight bytes from a distance
 // of at least eight, and its entry is that of both its codes. Longer ones are special, as
-// are ends of blocks (neither isTable nor isMatch, but bits used) and what is no code.
+// are ends of blocks (neither isTable nor isMatch, but bits used), what is no code, and
+// what uses more than plainBits.
 const (
 	codesAt    = 8
 	extraAt    = 16
@@ -28,6 +29,10 @@ const (
 	isSpecial  = 1 << 31
 	numberAt   = 32
 	literalsAt = 48
+
+	// Of 56 bits two entries leave enough to look up a third before the next bits are
+	// there: waiting for them was a fifth of the time.
+	plainBits = (56 - symbolBits) / 2
 
 	// What a literal's eight bytes might be copied from is far from what was written
 	// last: a processor waits when it is to load what it has not yet stored.
@@ -298,7 +303,7 @@ func (f *inflate) withDistance(length uint64, place int, l uint) {
 		}
 		at := place | int(h.codes[j])<<l
 		switch e := distanceEntry(uint(b), both); {
-		case b > 5 && b < 30:
+		case b > 5 && b < 30 && e&63 <= plainBits:
 			put(to, at, both, isMatch|length<<bytesAt|e)
 		case b == 5 && both < symbolBits: // 7 or 8: the bit that tells is taken for one of the code
 			put(to, at|1<<both, both+1, isMatch|length<<bytesAt|coded(8, both+1, 0))

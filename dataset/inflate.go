@@ -9,7 +9,7 @@ import (
 
 // inflate unpacks a deflate stream (RFC 1951). Large arrays are one such stream,
 // which no second core can help with, so it is made for speed: the next 56 bits are
-// always at hand, a table answers for 11 of them at once, and neither input nor
+// always at hand, a table answers for 10 of them at once, and neither input nor
 // output is checked for its end inside the loop that does nearly all of the work.
 //
 //	in    … used | next … end | zeroes     read from the source in large pieces
@@ -31,7 +31,7 @@ type inflate struct {
 	inBlock bool
 	last    bool
 
-	symbols    [1<<symbolBits + 288/2*16]uint64 // a second table is of two codes at least
+	symbols    [1<<symbolBits + 288/2*32]uint64 // a second table is of two codes at least
 	distances  [1<<distanceBits + 32/2*128]uint64
 	lengths    [288 + 32]uint8
 	code, back huffman
@@ -44,7 +44,7 @@ const (
 	inflateSlack = 300 // the longest match, and what its copy writes beyond
 	inflatePad   = 64  // zeroes, more than a step takes
 
-	symbolBits   = 11
+	symbolBits   = 10
 	symbolMask   = 1<<symbolBits - 1
 	distanceBits = 8
 )

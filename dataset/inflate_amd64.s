@@ -1,6 +1,18 @@
 #include "go_asm.h"
 #include "textflag.h"
 
+// Bits are taken in until at least 56 are valid.
+#define REFILL \
+	MOVQ  (SI), AX \
+	SHLXQ CX, AX, AX \
+	ORQ   AX, BX \
+	MOVL  CX, AX \
+	SHRL  $3, AX \
+	ANDL  $7, AX \
+	SUBQ  AX, SI \
+	ADDQ  $7, SI \
+	ORL   $56, CX
+
 // The lowest bits choose an entry.
 #define ENTRY \
 	MOVL  BX, AX \
@@ -37,6 +49,8 @@
 //
 // SI and DI are next and filled as addresses, R8 and R9 where they stop, BX the bits,
 // DX the table. CX is the count; what is above its lowest six bits means nothing.
+// Before each round it is at least symbolBits: an entry is looked up while more bits
+// are taken in.
 TEXT ·unpackPlain(SB), NOSPLIT, $0-24
 	MOVQ f+0(FP), R15
 	MOVQ inflate_in(R15), SI
@@ -50,22 +64,15 @@ TEXT ·unpackPlain(SB), NOSPLIT, $0-24
 	MOVQ inflate_bits(R15), BX
 	MOVQ inflate_count(R15), CX
 	LEAQ inflate_symbols(R15), DX
+	REFILL
 
 loop:
 	CMPQ  SI, R8
 	JGE   done
 	CMPQ  DI, R9
 	JAE   done
-	MOVQ  (SI), AX
-	SHLXQ CX, AX, AX
-	ORQ   AX, BX
-	MOVL  CX, AX
-	SHRL  $3, AX
-	ANDL  $7, AX
-	SUBQ  AX, SI
-	ADDQ  $7, SI
-	ORL   $56, CX
 	ENTRY
+	REFILL
 	UNPACK
 	ENTRY
 	UNPACK
