@@ -63,17 +63,8 @@ type attendGradArgs struct {
 	dleftStride     int
 	last            *uint32
 	lastPlace       *uint32 // last, for perm
-	places          int     // of scatterPlaces and so on
+	add             uint64  // gradients of scores are added to their destinations', not put to their entries' places
 }
-
-// What attendGradScores512 does with the gradients of scores: any number of heads goes to its entries' places in
-// edge, four heads go faster, and four heads or one are added to their destinations'.
-const (
-	scatterPlaces = iota
-	putFours
-	addFours
-	addOnes
-)
 
 type attendRowArgs struct {
 	ptr               *int64
@@ -243,7 +234,11 @@ func attendFast(level Level, a *Attention) bool {
 		if a.Drop.DstIDs != nil {
 			w.dstIDs = &a.Drop.DstIDs[r]
 		}
-		attendWeights512((*byte)(unsafe.Pointer(&w)))
+		if raw := (*byte)(unsafe.Pointer(&w)); a.Heads == 4 && a.Left.Stride == 4 {
+			attendWeightsFour512(raw)
+		} else {
+			attendWeights512(raw)
+		}
 		a.sum512(r, n, &work[0], patterns)
 	}
 	return true
@@ -378,16 +373,9 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 	}
 	switch {
 	case a.Sums != nil:
-		w.edge, w.edgeHeads, w.perm = &a.Sums[0], p, unsafe.SliceData(a.Index)
-		w.places = addOnes
-		if a.Heads == 4 {
-			w.places = addFours
-		}
+		w.edge, w.edgeHeads, w.perm, w.add = &a.Sums[0], p, unsafe.SliceData(a.Index), 1
 	case len(a.Edge) > 0:
 		w.edge = &a.Edge[a.Drop.FirstHead]
-		if a.Heads == 4 {
-			w.places = putFours
-		}
 	}
 	for r, n := 0, 0; r < a.Rows; r += n {
 		n = rowsWithin(a.Ptr, r, a.Rows, step/p-16)
@@ -404,11 +392,19 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 		if a.Drop.SrcIDs != nil {
 			w.srcIDs = &a.Drop.SrcIDs[r]
 		}
-		attendGradWeights512((*byte)(unsafe.Pointer(&w)))
+		if raw := (*byte)(unsafe.Pointer(&w)); p == 4 {
+			attendGradWeightsFour512(raw)
+		} else {
+			attendGradWeights512(raw)
+		}
 		for k, x := range passes[:count] {
 			a.pass512(r, n, x, &w, &patterns[k*panelCols], &zbuf[0], parts)
 		}
-		attendGradScores512((*byte)(unsafe.Pointer(&w)))
+		if raw := (*byte)(unsafe.Pointer(&w)); a.Heads == 4 && w.edgeHeads == 4 {
+			attendGradScoresFour512(raw)
+		} else {
+			attendGradScores512(raw)
+		}
 	}
 	return true
 }

@@ -11,18 +11,18 @@ import (
 var gradFields = newFields(wArgs, "ptr", "index", "rows", "packed", "packStride", "left", "leftStride",
 	"out", "outStep", "lanes", "group", "heads", "swaps", "slope", "tables",
 	"drop", "threshold", "scale", "keys", "srcIDs", "firstSrc",
-	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last", "lastPlace", "places")
+	"perm", "edge", "edgeHeads", "dots", "dleft", "dleftStride", "last", "lastPlace", "add")
 
 // gradWeights is the backward pass's first step: for each entry, from its source
 // (the row) to a destination, three numbers a head in three lists outStep bytes apart:
 // the coefficient c after dropout, c times the slope of the leaky ReLU, and
-// α·delta times that slope.
-func gradWeights() {
+// α·delta times that slope. four is for four lanes a head.
+func gradWeights(name string, four bool) {
 	f := gradFields
 	step := R14
-	TEXT("attendGradWeights512", NOSPLIT, "func(a *byte)")
+	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
-	Doc("attendGradWeights512 computes the coefficients of an attendGradArgs.")
+	Doc(name + " computes the coefficients of an attendGradArgs.")
 	Load(Param("a"), wArgs)
 	loadTables(f)
 	VPBROADCASTD(f.mem("packStride"), gapLanes)
@@ -36,6 +36,11 @@ func gradWeights() {
 	s, t, i, n := Z0, Z1, Z2, Z3
 	factor, alpha, c, delta := Z4, Z5, Z6, Z7
 	low, high := Z8, Z9
+	var words Mem
+	if four {
+		words = AllocLocal(16)
+		beginKeys()
+	}
 	Label("row")
 	startEntries(f, "index")
 	TESTQ(wLeft, wLeft)
@@ -49,28 +54,28 @@ func gradWeights() {
 	sourceDraw(f)
 
 	Label("entries")
-	askAhead(f, wBase, "packStride", "last")
-	entryWords(wIndex, i)
-	VPSLLD(U8(1), i, low)
 	// packed's row is right, max, 1/sum and delta, P floats each.
-	MOVQ(f.mem("lanes"), R15)
-	CMPQ(R15, U8(4))
-	JNE(LabelRef("gather"))
-	lines(s, t, alpha, delta)
-	validLanes(f)
-	JMP(LabelRef("loaded"))
-	Label("gather")
-	VPMULLD(gapLanes, i, i)
-	VPADDD(lanePattern, i, i)
-	validLanes(f)
-	gather(wBase, 0, i, s)
-	LEAQ(Mem{Base: wBase, Index: R15, Scale: 4}, wTmp)
-	gather(wTmp, 0, i, t)
-	LEAQ(Mem{Base: wBase, Index: R15, Scale: 8}, wTmp2)
-	gather(wTmp2, 0, i, alpha)
-	LEAQ(Mem{Base: wTmp, Index: R15, Scale: 8}, wTmp)
-	gather(wTmp, 0, i, delta)
-	Label("loaded")
+	if four {
+		askFour(f, wBase, 6, "last")
+		fourLanes()
+		fourWords(words, i)
+		fourLines(words, s, t, alpha, delta)
+	} else {
+		askAhead(f, wBase, "packStride", "last")
+		entryWords(wIndex, i)
+		VPSLLD(U8(1), i, low)
+		VPMULLD(gapLanes, i, i)
+		VPADDD(lanePattern, i, i)
+		validLanes(f)
+		MOVQ(f.mem("lanes"), R15)
+		gather(wBase, 0, i, s)
+		LEAQ(Mem{Base: wBase, Index: R15, Scale: 4}, wTmp)
+		gather(wTmp, 0, i, t)
+		LEAQ(Mem{Base: wBase, Index: R15, Scale: 8}, wTmp2)
+		gather(wTmp2, 0, i, alpha)
+		LEAQ(Mem{Base: wTmp, Index: R15, Scale: 8}, wTmp)
+		gather(wTmp, 0, i, delta)
+	}
 
 	VADDPS(mine, s, s)
 	VBROADCASTSS(lanes.Num(1), factor)
@@ -85,8 +90,12 @@ func gradWeights() {
 	VMOVAPS(alpha, c)
 	CMPQ(f.mem("drop"), U8(0))
 	JE(LabelRef("kept"))
-	gather(wIDs, 4, low, high)
-	gather(wIDs, 0, low, n)
+	if four {
+		fourKeys(wIDs, words, n, high)
+	} else {
+		gather(wIDs, 4, low, high)
+		gather(wIDs, 0, low, n)
+	}
 	VPADDD(n, srcFactor, n)
 	draw(n, t, high)
 	VMULPS_Z(scale, c, K3, c)
@@ -111,30 +120,6 @@ func gradWeights() {
 	RET()
 }
 
-// lines loads packed's rows of a vector's entries where a row is one cache line,
-// four heads: whole lines, transposed, are a quarter of the work of gathering.
-func lines(right, top, inv, delta VecPhysical) {
-	words := AllocLocal(64)
-	VMOVDQU32_Z(Mem{Base: wIndex}, K2, Z10) // K2 is still entryWords' mask
-	VMOVDQU32(Z10, words)
-	r := []VecPhysical{Z10, Z11, Z12, Z13}
-	for k := range 4 {
-		MOVL(words.Offset(4*k), wTmp.As32())
-		SHLQ(U8(6), wTmp)
-		VMOVUPS(Mem{Base: wBase, Index: wTmp, Scale: 1}, r[k])
-	}
-	VSHUFF32X4(U8(0x44), r[1], r[0], right)
-	VSHUFF32X4(U8(0x44), r[3], r[2], top)
-	VSHUFF32X4(U8(0xee), r[1], r[0], inv)
-	VSHUFF32X4(U8(0xee), r[3], r[2], delta)
-	VSHUFF32X4(U8(0xdd), top, right, Z10)
-	VSHUFF32X4(U8(0x88), top, right, right)
-	VMOVAPS(Z10, top)
-	VSHUFF32X4(U8(0xdd), delta, inv, Z10)
-	VSHUFF32X4(U8(0x88), delta, inv, inv)
-	VMOVAPS(Z10, delta)
-}
-
 // sourceDraw sets srcFactor to what the draws of this row have in common: the source and the heads.
 func sourceDraw(f fields) {
 	f.load("srcIDs", wTmp)
@@ -149,27 +134,6 @@ func sourceDraw(f fields) {
 	IMUL3L(I32(int32(drawSrcC0())), wTmp.As32(), wTmp.As32())
 	VPBROADCASTD(wTmp.As32(), srcFactor)
 	VPADDD(headDraw, srcFactor, srcFactor)
-}
-
-// What becomes of the gradients of scores: simd.attendGradArgs.places.
-const (
-	scatterPlaces = iota
-	putFours
-	addFours
-	addOnes
-)
-
-// fours puts the four heads of up to four entries to their places: a store each, where scattering is sixteen.
-func fours(f fields, s VecPhysical, put func(k int, to Mem)) {
-	for k := range 4 {
-		MOVL(Mem{Base: wIndex, Disp: 4 * k}, wTmp.As32())
-		IMULQ(f.mem("edgeHeads"), wTmp)
-		put(k, Mem{Base: wBase, Index: wTmp, Scale: 4})
-		if k < 3 {
-			CMPQ(wLeft, U8(k+1))
-			JE(LabelRef("placed"))
-		}
-	}
 }
 
 // ones adds the only heads of up to sixteen entries, one after the other: a place may come twice.
@@ -191,13 +155,13 @@ func ones(s VecPhysical) {
 
 // gradScores is the last step: the gradient of each entry's score, from the three
 // lists and the dot products, summed over the row into dleft and put to its place in edge, or added to its
-// destination's there.
-func gradScores() {
+// destination's there. four is for four heads that lie together in edge; only they and single heads are added.
+func gradScores(name string, four bool) {
 	f := gradFields
 	step, dots := R14, RBX
-	TEXT("attendGradScores512", NOSPLIT, "func(a *byte)")
+	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
-	Doc("attendGradScores512 computes the gradients of scores of an attendGradArgs.")
+	Doc(name + " computes the gradients of scores of an attendGradArgs.")
 	Load(Param("a"), wArgs)
 	loadTables(f)
 	VPBROADCASTD(f.mem("edgeHeads"), gapLanes)
@@ -214,35 +178,38 @@ func gradScores() {
 	TESTQ(wLeft, wLeft)
 	JZ(LabelRef("store"))
 	Label("entries")
-	askAhead(f, wBase, "edgeHeads", "lastPlace")
+	if four {
+		askFour(f, wBase, 4, "lastPlace")
+		fourLanes()
+	} else {
+		askAhead(f, wBase, "edgeHeads", "lastPlace")
+		validLanes(f)
+	}
 	VMOVUPS(Mem{Base: wOut, Index: step, Scale: 1}, s)
 	VMOVUPS(Mem{Base: wOut, Index: step, Scale: 2}, t)
 	VFMSUB132PS(Mem{Base: dots}, t, s)
-	validLanes(f)
 	VADDPS(s, total, K1, total)
-	CMPQ(f.mem("places"), U8(scatterPlaces))
-	JE(LabelRef("scatter"))
-	CMPQ(f.mem("places"), U8(addOnes))
-	JE(LabelRef("ones"))
-	CMPQ(f.mem("places"), U8(addFours))
-	JE(LabelRef("add"))
-	fours(f, s, func(k int, to Mem) { VEXTRACTF32X4(U8(k), s, to) })
+	CMPQ(f.mem("add"), U8(0))
+	JNE(LabelRef("add"))
+	if four {
+		putFour(func(k int, to Mem) { VEXTRACTF32X4(U8(k), s, to) })
+	} else {
+		entryWords(wIndex, place)
+		VPMULLD(gapLanes, place, place)
+		VPADDD(lanePattern, place, place)
+		VSCATTERDPS(s, K1, Mem{Base: wBase, Index: place, Scale: 4})
+	}
 	JMP(LabelRef("placed"))
 	Label("add")
-	fours(f, s, func(k int, to Mem) {
-		VEXTRACTF32X4(U8(k), s, X1)
-		VADDPS(to, X1, X1)
-		VMOVUPS(X1, to)
-	})
-	JMP(LabelRef("placed"))
-	Label("ones")
-	ones(s)
-	JMP(LabelRef("placed"))
-	Label("scatter")
-	entryWords(wIndex, place)
-	VPMULLD(gapLanes, place, place)
-	VPADDD(lanePattern, place, place)
-	VSCATTERDPS(s, K1, Mem{Base: wBase, Index: place, Scale: 4})
+	if four {
+		putFour(func(k int, to Mem) {
+			VEXTRACTF32X4(U8(k), s, X1)
+			VADDPS(to, X1, X1)
+			VMOVUPS(X1, to)
+		})
+	} else {
+		ones(s)
+	}
 	Label("placed")
 	ADDQ(U8(64), wOut)
 	ADDQ(U8(64), dots)

@@ -177,12 +177,12 @@ func drawSrcC0() uint32 {
 }
 
 // weights is the forward pass's coefficients: out gets drop(exp(e - max)) without
-// dropout's scale, in the order of entries, P an entry.
-func weights() {
+// dropout's scale, in the order of entries, P an entry. four is for four heads that lie together in left.
+func weights(name string, four bool) {
 	f := weightFields
-	TEXT("attendWeights512", NOSPLIT, "func(a *byte)")
+	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
-	Doc("attendWeights512 computes the coefficients of an attendArgs.")
+	Doc(name + " computes the coefficients of an attendArgs.")
 	Load(Param("a"), wArgs)
 	loadTables(f)
 	VPBROADCASTD(f.mem("leftStride"), gapLanes)
@@ -208,12 +208,20 @@ func weights() {
 	MOVQ(wIndex, R14)
 	MOVQ(wLeft, R15)
 	Label("score")
-	askAhead(f, wBase, "leftStride", "last")
-	entryWords(wIndex, j)
-	VPMULLD(gapLanes, j, j)
-	VPADDD(lanePattern, j, j)
-	validLanes(f)
-	gather(wBase, 0, j, s)
+	if four {
+		askFour(f, wBase, 4, "last")
+		fourLanes()
+		words := AllocLocal(16)
+		fourWords(words, j)
+		fourRows(wBase, words, s)
+	} else {
+		askAhead(f, wBase, "leftStride", "last")
+		entryWords(wIndex, j)
+		VPMULLD(gapLanes, j, j)
+		VPADDD(lanePattern, j, j)
+		validLanes(f)
+		gather(wBase, 0, j, s)
+	}
 	VADDPS(mine, s, s)
 	leaky(s, t)
 	VMAXPS(s, top, K1, top)
@@ -231,7 +239,11 @@ func weights() {
 	JE(LabelRef("exp"))
 	rowKey(f)
 	Label("exp")
-	validLanes(f)
+	if four {
+		fourLanes()
+	} else {
+		validLanes(f)
+	}
 	VMOVUPS(Mem{Base: wOut}, s)
 	VSUBPS(top, s, s)
 	lanes.Exp(s, t, j)
@@ -239,7 +251,12 @@ func weights() {
 	VADDPS(s, total, total)
 	CMPQ(f.mem("drop"), U8(0))
 	JE(LabelRef("kept"))
-	entryWords(wIndex, j)
+	if four {
+		VMOVDQU32_Z(Mem{Base: wIndex}, K2, j)
+		VPERMD(j, entryLane, j)
+	} else {
+		entryWords(wIndex, j)
+	}
 	TESTQ(wIDs, wIDs)
 	JZ(LabelRef("plain"))
 	gather(wIDs, 0, j, t)
