@@ -23,14 +23,17 @@ func fourLanes() {
 	KMOVW(wTmp2.As32(), K1)
 }
 
-// askFour is askAhead for rows of 1<<shift bytes.
-func askFour(f fields, base GPPhysical, shift int, last string) {
+// askFour is askAhead for rows of 1<<shift bytes, and for their keys.
+func askFour(f fields, base GPPhysical, shift int, last string, keys bool) {
 	stop := lanes.NewLabel("asked")
 	LEAQ(Mem{Base: wIndex, Disp: 4 * (aheadWords + 3)}, wTmp)
 	CMPQ(wTmp, f.mem(last))
 	JA(LabelRef(stop))
 	for k := range 4 {
 		MOVL(Mem{Base: wIndex, Disp: 4 * (aheadWords + k)}, wTmp2.As32())
+		if keys {
+			PREFETCHT0(Mem{Base: wIDs, Index: wTmp2, Scale: 8})
+		}
 		SHLQ(U8(shift), wTmp2)
 		PREFETCHT0(Mem{Base: base, Index: wTmp2, Scale: 1})
 	}

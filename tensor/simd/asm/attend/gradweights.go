@@ -56,7 +56,7 @@ func gradWeights(name string, four bool) {
 	Label("entries")
 	// packed's row is right, max, 1/sum and delta, P floats each.
 	if four {
-		askFour(f, wBase, 6, "last")
+		askFour(f, wBase, 6, "last", true)
 		fourLanes()
 		fourWords(words, i)
 		fourLines(words, s, t, alpha, delta)
@@ -179,7 +179,7 @@ func gradScores(name string, four bool) {
 	JZ(LabelRef("store"))
 	Label("entries")
 	if four {
-		askFour(f, wBase, 4, "lastPlace")
+		askFour(f, wBase, 4, "lastPlace", false)
 		fourLanes()
 	} else {
 		askAhead(f, wBase, "edgeHeads", "lastPlace")

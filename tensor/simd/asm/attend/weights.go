@@ -209,7 +209,7 @@ func weights(name string, four bool) {
 	MOVQ(wLeft, R15)
 	Label("score")
 	if four {
-		askFour(f, wBase, 4, "last")
+		askFour(f, wBase, 4, "last", false)
 		fourLanes()
 		words := AllocLocal(16)
 		fourWords(words, j)
