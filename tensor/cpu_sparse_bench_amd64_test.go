@@ -56,7 +56,7 @@ func BenchmarkAggregate(b *testing.B) {
 				bytes := size.width * t.Size()
 				plain := func() {
 					d.forRows(len(g.index), 4096, func(lo, hi, _, _ int) {
-						simd.GatherAVX512(src.strided(), g.index[lo:hi], (bytes+63)&^63)
+						simd.GatherRows(d.level, src.bytes(), bytes, g.index[lo:hi])
 					})
 				}
 				run := func() { d.Aggregate(dst, s, src, Aggregate{RowScale: scale}) }
@@ -82,7 +82,7 @@ func turns(d *CPU, g *edges, dst, src, scale, value Matrix) float64 {
 			Value: value.f32, RowScale: scale.f32[l:], Acc: *acc, Stream: dst.Bytes() >= streamBytes,
 		}
 		plain := seconds(func() {
-			simd.GatherAVX512(src.strided(), g.index[g.ptr[lo]:g.ptr[hi]], (bytes+63)&^63)
+			simd.GatherRows(d.level, src.bytes(), bytes, g.index[g.ptr[lo]:g.ptr[hi]])
 		})
 		ours := seconds(func() { simd.AggregateRows(d.level, &a) })
 		each := float64(g.ptr[h]-g.ptr[l]) / float64(g.ptr[hi]-g.ptr[lo])
@@ -146,7 +146,7 @@ func BenchmarkAttend(b *testing.B) {
 				op := Attention{Heads: size.heads, Slope: 0.2, Dropout: Dropout{P: p, Key: 3}}
 				plain := func() {
 					d.forRows(len(g.index), 4096, func(lo, hi, _, _ int) {
-						simd.GatherAVX512(z.strided(), g.index[lo:hi], (cols*t.Size()+63)&^63)
+						simd.GatherRows(d.level, z.bytes(), cols*t.Size(), g.index[lo:hi])
 					})
 				}
 				bytes := int64(size.entries) * int64(cols*t.Size())
@@ -178,7 +178,7 @@ func BenchmarkHeadDot(b *testing.B) {
 		}
 		plain := func() {
 			d.forRows(rows, 4096, func(lo, hi, _, _ int) {
-				simd.GatherAVX512(z.strided(), all[lo:hi], heads*width*t.Size())
+				simd.GatherRows(d.level, z.bytes(), heads*width*t.Size(), all[lo:hi])
 			})
 		}
 		bytes := z.Bytes()

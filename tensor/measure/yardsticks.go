@@ -35,7 +35,7 @@ func (b *bench) fma() yardstick {
 // gather reads the rows of m that the list names.
 func (b *bench) gather(m tensor.Matrix, list []uint32) yardstick {
 	const piece = 4096
-	rows := floats(b.Bytes(m))
+	rows := b.Bytes(m)
 	return yardstick{"gather", "B/s", func(float64) {
 		b.everywhere((len(list)+piece-1)/piece, func(i int) {
 			simd.GatherRows(b.Level(), rows, len(rows)/m.Rows, list[i*piece:min(len(list), (i+1)*piece)])

@@ -177,10 +177,3 @@ func (a *RowSums) ahead() int {
 	}
 	return aheadOf(a.Src)
 }
-
-// GatherAVX512 reads the listed rows of src and adds them up: the yardstick of the
-// benchmarks of sparse times dense.
-func GatherAVX512(src Strided, index []uint32, bytes int) float32 {
-	p, stride := src.start()
-	return gather512((*byte)(p), stride, unsafe.SliceData(index), len(index), bytes/64)
-}

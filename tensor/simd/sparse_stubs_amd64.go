@@ -23,8 +23,3 @@ func aggregate256(a *byte)
 //
 //go:noescape
 func aggregate256b16(a *byte)
-
-// gather512 reads rows of lines·64 bytes.
-//
-//go:noescape
-func gather512(src *byte, stride int, index *uint32, n int, lines int) float32

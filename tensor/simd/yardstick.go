@@ -1,6 +1,9 @@
 package simd
 
-import "unsafe"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 // Yardsticks: what this machine can do at best, to compare kernels with. Each
 // function does a given amount of work on the calling core and nothing else;
@@ -70,19 +73,30 @@ func sink(a []float32) (sum float32) {
 	return sum
 }
 
-// GatherRows reads the rows of src that the list names, width numbers each, and
-// returns the bytes read. Nothing is stored. width is rounded down to a cache
-// line where the loop is not plain Go.
-func GatherRows(l Level, src []float32, width int, list []uint32) int {
-	if len(list) == 0 {
+// GatherRows reads the rows of src that the list names, stride bytes each, and
+// returns the bytes read. Nothing is stored. Of a row's last four bytes, none are read if there are fewer.
+func GatherRows(l Level, src []byte, stride int, list []uint32) int {
+	words := stride / 4
+	switch {
+	case len(list) == 0 || words == 0:
 		return 0
+	case l > Generic:
+		gatherFast(l, &src[0], stride, list, words)
+	default:
+		for _, r := range list {
+			sinkRow(src[int(r)*stride:][:4*words])
+		}
 	}
-	if lines := width / 16; l > Generic && lines > 0 {
-		gatherFast(l, (*byte)(unsafe.Pointer(&src[0])), width*4, list, lines)
-		return len(list) * lines * 64
+	return len(list) * 4 * words
+}
+
+// sinkRow is sink for numbers that may lie anywhere.
+//
+//go:noinline
+func sinkRow(row []byte) (sum uint32) {
+	for len(row) > 0 {
+		sum += binary.LittleEndian.Uint32(row)
+		row = row[4:]
 	}
-	for _, r := range list {
-		sink(src[int(r)*width : (int(r)+1)*width])
-	}
-	return len(list) * width * 4
+	return sum
 }

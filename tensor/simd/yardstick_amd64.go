@@ -10,10 +10,13 @@ func streamFast(l Level, kind streamKind, dst, a, b *float32, turns int) {
 	loops[kind](dst, a, b, turns)
 }
 
-func gatherFast(l Level, src *byte, stride int, list []uint32, lines int) {
+// gatherFast reads so many words of each row.
+func gatherFast(l Level, src *byte, stride int, list []uint32, words int) {
+	lines, tail := words/16, words%16
+	low, high := &tailMasks[8-min(tail, 8)], &tailMasks[8-max(tail-8, 0)]
 	if l == AVX2 {
-		yardGather256(src, stride, &list[0], len(list), lines)
+		yardGather256(src, stride, &list[0], len(list), lines, tail, low, high)
 	} else {
-		yardGather512(src, stride, &list[0], len(list), lines)
+		yardGather512(src, stride, &list[0], len(list), lines, tail, low, high)
 	}
 }

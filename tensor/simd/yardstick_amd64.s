@@ -98,14 +98,15 @@ turn:
 	VZEROUPPER
 	RET
 
-// func yardGather512(src *byte, stride int, list *uint32, n int, lines int)
-// Requires: AVX, AVX512F
-TEXT ·yardGather512(SB), $0-40
+// func yardGather512(src *byte, stride int, list *uint32, n int, lines int, tail int, low *uint32, high *uint32)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·yardGather512(SB), $0-64
 	MOVQ   src+0(FP), AX
 	MOVQ   stride+8(FP), CX
 	MOVQ   list+16(FP), DX
 	MOVQ   n+24(FP), BX
 	MOVQ   lines+32(FP), SI
+	MOVQ   tail+40(FP), DI
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -114,36 +115,83 @@ TEXT ·yardGather512(SB), $0-40
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	MOVL   $0x0000ffff, R8
+	BZHIQ  DI, R8, R8
+	KMOVW  R8, K1
 
 next:
-	MOVL  (DX), DI
+	MOVL  (DX), R8
 	ADDQ  $0x04, DX
-	IMULQ CX, DI
-	ADDQ  AX, DI
-	MOVQ  SI, R8
+	IMULQ CX, R8
+	ADDQ  AX, R8
+	MOVQ  SI, R9
 
-many:
-	CMPQ   R8, $0x08
-	JLT    few
-	VADDPS (DI), Z0, Z0
-	VADDPS 64(DI), Z1, Z1
-	VADDPS 128(DI), Z2, Z2
-	VADDPS 192(DI), Z3, Z3
-	VADDPS 256(DI), Z4, Z4
-	VADDPS 320(DI), Z5, Z5
-	VADDPS 384(DI), Z6, Z6
-	VADDPS 448(DI), Z7, Z7
-	ADDQ   $0x00000200, DI
-	SUBQ   $0x00000008, R8
-	JMP    many
+by16:
+	CMPQ   R9, $0x10
+	JLT    under16
+	VADDPS (R8), Z0, Z0
+	VADDPS 64(R8), Z1, Z1
+	VADDPS 128(R8), Z2, Z2
+	VADDPS 192(R8), Z3, Z3
+	VADDPS 256(R8), Z4, Z4
+	VADDPS 320(R8), Z5, Z5
+	VADDPS 384(R8), Z6, Z6
+	VADDPS 448(R8), Z7, Z7
+	VADDPS 512(R8), Z0, Z0
+	VADDPS 576(R8), Z1, Z1
+	VADDPS 640(R8), Z2, Z2
+	VADDPS 704(R8), Z3, Z3
+	VADDPS 768(R8), Z4, Z4
+	VADDPS 832(R8), Z5, Z5
+	VADDPS 896(R8), Z6, Z6
+	VADDPS 960(R8), Z7, Z7
+	ADDQ   $0x00000400, R8
+	SUBQ   $0x10, R9
+	JMP    by16
 
-few:
-	TESTQ  R8, R8
+under16:
+	CMPQ   R9, $0x08
+	JLT    under8
+	VADDPS (R8), Z0, Z0
+	VADDPS 64(R8), Z1, Z1
+	VADDPS 128(R8), Z2, Z2
+	VADDPS 192(R8), Z3, Z3
+	VADDPS 256(R8), Z4, Z4
+	VADDPS 320(R8), Z5, Z5
+	VADDPS 384(R8), Z6, Z6
+	VADDPS 448(R8), Z7, Z7
+	ADDQ   $0x00000200, R8
+	SUBQ   $0x08, R9
+
+under8:
+	CMPQ   R9, $0x04
+	JLT    under4
+	VADDPS (R8), Z0, Z0
+	VADDPS 64(R8), Z1, Z1
+	VADDPS 128(R8), Z2, Z2
+	VADDPS 192(R8), Z3, Z3
+	ADDQ   $0x00000100, R8
+	SUBQ   $0x04, R9
+
+under4:
+	CMPQ   R9, $0x02
+	JLT    under2
+	VADDPS (R8), Z0, Z0
+	VADDPS 64(R8), Z1, Z1
+	ADDQ   $0x00000080, R8
+	SUBQ   $0x02, R9
+
+under2:
+	CMPQ   R9, $0x01
+	JLT    under1
+	VADDPS (R8), Z0, Z0
+	ADDQ   $0x00000040, R8
+	SUBQ   $0x01, R9
+
+under1:
+	TESTQ  DI, DI
 	JZ     done
-	VADDPS (DI), Z0, Z0
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000001, R8
-	JMP    few
+	VADDPS (R8), Z0, K1, Z0
 
 done:
 	DECQ BX
@@ -283,61 +331,135 @@ turn:
 	VZEROUPPER
 	RET
 
-// func yardGather256(src *byte, stride int, list *uint32, n int, lines int)
+// func yardGather256(src *byte, stride int, list *uint32, n int, lines int, tail int, low *uint32, high *uint32)
 // Requires: AVX, AVX2
-TEXT ·yardGather256(SB), $0-40
-	MOVQ  src+0(FP), AX
-	MOVQ  stride+8(FP), CX
-	MOVQ  list+16(FP), DX
-	MOVQ  n+24(FP), BX
-	MOVQ  lines+32(FP), SI
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+TEXT ·yardGather256(SB), $0-64
+	MOVQ    src+0(FP), AX
+	MOVQ    stride+8(FP), CX
+	MOVQ    list+16(FP), DX
+	MOVQ    n+24(FP), BX
+	MOVQ    lines+32(FP), SI
+	MOVQ    tail+40(FP), DI
+	VPXOR   Y0, Y0, Y0
+	VPXOR   Y1, Y1, Y1
+	VPXOR   Y2, Y2, Y2
+	VPXOR   Y3, Y3, Y3
+	VPXOR   Y4, Y4, Y4
+	VPXOR   Y5, Y5, Y5
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+	MOVQ    low+48(FP), R8
+	VMOVDQU (R8), Y8
+	MOVQ    high+56(FP), R8
+	VMOVDQU (R8), Y9
 
 next:
-	MOVL  (DX), DI
+	MOVL  (DX), R8
 	ADDQ  $0x04, DX
-	IMULQ CX, DI
-	ADDQ  AX, DI
-	MOVQ  SI, R8
+	IMULQ CX, R8
+	ADDQ  AX, R8
+	MOVQ  SI, R9
 
-many:
-	CMPQ   R8, $0x08
-	JLT    few
-	VADDPS (DI), Y0, Y0
-	VADDPS 32(DI), Y1, Y1
-	VADDPS 64(DI), Y2, Y2
-	VADDPS 96(DI), Y3, Y3
-	VADDPS 128(DI), Y4, Y4
-	VADDPS 160(DI), Y5, Y5
-	VADDPS 192(DI), Y6, Y6
-	VADDPS 224(DI), Y7, Y7
-	VADDPS 256(DI), Y0, Y0
-	VADDPS 288(DI), Y1, Y1
-	VADDPS 320(DI), Y2, Y2
-	VADDPS 352(DI), Y3, Y3
-	VADDPS 384(DI), Y4, Y4
-	VADDPS 416(DI), Y5, Y5
-	VADDPS 448(DI), Y6, Y6
-	VADDPS 480(DI), Y7, Y7
-	ADDQ   $0x00000200, DI
-	SUBQ   $0x00000008, R8
-	JMP    many
+by16:
+	CMPQ   R9, $0x10
+	JLT    under16
+	VADDPS (R8), Y0, Y0
+	VADDPS 32(R8), Y1, Y1
+	VADDPS 64(R8), Y2, Y2
+	VADDPS 96(R8), Y3, Y3
+	VADDPS 128(R8), Y4, Y4
+	VADDPS 160(R8), Y5, Y5
+	VADDPS 192(R8), Y6, Y6
+	VADDPS 224(R8), Y7, Y7
+	VADDPS 256(R8), Y0, Y0
+	VADDPS 288(R8), Y1, Y1
+	VADDPS 320(R8), Y2, Y2
+	VADDPS 352(R8), Y3, Y3
+	VADDPS 384(R8), Y4, Y4
+	VADDPS 416(R8), Y5, Y5
+	VADDPS 448(R8), Y6, Y6
+	VADDPS 480(R8), Y7, Y7
+	VADDPS 512(R8), Y0, Y0
+	VADDPS 544(R8), Y1, Y1
+	VADDPS 576(R8), Y2, Y2
+	VADDPS 608(R8), Y3, Y3
+	VADDPS 640(R8), Y4, Y4
+	VADDPS 672(R8), Y5, Y5
+	VADDPS 704(R8), Y6, Y6
+	VADDPS 736(R8), Y7, Y7
+	VADDPS 768(R8), Y0, Y0
+	VADDPS 800(R8), Y1, Y1
+	VADDPS 832(R8), Y2, Y2
+	VADDPS 864(R8), Y3, Y3
+	VADDPS 896(R8), Y4, Y4
+	VADDPS 928(R8), Y5, Y5
+	VADDPS 960(R8), Y6, Y6
+	VADDPS 992(R8), Y7, Y7
+	ADDQ   $0x00000400, R8
+	SUBQ   $0x10, R9
+	JMP    by16
 
-few:
-	TESTQ  R8, R8
-	JZ     done
-	VADDPS (DI), Y0, Y0
-	VADDPS 32(DI), Y1, Y1
-	ADDQ   $0x00000040, DI
-	SUBQ   $0x00000001, R8
-	JMP    few
+under16:
+	CMPQ   R9, $0x08
+	JLT    under8
+	VADDPS (R8), Y0, Y0
+	VADDPS 32(R8), Y1, Y1
+	VADDPS 64(R8), Y2, Y2
+	VADDPS 96(R8), Y3, Y3
+	VADDPS 128(R8), Y4, Y4
+	VADDPS 160(R8), Y5, Y5
+	VADDPS 192(R8), Y6, Y6
+	VADDPS 224(R8), Y7, Y7
+	VADDPS 256(R8), Y0, Y0
+	VADDPS 288(R8), Y1, Y1
+	VADDPS 320(R8), Y2, Y2
+	VADDPS 352(R8), Y3, Y3
+	VADDPS 384(R8), Y4, Y4
+	VADDPS 416(R8), Y5, Y5
+	VADDPS 448(R8), Y6, Y6
+	VADDPS 480(R8), Y7, Y7
+	ADDQ   $0x00000200, R8
+	SUBQ   $0x08, R9
+
+under8:
+	CMPQ   R9, $0x04
+	JLT    under4
+	VADDPS (R8), Y0, Y0
+	VADDPS 32(R8), Y1, Y1
+	VADDPS 64(R8), Y2, Y2
+	VADDPS 96(R8), Y3, Y3
+	VADDPS 128(R8), Y4, Y4
+	VADDPS 160(R8), Y5, Y5
+	VADDPS 192(R8), Y6, Y6
+	VADDPS 224(R8), Y7, Y7
+	ADDQ   $0x00000100, R8
+	SUBQ   $0x04, R9
+
+under4:
+	CMPQ   R9, $0x02
+	JLT    under2
+	VADDPS (R8), Y0, Y0
+	VADDPS 32(R8), Y1, Y1
+	VADDPS 64(R8), Y2, Y2
+	VADDPS 96(R8), Y3, Y3
+	ADDQ   $0x00000080, R8
+	SUBQ   $0x02, R9
+
+under2:
+	CMPQ   R9, $0x01
+	JLT    under1
+	VADDPS (R8), Y0, Y0
+	VADDPS 32(R8), Y1, Y1
+	ADDQ   $0x00000040, R8
+	SUBQ   $0x01, R9
+
+under1:
+	TESTQ      DI, DI
+	JZ         done
+	VMASKMOVPS (R8), Y8, Y10
+	VADDPS     Y10, Y0, Y0
+	VMASKMOVPS 32(R8), Y9, Y10
+	VADDPS     Y10, Y1, Y1
 
 done:
 	DECQ BX

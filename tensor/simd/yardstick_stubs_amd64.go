@@ -14,7 +14,7 @@ func yardCopy512(dst *float32, a *float32, b *float32, turns int)
 func yardTriad512(dst *float32, a *float32, b *float32, turns int)
 
 //go:noescape
-func yardGather512(src *byte, stride int, list *uint32, n int, lines int)
+func yardGather512(src *byte, stride int, list *uint32, n int, lines int, tail int, low *uint32, high *uint32)
 
 //go:noescape
 func yardRead256(dst *float32, a *float32, b *float32, turns int)
@@ -26,4 +26,4 @@ func yardCopy256(dst *float32, a *float32, b *float32, turns int)
 func yardTriad256(dst *float32, a *float32, b *float32, turns int)
 
 //go:noescape
-func yardGather256(src *byte, stride int, list *uint32, n int, lines int)
+func yardGather256(src *byte, stride int, list *uint32, n int, lines int, tail int, low *uint32, high *uint32)

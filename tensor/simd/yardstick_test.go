@@ -29,14 +29,10 @@ func TestYardsticksDoTheirWork(t *testing.T) {
 				}
 			}
 		}
-		src := make([]float32, 5*160)
-		for _, width := range []int{7, 16, 160} {
-			want := 3 * width * 4
-			if l > Generic && width >= 16 {
-				want = 3 * (width / 16) * 64
-			}
-			if got := GatherRows(l, src, width, []uint32{4, 0, 2}); got != want {
-				t.Errorf("%v: gathered %d bytes of rows of %d, want %d", l, got, width, want)
+		for _, stride := range []int{0, 3, 4, 14, 62, 64, 80, 160, 2000} {
+			want := 3 * (stride &^ 3)
+			if got := GatherRows(l, make([]byte, 5*stride), stride, []uint32{4, 0, 2}); got != want {
+				t.Errorf("%v: gathered %d bytes of rows of %d, want %d", l, got, stride, want)
 			}
 		}
 	}

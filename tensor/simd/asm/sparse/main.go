@@ -25,7 +25,6 @@ func main() {
 	aggregate("aggregate512b16", 8, narrow16, wide16)
 	aggregate256("aggregate256", false)
 	aggregate256("aggregate256b16", true)
-	gather512()
 	Generate()
 }
 

@@ -81,50 +81,73 @@ func stream(width int, what string, writes bool, reads int) {
 	RET()
 }
 
-// gather reads rows of lines·64 bytes by number and adds them up.
+// gather reads rows of lines·64 bytes and tail numbers by number and adds them up. low and high are the masks of
+// the tail's halves where it takes two vectors.
 func gather(width int) {
-	TEXT(name("Gather", width), 0, "func(src *byte, stride int, list *uint32, n, lines int)")
+	TEXT(name("Gather", width), 0, "func(src *byte, stride int, list *uint32, n, lines, tail int, low, high *uint32)")
 	Pragma("noescape")
 	src, stride := Load(Param("src"), GP64()), Load(Param("stride"), GP64())
 	list, n := Load(Param("list"), GP64()), Load(Param("n"), GP64())
-	lines := Load(Param("lines"), GP64())
-	const ahead = 8
-	sums := make([]reg.VecVirtual, ahead*64/width)
-	if width == 32 {
-		sums = sums[:8]
-	}
+	lines, tail := Load(Param("lines"), GP64()), GP64()
+	Load(Param("tail"), tail)
+	sums := make([]reg.VecVirtual, 8)
 	for i := range sums {
 		sums[i] = vec(width)
 		clear(width, sums[i])
 	}
 	row, left := GP64(), GP64()
-	add := func(bytes int) {
-		for i := range bytes / width {
-			s := sums[i%len(sums)]
-			VADDPS(Mem{Base: row, Disp: i * width}, s, s)
-		}
-		ADDQ(U32(bytes), row)
-		SUBQ(U32(bytes/64), left)
-	}
+	rest := tailOf(width, tail, row)
 	Label("next")
 	MOVL(Mem{Base: list}, row.As32())
 	ADDQ(Imm(4), list)
 	IMULQ(stride, row)
 	ADDQ(src, row)
 	MOVQ(lines, left)
-	Label("many")
-	CMPQ(left, Imm(ahead))
-	JLT(LabelRef("few"))
-	add(ahead * 64)
-	JMP(LabelRef("many"))
-	Label("few")
-	TESTQ(left, left)
+	for _, many := range []int{16, 8, 4, 2, 1} {
+		again, under := fmt.Sprintf("by%d", many), fmt.Sprintf("under%d", many)
+		Label(again)
+		CMPQ(left, Imm(uint64(many)))
+		JLT(LabelRef(under))
+		for i := range many * 64 / width {
+			s := sums[i%len(sums)]
+			VADDPS(Mem{Base: row, Disp: i * width}, s, s)
+		}
+		ADDQ(U32(64*many), row)
+		SUBQ(Imm(uint64(many)), left)
+		if many == 16 {
+			JMP(LabelRef(again))
+		}
+		Label(under)
+	}
+	TESTQ(tail, tail)
 	JZ(LabelRef("done"))
-	add(64)
-	JMP(LabelRef("few"))
+	rest(sums)
 	Label("done")
 	DECQ(n)
 	JNZ(LabelRef("next"))
 	VZEROUPPER()
 	RET()
+}
+
+// tailOf loads the masks of the tail and returns what adds it.
+func tailOf(width int, tail, row reg.GPVirtual) func(sums []reg.VecVirtual) {
+	if width == 64 {
+		k, bits := K(), GP64()
+		MOVL(U32(0xffff), bits.As32())
+		BZHIQ(tail, bits, bits)
+		KMOVW(bits.As32(), k)
+		return func(sums []reg.VecVirtual) { VADDPS(Mem{Base: row}, sums[0], k, sums[0]) }
+	}
+	var masks [2]reg.VecVirtual
+	for i, half := range []string{"low", "high"} {
+		masks[i] = YMM()
+		VMOVDQU(Mem{Base: Load(Param(half), GP64())}, masks[i])
+	}
+	return func(sums []reg.VecVirtual) {
+		for i, m := range masks {
+			x := YMM()
+			VMASKMOVPS(Mem{Base: row, Disp: 32 * i}, m, x)
+			VADDPS(x, sums[i], sums[i])
+		}
+	}
 }
