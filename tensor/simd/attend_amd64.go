@@ -239,7 +239,7 @@ func attendFast(level Level, a *Attention) bool {
 		} else {
 			attendWeights512(raw)
 		}
-		a.sum512(r, n, &work[0], patterns)
+		a.sum512(level, r, n, &work[0], patterns)
 	}
 	return true
 }
@@ -251,11 +251,11 @@ func (s *Strided) at(r, c int) (p unsafe.Pointer, stride int) {
 }
 
 // sum512 sums rows r to r+n with weights, in panels of columns.
-func (a *Attention) sum512(r, n int, weights *float32, patterns []float32) {
+func (a *Attention) sum512(level Level, r, n int, weights *float32, patterns []float32) {
 	bf16 := a.Z.B16 != nil
 	s := attendRowArgs{
 		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, weights: weights, gap: 4 * Lanes(a.Heads),
-		scale: bits(1), heads: 1<<a.Heads - 1, mode: modeOf(a.Dst),
+		scale: bits(1), heads: 1<<a.Heads - 1, mode: modeOf(level, a.Dst),
 	}
 	if a.Drop.On {
 		s.scale = bits(a.Drop.Scale)
@@ -280,11 +280,15 @@ func (a *Attention) sum512(r, n int, weights *float32, patterns []float32) {
 	}
 }
 
-func modeOf(dst Strided) int {
-	if dst.B16 != nil {
-		return modeBF16
+// modeOf is how rows of dst are written.
+func modeOf(level Level, dst Strided) int {
+	switch {
+	case dst.B16 == nil:
+		return 0
+	case level >= AMX:
+		return modeBF16 | modeNative
 	}
-	return 0
+	return modeBF16
 }
 
 // headPass is a run of heads whose wide rows one call of the backward pass does. Either heads are
@@ -398,7 +402,7 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 			attendGradWeights512(raw)
 		}
 		for k, x := range passes[:count] {
-			a.pass512(r, n, x, &w, &patterns[k*panelCols], &zbuf[0], parts)
+			a.pass512(level, r, n, x, &w, &patterns[k*panelCols], &zbuf[0], parts)
 		}
 		if raw := (*byte)(unsafe.Pointer(&w)); a.Heads == 4 && w.edgeHeads == 4 {
 			attendGradScoresFour512(raw)
@@ -410,13 +414,13 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 }
 
 // pass512 does the wide rows of some heads for rows r to r+n.
-func (a *AttentionGrad) pass512(r, n int, x headPass, w *attendGradArgs, patterns, zbuf *float32, parts unsafe.Pointer) {
+func (a *AttentionGrad) pass512(level Level, r, n int, x headPass, w *attendGradArgs, patterns, zbuf *float32, parts unsafe.Pointer) {
 	bf16 := a.DDst.B16 != nil
 	col := x.first * a.Width
 	s := attendRowArgs{
 		ptr: &a.Ptr[r], index: unsafe.SliceData(a.Index), rows: n, gap: 4 * w.lanes,
 		weights:  (*float32)(unsafe.Add(unsafe.Pointer(w.out), 4*x.first)),
-		patterns: (*uint32)(unsafe.Pointer(patterns)), zbuf: zbuf, mode: modeOf(a.DZ),
+		patterns: (*uint32)(unsafe.Pointer(patterns)), zbuf: zbuf, mode: modeOf(level, a.DZ),
 	}
 	var places [16]uint32
 	s = x.with(s, w.dots, parts, &places)

@@ -807,15 +807,19 @@ entries:
 	CMPQ       AX, 216(DI)
 	JA         asked_6
 	MOVL       96(R8), CX
+	PREFETCHT0 (BX)(CX*8)
 	SHLQ       $0x06, CX
 	PREFETCHT0 (SI)(CX*1)
 	MOVL       100(R8), CX
+	PREFETCHT0 (BX)(CX*8)
 	SHLQ       $0x06, CX
 	PREFETCHT0 (SI)(CX*1)
 	MOVL       104(R8), CX
+	PREFETCHT0 (BX)(CX*8)
 	SHLQ       $0x06, CX
 	PREFETCHT0 (SI)(CX*1)
 	MOVL       108(R8), CX
+	PREFETCHT0 (BX)(CX*8)
 	SHLQ       $0x06, CX
 	PREFETCHT0 (SI)(CX*1)
 
@@ -2995,7 +2999,7 @@ DATA bitsffff0000<>+0(SB)/4, $0xffff0000
 GLOBL bitsffff0000<>(SB), RODATA|NOPTR, $4
 
 // func attendSum512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendSum512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
@@ -3094,7 +3098,8 @@ done1:
 	VPERMPS     Z29, Z17, Z31
 	VMULPS      Z31, Z1, Z1
 	CMPQ        72(DI), $0x02
-	JNE         widened1
+	JB          widened1
+	JA          native1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -3115,6 +3120,16 @@ done1:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written1
+
+native1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       written1
 
 widened1:
 	KSHIFTRD  $0x10, K1, K2
@@ -3197,7 +3212,8 @@ done2:
 	VPERMPS     Z29, Z19, Z31
 	VMULPS      Z31, Z3, Z3
 	CMPQ        72(DI), $0x02
-	JNE         widened2
+	JB          widened2
+	JA          native2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -3237,6 +3253,23 @@ done2:
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
 	JMP         written2
+
+native2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, 64(CX)
+	JMP       written2
 
 widened2:
 	KSHIFTRD  $0x10, K1, K2
@@ -3340,7 +3373,8 @@ done3:
 	VPERMPS     Z29, Z21, Z31
 	VMULPS      Z31, Z5, Z5
 	CMPQ        72(DI), $0x02
-	JNE         widened3
+	JB          widened3
+	JA          native3
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -3399,6 +3433,30 @@ done3:
 	VPORD       Z29, Z30, Z4
 	VMOVDQU16   Z4, K1, 128(CX)
 	JMP         written3
+
+native3:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z29, Z4
+	VMOVDQU16 Z4, K1, 128(CX)
+	JMP       written3
 
 widened3:
 	KSHIFTRD  $0x10, K1, K2
@@ -3523,7 +3581,8 @@ done4:
 	VPERMPS     Z29, Z23, Z31
 	VMULPS      Z31, Z7, Z7
 	CMPQ        72(DI), $0x02
-	JNE         widened4
+	JB          widened4
+	JA          native4
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -3601,6 +3660,37 @@ done4:
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written4
+
+native4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, 192(CX)
+	JMP       written4
 
 widened4:
 	KSHIFTRD  $0x10, K1, K2
@@ -3746,7 +3836,8 @@ done5:
 	VPERMPS     Z29, Z25, Z31
 	VMULPS      Z31, Z9, Z9
 	CMPQ        72(DI), $0x02
-	JNE         widened5
+	JB          widened5
+	JA          native5
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -3843,6 +3934,44 @@ done5:
 	VPORD       Z29, Z30, Z8
 	VMOVDQU16   Z8, K1, 256(CX)
 	JMP         written5
+
+native5:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z29, Z8
+	VMOVDQU16 Z8, K1, 256(CX)
+	JMP       written5
 
 widened5:
 	KSHIFTRD  $0x10, K1, K2
@@ -4009,7 +4138,8 @@ done6:
 	VPERMPS     Z29, Z27, Z31
 	VMULPS      Z31, Z11, Z11
 	CMPQ        72(DI), $0x02
-	JNE         widened6
+	JB          widened6
+	JA          native6
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -4125,6 +4255,51 @@ done6:
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
 	JMP         written6
+
+native6:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z29, Z10
+	VMOVDQU16 Z10, K1, 320(CX)
+	JMP       written6
 
 widened6:
 	KSHIFTRD  $0x10, K1, K2
@@ -4316,7 +4491,8 @@ done7:
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z13, Z13
 	CMPQ        72(DI), $0x02
-	JNE         widened7
+	JB          widened7
+	JA          native7
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -4451,6 +4627,58 @@ done7:
 	VPORD       Z29, Z30, Z12
 	VMOVDQU16   Z12, K1, 384(CX)
 	JMP         written7
+
+native7:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG      $0x48175262
+	WORD      $0xe472
+	VPERMW    Z12, Z29, Z12
+	VMOVDQU16 Z12, K1, 384(CX)
+	JMP       written7
 
 widened7:
 	KSHIFTRD  $0x10, K1, K2
@@ -4667,7 +4895,8 @@ done8:
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z15, Z15
 	CMPQ        72(DI), $0x02
-	JNE         widened8
+	JB          widened8
+	JA          native8
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -4822,6 +5051,65 @@ done8:
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written8
 
+native8:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written8
+
 widened8:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
@@ -4906,6 +5194,24 @@ GLOBL bits00007fff<>(SB), RODATA|NOPTR, $4
 DATA bits00000040<>+0(SB)/4, $0x00000040
 GLOBL bits00000040<>(SB), RODATA|NOPTR, $4
 
+DATA joined<>+0(SB)/4, $0x00100000
+DATA joined<>+4(SB)/4, $0x00110001
+DATA joined<>+8(SB)/4, $0x00120002
+DATA joined<>+12(SB)/4, $0x00130003
+DATA joined<>+16(SB)/4, $0x00140004
+DATA joined<>+20(SB)/4, $0x00150005
+DATA joined<>+24(SB)/4, $0x00160006
+DATA joined<>+28(SB)/4, $0x00170007
+DATA joined<>+32(SB)/4, $0x00180008
+DATA joined<>+36(SB)/4, $0x00190009
+DATA joined<>+40(SB)/4, $0x001a000a
+DATA joined<>+44(SB)/4, $0x001b000b
+DATA joined<>+48(SB)/4, $0x001c000c
+DATA joined<>+52(SB)/4, $0x001d000d
+DATA joined<>+56(SB)/4, $0x001e000e
+DATA joined<>+60(SB)/4, $0x001f000f
+GLOBL joined<>(SB), RODATA|NOPTR, $64
+
 DATA interleaved<>+0(SB)/4, $0x00000000
 DATA interleaved<>+4(SB)/4, $0x00000010
 DATA interleaved<>+8(SB)/4, $0x00000001
@@ -4941,7 +5247,7 @@ DATA interleaved<>+124(SB)/4, $0x0000001f
 GLOBL interleaved<>(SB), RODATA|NOPTR, $128
 
 // func attendSumWhole512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendSumWhole512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
@@ -5039,7 +5345,8 @@ done1:
 	VPERMPS     Z29, Z17, Z31
 	VMULPS      Z31, Z1, Z1
 	CMPQ        72(DI), $0x02
-	JNE         widened1
+	JB          widened1
+	JA          native1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -5060,6 +5367,16 @@ done1:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written1
+
+native1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       written1
 
 widened1:
 	KSHIFTRD  $0x10, K1, K2
@@ -5140,7 +5457,8 @@ done2:
 	VPERMPS     Z29, Z19, Z31
 	VMULPS      Z31, Z3, Z3
 	CMPQ        72(DI), $0x02
-	JNE         widened2
+	JB          widened2
+	JA          native2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -5180,6 +5498,23 @@ done2:
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
 	JMP         written2
+
+native2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, 64(CX)
+	JMP       written2
 
 widened2:
 	KSHIFTRD  $0x10, K1, K2
@@ -5280,7 +5615,8 @@ done3:
 	VPERMPS     Z29, Z21, Z31
 	VMULPS      Z31, Z5, Z5
 	CMPQ        72(DI), $0x02
-	JNE         widened3
+	JB          widened3
+	JA          native3
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -5339,6 +5675,30 @@ done3:
 	VPORD       Z29, Z30, Z4
 	VMOVDQU16   Z4, K1, 128(CX)
 	JMP         written3
+
+native3:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z29, Z4
+	VMOVDQU16 Z4, K1, 128(CX)
+	JMP       written3
 
 widened3:
 	KSHIFTRD  $0x10, K1, K2
@@ -5459,7 +5819,8 @@ done4:
 	VPERMPS     Z29, Z23, Z31
 	VMULPS      Z31, Z7, Z7
 	CMPQ        72(DI), $0x02
-	JNE         widened4
+	JB          widened4
+	JA          native4
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -5537,6 +5898,37 @@ done4:
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written4
+
+native4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, 192(CX)
+	JMP       written4
 
 widened4:
 	KSHIFTRD  $0x10, K1, K2
@@ -5677,7 +6069,8 @@ done5:
 	VPERMPS     Z29, Z25, Z31
 	VMULPS      Z31, Z9, Z9
 	CMPQ        72(DI), $0x02
-	JNE         widened5
+	JB          widened5
+	JA          native5
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -5774,6 +6167,44 @@ done5:
 	VPORD       Z29, Z30, Z8
 	VMOVDQU16   Z8, K1, 256(CX)
 	JMP         written5
+
+native5:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z29, Z8
+	VMOVDQU16 Z8, K1, 256(CX)
+	JMP       written5
 
 widened5:
 	KSHIFTRD  $0x10, K1, K2
@@ -5934,7 +6365,8 @@ done6:
 	VPERMPS     Z29, Z27, Z31
 	VMULPS      Z31, Z11, Z11
 	CMPQ        72(DI), $0x02
-	JNE         widened6
+	JB          widened6
+	JA          native6
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -6050,6 +6482,51 @@ done6:
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
 	JMP         written6
+
+native6:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z29, Z10
+	VMOVDQU16 Z10, K1, 320(CX)
+	JMP       written6
 
 widened6:
 	KSHIFTRD  $0x10, K1, K2
@@ -6233,7 +6710,8 @@ done7:
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z13, Z13
 	CMPQ        72(DI), $0x02
-	JNE         widened7
+	JB          widened7
+	JA          native7
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -6368,6 +6846,58 @@ done7:
 	VPORD       Z29, Z30, Z12
 	VMOVDQU16   Z12, K1, 384(CX)
 	JMP         written7
+
+native7:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG      $0x48175262
+	WORD      $0xe472
+	VPERMW    Z12, Z29, Z12
+	VMOVDQU16 Z12, K1, 384(CX)
+	JMP       written7
 
 widened7:
 	KSHIFTRD  $0x10, K1, K2
@@ -6574,7 +7104,8 @@ done8:
 	VPERMPS     Z29, Z31, Z31
 	VMULPS      Z31, Z15, Z15
 	CMPQ        72(DI), $0x02
-	JNE         widened8
+	JB          widened8
+	JA          native8
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -6728,6 +7259,65 @@ done8:
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written8
+
+native8:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written8
 
 widened8:
 	KSHIFTRD  $0x10, K1, K2
@@ -25487,7 +26077,7 @@ dz16:
 	RET
 
 // func attendGradHeads512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, CMOV, MMX+
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, BMI2, CMOV, MMX+
 TEXT ·attendGradHeads512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
@@ -25697,7 +26287,8 @@ done1x1:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x1
+	JB          widened1x1
+	JA          native1x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25718,6 +26309,16 @@ done1x1:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written1x1
+
+native1x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       written1x1
 
 widened1x1:
 	KSHIFTRD  $0x10, K1, K2
@@ -25905,7 +26506,8 @@ done1x2:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x2
+	JB          widened1x2
+	JA          native1x2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -25945,6 +26547,23 @@ done1x2:
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
 	JMP         written1x2
+
+native1x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, 64(CX)
+	JMP       written1x2
 
 widened1x2:
 	KSHIFTRD  $0x10, K1, K2
@@ -26154,7 +26773,8 @@ done1x3:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x3
+	JB          widened1x3
+	JA          native1x3
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -26213,6 +26833,30 @@ done1x3:
 	VPORD       Z29, Z30, Z4
 	VMOVDQU16   Z4, K1, 128(CX)
 	JMP         written1x3
+
+native1x3:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z29, Z4
+	VMOVDQU16 Z4, K1, 128(CX)
+	JMP       written1x3
 
 widened1x3:
 	KSHIFTRD  $0x10, K1, K2
@@ -26444,7 +27088,8 @@ done1x4:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x4
+	JB          widened1x4
+	JA          native1x4
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -26522,6 +27167,37 @@ done1x4:
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written1x4
+
+native1x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, 192(CX)
+	JMP       written1x4
 
 widened1x4:
 	KSHIFTRD  $0x10, K1, K2
@@ -26775,7 +27451,8 @@ done1x5:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x5
+	JB          widened1x5
+	JA          native1x5
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -26872,6 +27549,44 @@ done1x5:
 	VPORD       Z29, Z30, Z8
 	VMOVDQU16   Z8, K1, 256(CX)
 	JMP         written1x5
+
+native1x5:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z29, Z8
+	VMOVDQU16 Z8, K1, 256(CX)
+	JMP       written1x5
 
 widened1x5:
 	KSHIFTRD  $0x10, K1, K2
@@ -27147,7 +27862,8 @@ done1x6:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x6
+	JB          widened1x6
+	JA          native1x6
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -27263,6 +27979,51 @@ done1x6:
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
 	JMP         written1x6
+
+native1x6:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z29, Z10
+	VMOVDQU16 Z10, K1, 320(CX)
+	JMP       written1x6
 
 widened1x6:
 	KSHIFTRD  $0x10, K1, K2
@@ -27560,7 +28321,8 @@ done1x7:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x7
+	JB          widened1x7
+	JA          native1x7
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -27695,6 +28457,58 @@ done1x7:
 	VPORD       Z29, Z30, Z12
 	VMOVDQU16   Z12, K1, 384(CX)
 	JMP         written1x7
+
+native1x7:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG      $0x48175262
+	WORD      $0xe472
+	VPERMW    Z12, Z29, Z12
+	VMOVDQU16 Z12, K1, 384(CX)
+	JMP       written1x7
 
 widened1x7:
 	KSHIFTRD  $0x10, K1, K2
@@ -28014,7 +28828,8 @@ done1x8:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1x8
+	JB          widened1x8
+	JA          native1x8
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -28168,6 +28983,65 @@ done1x8:
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written1x8
+
+native1x8:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written1x8
 
 widened1x8:
 	KSHIFTRD  $0x10, K1, K2
@@ -28383,7 +29257,8 @@ done2x1:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened2x1
+	JB          widened2x1
+	JA          native2x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -28423,6 +29298,23 @@ done2x1:
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
 	JMP         written2x1
+
+native2x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, 64(CX)
+	JMP       written2x1
 
 widened2x1:
 	KSHIFTRD  $0x10, K1, K2
@@ -28618,7 +29510,8 @@ done2x2:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened2x2
+	JB          widened2x2
+	JA          native2x2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -28696,6 +29589,37 @@ done2x2:
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written2x2
+
+native2x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, 192(CX)
+	JMP       written2x2
 
 widened2x2:
 	KSHIFTRD  $0x10, K1, K2
@@ -28935,7 +29859,8 @@ done2x3:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened2x3
+	JB          widened2x3
+	JA          native2x3
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -29051,6 +29976,51 @@ done2x3:
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
 	JMP         written2x3
+
+native2x3:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z29, Z10
+	VMOVDQU16 Z10, K1, 320(CX)
+	JMP       written2x3
 
 widened2x3:
 	KSHIFTRD  $0x10, K1, K2
@@ -29334,7 +30304,8 @@ done2x4:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened2x4
+	JB          widened2x4
+	JA          native2x4
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -29488,6 +30459,65 @@ done2x4:
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written2x4
+
+native2x4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written2x4
 
 widened2x4:
 	KSHIFTRD  $0x10, K1, K2
@@ -29723,7 +30753,8 @@ done4x1:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened4x1
+	JB          widened4x1
+	JA          native4x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -29801,6 +30832,37 @@ done4x1:
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written4x1
+
+native4x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, 192(CX)
+	JMP       written4x1
 
 widened4x1:
 	KSHIFTRD  $0x10, K1, K2
@@ -30060,7 +31122,8 @@ done4x2:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened4x2
+	JB          widened4x2
+	JA          native4x2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -30214,6 +31277,65 @@ done4x2:
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written4x2
+
+native4x2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written4x2
 
 widened4x2:
 	KSHIFTRD  $0x10, K1, K2
@@ -30513,7 +31635,8 @@ done8x1:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened8x1
+	JB          widened8x1
+	JA          native8x1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -30668,6 +31791,65 @@ done8x1:
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written8x1
 
+native8x1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written8x1
+
 widened8x1:
 	KSHIFTRD  $0x10, K1, K2
 	VMOVUPS   interleaved<>+0(SB), Z29
@@ -30742,7 +31924,7 @@ written8x1:
 	JMP  flush8x1
 
 // func attendGradLanes512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, CMOV, MMX+
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, CMOV, MMX+
 TEXT ·attendGradLanes512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
@@ -30862,7 +32044,8 @@ done1:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened1
+	JB          widened1
+	JA          native1
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -30883,6 +32066,16 @@ done1:
 	VPORD       Z29, Z30, Z0
 	VMOVDQU16   Z0, K1, (CX)
 	JMP         written1
+
+native1:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z29, Z0
+	VMOVDQU16 Z0, K1, (CX)
+	JMP       written1
 
 widened1:
 	KSHIFTRD  $0x10, K1, K2
@@ -30996,7 +32189,8 @@ done2:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened2
+	JB          widened2
+	JA          native2
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -31036,6 +32230,23 @@ done2:
 	VPORD       Z29, Z30, Z2
 	VMOVDQU16   Z2, K1, 64(CX)
 	JMP         written2
+
+native2:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z29, Z2
+	VMOVDQU16 Z2, K1, 64(CX)
+	JMP       written2
 
 widened2:
 	KSHIFTRD  $0x10, K1, K2
@@ -31185,7 +32396,8 @@ done3:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened3
+	JB          widened3
+	JA          native3
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -31244,6 +32456,30 @@ done3:
 	VPORD       Z29, Z30, Z4
 	VMOVDQU16   Z4, K1, 128(CX)
 	JMP         written3
+
+native3:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z29, Z4
+	VMOVDQU16 Z4, K1, 128(CX)
+	JMP       written3
 
 widened3:
 	KSHIFTRD  $0x10, K1, K2
@@ -31430,7 +32666,8 @@ done4:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened4
+	JB          widened4
+	JA          native4
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -31508,6 +32745,37 @@ done4:
 	VPORD       Z29, Z30, Z6
 	VMOVDQU16   Z6, K1, 192(CX)
 	JMP         written4
+
+native4:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z29, Z6
+	VMOVDQU16 Z6, K1, 192(CX)
+	JMP       written4
 
 widened4:
 	KSHIFTRD  $0x10, K1, K2
@@ -31731,7 +32999,8 @@ done5:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened5
+	JB          widened5
+	JA          native5
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -31828,6 +33097,44 @@ done5:
 	VPORD       Z29, Z30, Z8
 	VMOVDQU16   Z8, K1, 256(CX)
 	JMP         written5
+
+native5:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z29, Z8
+	VMOVDQU16 Z8, K1, 256(CX)
+	JMP       written5
 
 widened5:
 	KSHIFTRD  $0x10, K1, K2
@@ -32088,7 +33395,8 @@ done6:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened6
+	JB          widened6
+	JA          native6
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -32204,6 +33512,51 @@ done6:
 	VPORD       Z29, Z30, Z10
 	VMOVDQU16   Z10, K1, 320(CX)
 	JMP         written6
+
+native6:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z29, Z10
+	VMOVDQU16 Z10, K1, 320(CX)
+	JMP       written6
 
 widened6:
 	KSHIFTRD  $0x10, K1, K2
@@ -32501,7 +33854,8 @@ done7:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened7
+	JB          widened7
+	JA          native7
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -32636,6 +33990,58 @@ done7:
 	VPORD       Z29, Z30, Z12
 	VMOVDQU16   Z12, K1, 384(CX)
 	JMP         written7
+
+native7:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG      $0x48175262
+	WORD      $0xe472
+	VPERMW    Z12, Z29, Z12
+	VMOVDQU16 Z12, K1, 384(CX)
+	JMP       written7
 
 widened7:
 	KSHIFTRD  $0x10, K1, K2
@@ -32970,7 +34376,8 @@ done8:
 	IMULQ       DX, CX
 	ADDQ        40(DI), CX
 	CMPQ        72(DI), $0x02
-	JNE         widened8
+	JB          widened8
+	JA          native8
 	VPSRLD      $0x10, Z0, Z29
 	VPANDD.BCST bits00000001<>+0(SB), Z29, Z29
 	VPADDD.BCST bits00007fff<>+0(SB), Z29, Z29
@@ -33124,6 +34531,65 @@ done8:
 	VPORD       Z29, Z30, Z14
 	VMOVDQU16   Z14, K1, 448(CX)
 	JMP         written8
+
+native8:
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z29, Z0
+	VMOVUPS Z0, (CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z29, Z2
+	VMOVUPS Z2, 64(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z29, Z4
+	VMOVUPS Z4, 128(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z29, Z6
+	VMOVUPS Z6, 192(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG    $0x48375262
+	WORD    $0xc072
+	VPERMW  Z8, Z29, Z8
+	VMOVUPS Z8, 256(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z10
+	LONG    $0x48275262
+	WORD    $0xd272
+	VPERMW  Z10, Z29, Z10
+	VMOVUPS Z10, 320(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z12
+	LONG    $0x48175262
+	WORD    $0xe472
+	VPERMW  Z12, Z29, Z12
+	VMOVUPS Z12, 384(CX)
+	VMOVUPS joined<>+0(SB), Z29
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z14
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z29, Z14
+	VMOVDQU16 Z14, K1, 448(CX)
+	JMP       written8
 
 widened8:
 	KSHIFTRD  $0x10, K1, K2
@@ -36603,7 +38069,7 @@ same8:
 	RET
 
 // func headGrad512b16(a *byte)
-// Requires: AVX, AVX512BW, AVX512F
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F
 TEXT ·headGrad512b16(SB), NOSPLIT, $8-8
 	MOVQ         a+0(FP), DI
 	MOVQ         24(DI), SI
@@ -36665,6 +38131,8 @@ next1:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz1
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native1
 	VMOVDQU16.Z (CX), K1, Z30
 	VPSLLD      $0x10, Z30, Z29
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -36691,7 +38159,9 @@ next1:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, (CX)
-	ADDQ        48(DI), CX
+
+added1:
+	ADDQ 48(DI), CX
 
 dz1:
 	VMOVDQU16.Z (AX), K1, Z30
@@ -36711,6 +38181,23 @@ dz1:
 	VZEROUPPER
 	RET
 
+native1:
+	VMOVDQU16.Z (CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, (CX)
+	JMP       added1
+
 row2:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -36722,6 +38209,8 @@ next2:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz2
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native2
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -36774,7 +38263,9 @@ next2:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 64(CX)
-	ADDQ        48(DI), CX
+
+added2:
+	ADDQ 48(DI), CX
 
 dz2:
 	VPSLLD      $0x10, (AX), Z29
@@ -36803,6 +38294,37 @@ dz2:
 	VZEROUPPER
 	RET
 
+native2:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VMOVDQU16.Z 64(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 64(CX)
+	JMP       added2
+
 row3:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -36816,6 +38338,8 @@ next3:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz3
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native3
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -36894,7 +38418,9 @@ next3:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 128(CX)
-	ADDQ        48(DI), CX
+
+added3:
+	ADDQ 48(DI), CX
 
 dz3:
 	VPSLLD      $0x10, (AX), Z29
@@ -36932,6 +38458,51 @@ dz3:
 	VZEROUPPER
 	RET
 
+native3:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VPSLLD      $0x10, 64(CX), Z29
+	VMOVUPS     64(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 64(CX)
+	VMOVDQU16.Z 128(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z20, Z31
+	VFMADD231PS 256(R15), Z31, Z29
+	VPERMPS     Z26, Z21, Z31
+	VFMADD231PS 320(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 128(CX)
+	JMP       added3
+
 row4:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -36947,6 +38518,8 @@ next4:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz4
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native4
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -37051,7 +38624,9 @@ next4:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 192(CX)
-	ADDQ        48(DI), CX
+
+added4:
+	ADDQ 48(DI), CX
 
 dz4:
 	VPSLLD      $0x10, (AX), Z29
@@ -37098,6 +38673,65 @@ dz4:
 	VZEROUPPER
 	RET
 
+native4:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VPSLLD      $0x10, 64(CX), Z29
+	VMOVUPS     64(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 64(CX)
+	VPSLLD      $0x10, 128(CX), Z29
+	VMOVUPS     128(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z20, Z31
+	VFMADD231PS 256(R15), Z31, Z29
+	VPERMPS     Z26, Z21, Z31
+	VFMADD231PS 320(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 128(CX)
+	VMOVDQU16.Z 192(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z22, Z31
+	VFMADD231PS 384(R15), Z31, Z29
+	VPERMPS     Z26, Z23, Z31
+	VFMADD231PS 448(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 192(CX)
+	JMP       added4
+
 row5:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -37115,6 +38749,8 @@ next5:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz5
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native5
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -37245,7 +38881,9 @@ next5:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 256(CX)
-	ADDQ        48(DI), CX
+
+added5:
+	ADDQ 48(DI), CX
 
 dz5:
 	VPSLLD      $0x10, (AX), Z29
@@ -37301,6 +38939,79 @@ dz5:
 	VZEROUPPER
 	RET
 
+native5:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VPSLLD      $0x10, 64(CX), Z29
+	VMOVUPS     64(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 64(CX)
+	VPSLLD      $0x10, 128(CX), Z29
+	VMOVUPS     128(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z20, Z31
+	VFMADD231PS 256(R15), Z31, Z29
+	VPERMPS     Z26, Z21, Z31
+	VFMADD231PS 320(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 128(CX)
+	VPSLLD      $0x10, 192(CX), Z29
+	VMOVUPS     192(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z22, Z31
+	VFMADD231PS 384(R15), Z31, Z29
+	VPERMPS     Z26, Z23, Z31
+	VFMADD231PS 448(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 192(CX)
+	VMOVDQU16.Z 256(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z24, Z31
+	VFMADD231PS 512(R15), Z31, Z29
+	VPERMPS     Z26, Z25, Z31
+	VFMADD231PS 576(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 256(CX)
+	JMP       added5
+
 row6:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -37320,6 +39031,8 @@ next6:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz6
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native6
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -37478,7 +39191,9 @@ next6:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 320(CX)
-	ADDQ        48(DI), CX
+
+added6:
+	ADDQ 48(DI), CX
 
 dz6:
 	VPSLLD      $0x10, (AX), Z29
@@ -37545,6 +39260,95 @@ dz6:
 	VZEROUPPER
 	RET
 
+native6:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VPSLLD      $0x10, 64(CX), Z29
+	VMOVUPS     64(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 64(CX)
+	VPSLLD      $0x10, 128(CX), Z29
+	VMOVUPS     128(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z20, Z31
+	VFMADD231PS 256(R15), Z31, Z29
+	VPERMPS     Z26, Z21, Z31
+	VFMADD231PS 320(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 128(CX)
+	VPSLLD      $0x10, 192(CX), Z29
+	VMOVUPS     192(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z22, Z31
+	VFMADD231PS 384(R15), Z31, Z29
+	VPERMPS     Z26, Z23, Z31
+	VFMADD231PS 448(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 192(CX)
+	VPSLLD      $0x10, 256(CX), Z29
+	VMOVUPS     256(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z24, Z31
+	VFMADD231PS 512(R15), Z31, Z29
+	VPERMPS     Z26, Z25, Z31
+	VFMADD231PS 576(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 256(CX)
+	VMOVDQU16.Z 320(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVDQU32   640(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 640(R15), Z31, Z29
+	VMOVDQU32   704(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 704(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 320(CX)
+	JMP       added6
+
 row7:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -37566,6 +39370,8 @@ next7:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz7
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native7
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -37752,7 +39558,9 @@ next7:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 384(CX)
-	ADDQ        48(DI), CX
+
+added7:
+	ADDQ 48(DI), CX
 
 dz7:
 	VPSLLD      $0x10, (AX), Z29
@@ -37830,6 +39638,111 @@ dz7:
 	VZEROUPPER
 	RET
 
+native7:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VPSLLD      $0x10, 64(CX), Z29
+	VMOVUPS     64(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 64(CX)
+	VPSLLD      $0x10, 128(CX), Z29
+	VMOVUPS     128(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z20, Z31
+	VFMADD231PS 256(R15), Z31, Z29
+	VPERMPS     Z26, Z21, Z31
+	VFMADD231PS 320(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 128(CX)
+	VPSLLD      $0x10, 192(CX), Z29
+	VMOVUPS     192(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z22, Z31
+	VFMADD231PS 384(R15), Z31, Z29
+	VPERMPS     Z26, Z23, Z31
+	VFMADD231PS 448(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 192(CX)
+	VPSLLD      $0x10, 256(CX), Z29
+	VMOVUPS     256(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z24, Z31
+	VFMADD231PS 512(R15), Z31, Z29
+	VPERMPS     Z26, Z25, Z31
+	VFMADD231PS 576(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 256(CX)
+	VPSLLD      $0x10, 320(CX), Z29
+	VMOVUPS     320(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVDQU32   640(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 640(R15), Z31, Z29
+	VMOVDQU32   704(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 704(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 320(CX)
+	VMOVDQU16.Z 384(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVDQU32   768(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 768(R15), Z31, Z29
+	VMOVDQU32   832(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 832(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 384(CX)
+	JMP       added7
+
 row8:
 	MOVQ    168(DI), R9
 	VMOVUPS (R9), Z0
@@ -37853,6 +39766,8 @@ next8:
 	VMOVUPS.Z   (R11), K2, Z26
 	TESTQ       CX, CX
 	JZ          dz8
+	TESTQ       $0x00000010, 72(DI)
+	JNZ         native8
 	VPSLLD      $0x10, (CX), Z29
 	VMOVUPS     (CX), Z30
 	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
@@ -38067,7 +39982,9 @@ next8:
 	VPSLLD      $0x10, Z27, Z27
 	VPORD       Z31, Z27, Z29
 	VMOVDQU16   Z29, K1, 448(CX)
-	ADDQ        48(DI), CX
+
+added8:
+	ADDQ 48(DI), CX
 
 dz8:
 	VPSLLD      $0x10, (AX), Z29
@@ -38155,6 +40072,127 @@ dz8:
 	VMOVUPS     Z15, 960(R9)
 	VZEROUPPER
 	RET
+
+native8:
+	VPSLLD      $0x10, (CX), Z29
+	VMOVUPS     (CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z16, Z31
+	VFMADD231PS (R15), Z31, Z29
+	VPERMPS     Z26, Z17, Z31
+	VFMADD231PS 64(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, (CX)
+	VPSLLD      $0x10, 64(CX), Z29
+	VMOVUPS     64(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z18, Z31
+	VFMADD231PS 128(R15), Z31, Z29
+	VPERMPS     Z26, Z19, Z31
+	VFMADD231PS 192(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 64(CX)
+	VPSLLD      $0x10, 128(CX), Z29
+	VMOVUPS     128(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z20, Z31
+	VFMADD231PS 256(R15), Z31, Z29
+	VPERMPS     Z26, Z21, Z31
+	VFMADD231PS 320(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 128(CX)
+	VPSLLD      $0x10, 192(CX), Z29
+	VMOVUPS     192(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z22, Z31
+	VFMADD231PS 384(R15), Z31, Z29
+	VPERMPS     Z26, Z23, Z31
+	VFMADD231PS 448(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 192(CX)
+	VPSLLD      $0x10, 256(CX), Z29
+	VMOVUPS     256(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VPERMPS     Z26, Z24, Z31
+	VFMADD231PS 512(R15), Z31, Z29
+	VPERMPS     Z26, Z25, Z31
+	VFMADD231PS 576(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 256(CX)
+	VPSLLD      $0x10, 320(CX), Z29
+	VMOVUPS     320(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVDQU32   640(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 640(R15), Z31, Z29
+	VMOVDQU32   704(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 704(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 320(CX)
+	VPSLLD      $0x10, 384(CX), Z29
+	VMOVUPS     384(CX), Z30
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVDQU32   768(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 768(R15), Z31, Z29
+	VMOVDQU32   832(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 832(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG        $0x400f0262
+	WORD        $0xed72
+	VPERMW      Z29, Z31, Z29
+	VMOVUPS     Z29, 384(CX)
+	VMOVDQU16.Z 448(CX), K1, Z30
+	VPSLLD      $0x10, Z30, Z29
+	VPANDD.BCST bitsffff0000<>+0(SB), Z30, Z30
+	VMOVDQU32   896(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 896(R15), Z31, Z29
+	VMOVDQU32   960(R13), Z31
+	VPERMPS     Z26, Z31, Z31
+	VFMADD231PS 960(R15), Z31, Z30
+	VMOVUPS     joined<>+0(SB), Z31
+
+	// VCVTNE2PS2BF16 Z29, Z30, Z29
+	LONG      $0x400f0262
+	WORD      $0xed72
+	VPERMW    Z29, Z31, Z29
+	VMOVDQU16 Z29, K1, 448(CX)
+	JMP       added8
 
 // func sumEntries512(a *byte)
 // Requires: AVX, AVX512F, BMI2

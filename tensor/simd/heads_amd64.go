@@ -80,6 +80,7 @@ func headDotGradFast(level Level, a *HeadDots) bool {
 		s.src, s.srcStride = a.Z.at(0, c)
 		if hasDZ {
 			s.dst, s.dstStride = a.DZ.at(0, c)
+			s.mode = modeOf(level, a.DZ)
 		}
 		if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 			headGrad512b16(raw)

@@ -39,6 +39,7 @@ const (
 	modeBF16   = 2
 	modeStream = 4
 	modeLines  = 8
+	modeNative = 16
 )
 
 // narrowBytes is the longest source row that the assembly sums in registers: sixteen
@@ -71,7 +72,7 @@ func factor(list []float32) (*float32, int) {
 func aggregateFast(level Level, a *RowSums) bool {
 	switch {
 	case level >= AVX512:
-		aggregateAVX512(a)
+		aggregateAVX512(level, a)
 	case level == AVX2 && a.Dst.B16 == nil:
 		aggregateAVX2(a)
 	case level == AVX2:
@@ -82,7 +83,7 @@ func aggregateFast(level Level, a *RowSums) bool {
 	return true
 }
 
-func aggregateAVX512(a *RowSums) {
+func aggregateAVX512(level Level, a *RowSums) {
 	s := newSumArgs(a)
 	bf16 := a.Src.B16 != nil
 	s.vectors, s.mask = vectorsOf(a.Cols, bf16)
@@ -94,6 +95,9 @@ func aggregateAVX512(a *RowSums) {
 		case s.bytes > narrowBytes(bf16):
 			s.mode |= modeLines
 		}
+	}
+	if bf16 && level >= AMX {
+		s.mode |= modeNative
 	}
 	if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 		aggregate512b16(raw)

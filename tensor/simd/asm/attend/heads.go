@@ -103,33 +103,12 @@ func headGradBody(n int, bf16 bool, regs []VecPhysical) {
 	VMOVUPS_Z(Mem{Base: weight}, K2, head)
 	TESTQ(dst, dst)
 	JZ(LabelRef(label("dz")))
-	for v := range n {
-		to := Mem{Base: dst, Disp: 64 * v}
-		if bf16 {
-			lanes.SplitBF16(to, x, y, v == n-1, K1)
-			spread(2*v, head, regs, w)
-			VFMADD231PS(Mem{Base: zrow, Disp: 128 * v}, w, x)
-			spread(2*v+1, head, regs, w)
-			VFMADD231PS(Mem{Base: zrow, Disp: 128*v + 64}, w, y)
-			lanes.JoinBF16(x, y, w, Z27)
-			if v == n-1 {
-				VMOVDQU16(x, K1, to)
-			} else {
-				VMOVUPS(x, to)
-			}
-			continue
-		}
-		spread(v, head, regs, w)
-		if v == n-1 {
-			VMOVUPS_Z(to, K1, x)
-			VFMADD231PS(Mem{Base: zrow, Disp: 64 * v}, w, x)
-			VMOVUPS(x, K1, to)
-		} else {
-			VMOVUPS(to, x)
-			VFMADD231PS(Mem{Base: zrow, Disp: 64 * v}, w, x)
-			VMOVUPS(x, to)
-		}
+	if bf16 {
+		TESTQ(U32(modeNative), f.mem("mode"))
+		JNZ(LabelRef(label("native")))
 	}
+	addHead(n, bf16, false, regs, head)
+	Label(label("added"))
 	ADDQ(f.mem("dstStride"), dst)
 	Label(label("dz"))
 	for v := range n {
@@ -159,6 +138,46 @@ func headGradBody(n int, bf16 bool, regs []VecPhysical) {
 	}
 	VZEROUPPER()
 	RET()
+	if bf16 {
+		Label(label("native"))
+		addHead(n, true, true, regs, head)
+		JMP(LabelRef(label("added")))
+	}
+}
+
+// addHead adds what scores' gradients give to a row of dz.
+func addHead(n int, bf16, native bool, regs []VecPhysical, head VecPhysical) {
+	for v := range n {
+		to := Mem{Base: dst, Disp: 64 * v}
+		if bf16 {
+			lanes.SplitBF16(to, x, y, v == n-1, K1)
+			spread(2*v, head, regs, w)
+			VFMADD231PS(Mem{Base: zrow, Disp: 128 * v}, w, x)
+			spread(2*v+1, head, regs, w)
+			VFMADD231PS(Mem{Base: zrow, Disp: 128*v + 64}, w, y)
+			if native {
+				lanes.JoinNative(x, y, w)
+			} else {
+				lanes.JoinBF16(x, y, w, Z27)
+			}
+			if v == n-1 {
+				VMOVDQU16(x, K1, to)
+			} else {
+				VMOVUPS(x, to)
+			}
+			continue
+		}
+		spread(v, head, regs, w)
+		if v == n-1 {
+			VMOVUPS_Z(to, K1, x)
+			VFMADD231PS(Mem{Base: zrow, Disp: 64 * v}, w, x)
+			VMOVUPS(x, K1, to)
+		} else {
+			VMOVUPS(to, x)
+			VFMADD231PS(Mem{Base: zrow, Disp: 64 * v}, w, x)
+			VMOVUPS(x, to)
+		}
+	}
 }
 
 // spread puts into to the number of head for each column of vector v.

@@ -34,7 +34,11 @@ var (
 		"z", "zStride", "zbuf", "dots", "segments", "heads16", "swaps", "parts", "partsEnd", "places", "shape")
 )
 
-const modeBF16 = 2
+// What mode says about dst: it is bfloat16, and, beside that, the processor can round to it.
+const (
+	modeBF16   = 2
+	modeNative = 16
+)
 
 var sums = []VecPhysical{Z0, Z1, Z2, Z3, Z4, Z5, Z6, Z7, Z8, Z9, Z10, Z11, Z12, Z13, Z14, Z15}
 
@@ -121,16 +125,25 @@ func storeRow(n int, bf16 bool, name func(string) string) {
 		}
 		return
 	}
-	CMPQ(rowFields.mem("mode"), U8(modeBF16))
-	JNE(LabelRef(name("widened")))
-	for v := range n {
-		even, odd := sums[2*v], sums[2*v+1]
-		lanes.JoinBF16(even, odd, x, y)
+	put := func(v int) {
 		if v == n-1 {
-			VMOVDQU16(even, K1, Mem{Base: dst, Disp: 64 * v})
+			VMOVDQU16(sums[2*v], K1, Mem{Base: dst, Disp: 64 * v})
 		} else {
-			VMOVUPS(even, Mem{Base: dst, Disp: 64 * v})
+			VMOVUPS(sums[2*v], Mem{Base: dst, Disp: 64 * v})
 		}
+	}
+	CMPQ(rowFields.mem("mode"), U8(modeBF16))
+	JB(LabelRef(name("widened")))
+	JA(LabelRef(name("native")))
+	for v := range n {
+		lanes.JoinBF16(sums[2*v], sums[2*v+1], x, y)
+		put(v)
+	}
+	JMP(LabelRef(name("written")))
+	Label(name("native"))
+	for v := range n {
+		lanes.JoinNative(sums[2*v], sums[2*v+1], x)
+		put(v)
 	}
 	JMP(LabelRef(name("written")))
 	Label(name("widened"))

@@ -67,6 +67,14 @@ func JoinBF16(even, odd, x, y VecPhysical) {
 	VPORD(x, y, even)
 }
 
+// JoinNative is JoinBF16 by the processor's own rounding (see RoundPair); x is room for how a block is put together.
+func JoinNative(even, odd, x VecPhysical) {
+	// Lane i has columns 2i, of the first half of what is rounded, and 2i+1, of the second.
+	VMOVUPS(Table("joined", 16, func(i int) uint32 { return uint32(i | (i+16)<<16) }), x)
+	RoundPair(even, odd, even)
+	VPERMW(even, x, even)
+}
+
 // SplitBF16 widens the even and odd columns of the block at from; a tail is masked by k.
 func SplitBF16(from Mem, even, odd VecPhysical, tail bool, k OpmaskPhysical) {
 	if tail {

@@ -6,6 +6,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"starling/tensor/simd/asm/lanes"
 )
 
 // A block is 32 bfloat16 numbers, one cache line. Its even and its odd columns are
@@ -13,13 +15,19 @@ import (
 // masking it the odd ones, which is half the work of widening sixteen at a time.
 // A row that is stored as bfloat16 is put together the same way.
 
-// addBlock adds w times a block of a source row.
-func addBlock(from Mem, w, even, odd VecPhysical, tail bool) {
-	if tail {
+// addBlock adds w times a block of a source row. Reading a block twice, as operands, is an instruction less; where rows
+// are near, loads are what there is too much of.
+func addBlock(from Mem, w, even, odd VecPhysical, tail, near bool) {
+	switch {
+	case tail:
 		VMOVDQU16_Z(from, K1, y)
 		VPSLLD(U8(16), y, x)
 		VPANDD(y, upper, y)
-	} else { // read twice, as operands: an instruction less
+	case near:
+		VMOVDQU32(from, y)
+		VPSLLD(U8(16), y, x)
+		VPANDD(y, upper, y)
+	default:
 		VPSLLD(U8(16), from, x)
 		VPANDD(from, upper, y)
 	}
@@ -35,7 +43,7 @@ func narrow16(n int) {
 			if ask {
 				PREFETCHT0(Mem{Base: tmp, Disp: 64 * v})
 			}
-			addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), v == n-1)
+			addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), v == n-1, !ask)
 		}
 	}
 	Label(name("row"))
@@ -73,10 +81,20 @@ func narrow16(n int) {
 	for v := range n {
 		VMULPS(acc(2*v), rowScale, acc(2*v))
 		VMULPS(acc(2*v+1), rowScale, acc(2*v+1))
+	}
+	TESTQ(U32(modeNative), tmp)
+	JNZ(LabelRef(name("native")))
+	for v := range n {
 		joinBF16(acc(2*v), acc(2*v+1))
 	}
-	CMPQ(tmp, U8(modeBF16|modeStream))
-	JE(LabelRef(name("stream")))
+	JMP(LabelRef(name("joined")))
+	Label(name("native"))
+	for v := range n {
+		lanes.JoinNative(acc(2*v), acc(2*v+1), x)
+	}
+	Label(name("joined"))
+	TESTQ(U32(modeStream), tmp)
+	JNZ(LabelRef(name("stream")))
 	for v := range n {
 		if v == n-1 {
 			VMOVDQU16(acc(2*v), K1, Mem{Base: dst, Disp: 64 * v})
@@ -149,7 +167,13 @@ func finish16(name string) {
 	VADDPS(x, even, even)
 	VADDPS(y, odd, odd)
 	Label(name + "round")
+	TESTQ(U32(modeNative), field(fieldMode))
+	JNZ(LabelRef(name + "native"))
 	joinBF16(even, odd)
+	JMP(LabelRef(name + "joined"))
+	Label(name + "native")
+	lanes.JoinNative(even, odd, x)
+	Label(name + "joined")
 	TESTQ(U32(modeStream), field(fieldMode))
 	JNZ(LabelRef(name + "stream"))
 	VMOVDQU16(even, K2, Mem{Base: tmp})
@@ -193,9 +217,9 @@ func wide16() {
 		VMOVUPS(Mem{Base: sum, Disp: 128 * v}, even)
 		VMOVUPS(Mem{Base: sum, Disp: 128*v + 64}, odd)
 		if pair {
-			addBlock(Mem{Base: firstAt, Disp: 64 * v}, first, even, odd, tail)
+			addBlock(Mem{Base: firstAt, Disp: 64 * v}, first, even, odd, tail, false)
 		}
-		addBlock(Mem{Base: at, Disp: 64 * v}, weight, even, odd, tail)
+		addBlock(Mem{Base: at, Disp: 64 * v}, weight, even, odd, tail, false)
 		VMOVUPS(even, Mem{Base: sum, Disp: 128 * v})
 		VMOVUPS(odd, Mem{Base: sum, Disp: 128*v + 64})
 	}

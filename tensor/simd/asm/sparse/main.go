@@ -61,8 +61,9 @@ const (
 const (
 	modeAdd    = 1
 	modeBF16   = 2
-	modeStream = 4 // rows are whole lines, which go past the caches
-	modeLines  = 8 // the whole lines of a row go past the caches
+	modeStream = 4  // rows are whole lines, which go past the caches
+	modeLines  = 8  // the whole lines of a row go past the caches
+	modeNative = 16 // the processor rounds to bfloat16 by itself
 )
 
 // Registers that keep their meaning through a function.
