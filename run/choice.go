@@ -17,6 +17,7 @@ var settingsOf = map[string][]string{
 	"preload":       {"granndis"},
 	"eas":           {"granndis"},
 	"memory_budget": {"granndis", "g3", "neutronstar"},
+	"relay":         {"halo", "g3", "pipegcn", "neutronstar"},
 }
 
 // strategyField is a setting of some strategies.
@@ -39,17 +40,21 @@ func (s *Spec) ofStrategies() (list []strategyField) {
 	return list
 }
 
-// forStrategy is s with another strategy, without the settings of others. +bf16 or
-// +int8 after it is the type that its rows travel in.
+// forStrategy is s with another strategy, without the settings of others. +relay after it
+// passes rows on inside servers, +bf16 or +int8 is the type that its rows travel in.
 func (s Spec) forStrategy(text string) Spec {
-	name, rows, given := strings.Cut(text, "+")
-	s.Strategy = name
-	if given {
-		s.WireDType = rows
-	}
+	given := strings.Split(text, "+")
+	s.Strategy = given[0]
 	for _, f := range s.ofStrategies() {
 		if !s.uses(f.users...) {
 			f.value.Set(f.standard)
+		}
+	}
+	for _, more := range given[1:] {
+		if more == "relay" {
+			s.Relay = true
+		} else {
+			s.WireDType = more
 		}
 	}
 	return s
@@ -80,6 +85,9 @@ func (s *Spec) strategySettings() map[string]any {
 	if c.Budget > 0 {
 		out["memory_budget"] = c.Budget
 	}
+	if c.Relay {
+		out["relay"] = true
+	}
 	if c.WireRows != "" {
 		out["wire_dtype"] = c.WireRows
 	}
@@ -97,12 +105,15 @@ func (r *Report) label() string {
 	for _, key := range slices.Sorted(maps.Keys(r.StrategySettings)) {
 		value := fmt.Sprint(r.StrategySettings[key])
 		switch first := mainSetting[name] == key; {
-		case key == "wire_dtype" || value == fmt.Sprint(standard[key]) || shown && (first || key == "eas" || key == "cached"):
+		case key == "wire_dtype" || key == "relay" || value == fmt.Sprint(standard[key]) || shown && (first || key == "eas" || key == "cached"):
 		case first:
 			text = name + ":" + value + strings.TrimPrefix(text, name)
 		default:
 			text += " " + key + "=" + value
 		}
+	}
+	if r.StrategySettings["relay"] == true {
+		text += "+relay"
 	}
 	if rows, ok := r.StrategySettings["wire_dtype"]; ok {
 		text += fmt.Sprintf("+%v", rows)

@@ -316,6 +316,13 @@ func TestForStrategy(t *testing.T) {
 	if half := s.forStrategy("halo+bf16"); half.Strategy != "halo" || half.WireDType != "bf16" || half.Validate() != nil {
 		t.Errorf("%+v", half)
 	}
+	if both := s.forStrategy("g3+relay+bf16"); both.Strategy != "g3" || !both.Relay || both.WireDType != "bf16" {
+		t.Errorf("%+v", both)
+	}
+	s.Workers = 4
+	if no := s.forStrategy("sancus+relay"); no.Validate() == nil || !strings.Contains(no.Validate().Error(), "--relay") {
+		t.Errorf("sancus+relay: %v", no.Validate())
+	}
 	for name := range settingsOf {
 		if s.field(name) == nil {
 			t.Errorf("no setting is called %s", name)
@@ -328,6 +335,7 @@ func TestLabels(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"halo":               func(s *Spec) { s.Strategy = "halo" },
 		"halo+bf16":          func(s *Spec) { s.Strategy, s.WireDType = "halo", "bf16" },
+		"g3+relay+bf16":      func(s *Spec) { s.Strategy, s.Relay, s.WireDType = "g3", true, "bf16" },
 		"bns:0.5":            func(s *Spec) { s.Strategy = "bns:0.5" },
 		"pipegcn":            func(s *Spec) { s.Strategy = "pipegcn" },
 		"pipegcn smooth=0.5": func(s *Spec) { s.Strategy, s.Smooth = "pipegcn", 0.5 },

@@ -21,6 +21,13 @@ func TestDryRunOfStrategies(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
+	for _, relay := range []bool{false, true} {
+		s := quick(dir)
+		s.Strategy, s.Workers, s.Servers, s.Relay = "halo", 4, 2, relay
+		if _, p, err := DryRun(s, nil); err != nil || p.Unplanned != relay || strings.Contains(p.String(), "--relay would") == relay {
+			t.Errorf("relay %v: %v %v", relay, p, err)
+		}
+	}
 	s := quick(dir)
 	s.Strategy, s.Workers, s.Servers, s.Staleness = "sancus", 4, 2, "variation:0.1"
 	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {

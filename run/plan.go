@@ -9,6 +9,7 @@ import (
 	"starling/nn"
 	"starling/rng"
 	"starling/tensor"
+	"starling/train"
 )
 
 // Plan is what a run will need, said before it starts.
@@ -32,6 +33,8 @@ type Plan struct {
 	SentOnce, SentEpoch, SentMeasure int64
 	AtMost                           bool // or less: it depends on the numbers computed
 	Unplanned                        bool // it is known only when the workers have met
+	// Rows between servers in a layer, and as many if each goes to a server once.
+	Between, Once int64
 }
 
 // Needed is the memory that must fit.
@@ -44,9 +47,13 @@ func (p *Plan) String() string {
 		free = event.Bytes(n)
 	}
 	if p.Workers > 0 {
-		return fmt.Sprintf("# plan:\n#   workers %d, parameters %s\n#   memory %s: matrices %s (largest worker %s), graph %s; available %s\n#   mapped files %s\n#   bytes sent %s\n",
+		text := fmt.Sprintf("# plan:\n#   workers %d, parameters %s\n#   memory %s: matrices %s (largest worker %s), graph %s; available %s\n#   mapped files %s\n#   bytes sent %s\n",
 			p.Workers, event.Count(int64(p.Parameters)), event.Bytes(p.Needed()), event.Bytes(p.Matrices), event.Bytes(p.Largest), event.Bytes(p.Graph), free,
 			event.Bytes(p.Mapped), p.sends())
+		if hint := train.RelayHint(p.Between, p.Once); hint != "" {
+			text += "#   " + hint + "\n"
+		}
+		return text
 	}
 	cache := map[bool]string{true: "kept", false: "not kept"}[p.CacheFirst]
 	return fmt.Sprintf("# plan:\n#   parameters %s\n#   memory %s: matrices %s, graph %s; available %s\n#   mapped files %s\n#   first layer's sums %s\n#   bytes sent 0\n",

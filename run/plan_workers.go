@@ -78,6 +78,10 @@ func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options)
 		return err
 	}
 	all.AtMost = all.AtMost || sends.AtMost
+	if train.CouldRelay(opt.Strategy) {
+		rows, once := train.BetweenServers(part)
+		all.Between, all.Once = all.Between+rows, all.Once+once
+	}
 	for _, b := range []struct {
 		sum  *int64
 		sent map[train.Sent]int64

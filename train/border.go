@@ -47,6 +47,7 @@ type lists struct {
 	degrees *nn.Degrees // of own and far rows, in the whole graph
 	rows    *nn.Degrees // that dst rows are scaled by; nil: the same
 	ids     []uint32    // of own and far rows
+	far     []uint32    // far rows by their numbers in the partition
 	send    []uint32
 	sendPtr []int64
 	farPtr  []int64
@@ -80,7 +81,7 @@ func newBorder(dev tensor.Device, l lists) *border {
 // its halo.
 func haloLists(p *partition.Part) lists {
 	core, all := int(p.Meta.Core), int(p.Meta.Core+p.Meta.Halo)
-	return lists{in: p.In, src: core, degrees: degrees(p, all), ids: p.IDs[:all], send: p.Send, sendPtr: p.SendPtr, farPtr: p.HaloPtr}
+	return lists{in: p.In, src: core, degrees: degrees(p, all), ids: p.IDs[:all], far: p.Halo, send: p.Send, sendPtr: p.SendPtr, farPtr: p.HaloPtr}
 }
 
 // degrees are those of the first n local vertices in the whole graph.

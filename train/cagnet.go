@@ -1,8 +1,6 @@
 package train
 
 import (
-	"time"
-
 	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
@@ -30,7 +28,7 @@ type blocks struct{ *exact }
 
 // fetch sends the block from where it lies: gathering would copy it for each peer.
 func (m *blocks) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
-	x := &exchange{m: m.exact, t: t, in: into, out: src, start: time.Now()}
+	x := m.exchange(t, into, src)
 	x.receive(b.farPtr)
 	for _, q := range m.round() {
 		x.send(m.only(q, 0, b.src))

@@ -140,12 +140,16 @@ func (f *failing) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *wi
 // allStop: when one worker breaks in mid-epoch all end, and all know why.
 func allStop(t *testing.T, choice Choice) {
 	t.Helper()
-	parts := cut(t, communities(t, 120, false), "hash", 3)
+	workers, servers := 3, 1
+	if choice.Relay {
+		workers, servers = 4, 2
+	}
+	parts := cutForServers(t, communities(t, 120, false), "hash", workers, servers)
 	for _, model := range []string{"gcn", "gat"} {
 		o := options(model)
 		o.Strategy = choice
-		ends := wire.NewGroup(3, wire.DefaultOptions())
-		errs := make([]error, 3)
+		ends := wire.NewGroup(workers, wire.DefaultOptions())
+		errs := make([]error, workers)
 		var wg sync.WaitGroup
 		for k := range parts {
 			var end wire.Endpoint = ends[k]

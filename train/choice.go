@@ -23,6 +23,8 @@ type Choice struct {
 	Sample    string  // granndis: HOPS,FANOUT of expansion-aware sampling; empty: none
 	Budget    int64   // bytes of memory a worker may use; 0: what is free
 
+	// Relay sends a row that several workers of a server need between servers once: see relay.go.
+	Relay bool
 	// WireRows is the type rows travel in: empty as they are, bf16 or int8.
 	WireRows string
 }

@@ -154,6 +154,7 @@ func (c *copies) lists(layer int, holder func(v uint32) int) (lists, []uint32, e
 		m, _ := c.known(v)
 		l.ids[i], l.degrees.All[i], l.degrees.NoLoops[i] = m.id, float64(m.degree), m.gcn
 	}
+	l.far = rows[src:]
 	if c.kept != nil {
 		l.rows = keptDegrees(l.degrees.Slice(0, dst), c.kept)
 	}
@@ -316,7 +317,6 @@ type recomputing struct {
 	*exchanging
 	ids      []uint32
 	features *graph.Features
-	prepare  map[Sent]int64
 }
 
 // strategy fetches the features of copies.
@@ -325,15 +325,10 @@ func (c *copies) strategy(borders []*border) (*recomputing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recomputing{exchanging: newExchanging(c.site, &exact{site: c.site}, borders...), ids: c.datasetIDs(), features: features, prepare: c.sent}, nil
+	x := newExchanging(c.site, &exact{site: c.site}, borders...)
+	x.prepare = c.sent
+	return &recomputing{exchanging: x, ids: c.datasetIDs(), features: features}, nil
 }
 
 // Copies are own vertices and copies.
 func (r *recomputing) Copies() ([]uint32, *graph.Features) { return r.ids, r.features }
-
-// Plan adds what was looked up before the first epoch.
-func (r *recomputing) Plan(model *nn.Model, task nn.Task) *Plan {
-	p := r.exchanging.Plan(model, task)
-	p.Prepare = r.prepare
-	return p
-}

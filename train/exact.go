@@ -87,8 +87,8 @@ func (m *exact) step(t transfer, s uint32) uint32 {
 }
 
 func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) *exchange {
-	x := &exchange{m: m, t: t, in: into, out: m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols), slots: b.sendSlots, start: time.Now()}
-	x.owned = []tensor.Matrix{x.out}
+	x := m.exchange(t, into, m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols))
+	x.slots, x.owned = b.sendSlots, []tensor.Matrix{x.out}
 	x.receive(b.farPtr)
 	m.dev.GatherRows(x.out, src, b.send)
 	x.send(b.sendPtr)
@@ -96,10 +96,16 @@ func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) *e
 }
 
 func (m *exact) giveBackStraight(t transfer, b *border, rows, dst tensor.Matrix) *exchange {
-	x := &exchange{m: m, t: t, in: m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), out: rows, slots: b.farSlots, start: time.Now()}
-	x.owned = []tensor.Matrix{x.in}
-	x.receive(b.sendPtr)
+	x := m.takeBack(t, b, rows, dst)
 	x.send(b.farPtr)
+	return x
+}
+
+// takeBack is a giveBackStraight of which nothing has left yet.
+func (m *exact) takeBack(t transfer, b *border, rows, dst tensor.Matrix) *exchange {
+	x := m.exchange(t, m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), rows)
+	x.slots, x.owned = b.farSlots, []tensor.Matrix{x.in}
+	x.receive(b.sendPtr)
 	x.arrived = func() { m.addTheirs(b, dst, x.in) }
 	return x
 }
@@ -113,10 +119,12 @@ func (m *exact) addTheirs(b *border, dst, in tensor.Matrix) {
 	}
 }
 
-// exchange is one all-to-all of rows under way.
+// exchange is one all-to-all of rows under way. It belongs to the pass it began in.
 type exchange struct {
 	m        *exact
 	t        transfer
+	key      wire.Key
+	training bool
 	in, out  tensor.Matrix // what is received, what is sent, by peer
 	slots    *slots        // where out's rows find their rests; nil: in order
 	owned    []tensor.Matrix
@@ -128,22 +136,29 @@ type exchange struct {
 	packedIn, packedOut packing
 }
 
+func (m *exact) exchange(t transfer, in, out tensor.Matrix) *exchange {
+	return &exchange{m: m, t: t, key: m.key(t), training: m.training, in: in, out: out, start: time.Now()}
+}
+
 // receive asks each peer for its rows, at ptr[peer] to ptr[peer+1] of in.
 func (x *exchange) receive(ptr []int64) {
 	for q := range x.m.end.Size() {
 		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
-			x.arriving = append(x.arriving, x.m.end.Recv(q, x.m.key(x.t), x.t.kind, x.inBytes(lo, hi)))
+			x.arriving = append(x.arriving, x.m.end.Recv(q, x.key, x.t.kind, x.inBytes(lo, hi)))
 		}
 	}
 }
 
 // send starts with the next rank and goes round, so that not all send to rank 0 first.
-func (x *exchange) send(ptr []int64) {
+func (x *exchange) send(ptr []int64) { x.sendAs(ptr, x.outBytes) }
+
+// sendAs sends rows as given bytes.
+func (x *exchange) sendAs(ptr []int64, bytes func(lo, hi int) []byte) {
 	n := x.m.end.Size()
 	for i := range n {
 		q := (x.m.end.Rank() + 1 + i) % n
 		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
-			x.leaving = append(x.leaving, x.m.end.Send(q, x.m.key(x.t), x.t.kind, x.outBytes(lo, hi)))
+			x.leaving = append(x.leaving, x.m.end.Send(q, x.key, x.t.kind, bytes(lo, hi)))
 		}
 	}
 }

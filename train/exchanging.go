@@ -19,6 +19,7 @@ type exchanging struct {
 	borders []*border // of each layer; a single one serves all
 	move    mover
 	cache   map[nn.Reduction]tensor.Matrix
+	prepare map[Sent]int64 // what was looked up before the first epoch
 
 	epoch  int
 	failed error

@@ -25,7 +25,9 @@ import (
 // of weights fill the time that is left, bins in ascending order: every bit is the
 // same whatever came first.
 //
-// What is sent is what halo sends, in more messages: one a peer, layer and bin.
+// What is sent is what halo sends, in more messages: one a peer, layer and bin. Where
+// rows are passed on inside servers (relay.go), a bin's are when they have come, and the
+// gradients of passed ones are added to the passing worker's before these go home.
 // Batch norm is a barrier. Attention waits for all far rows of a bin; its way back is
 // computed whole, and all its gradients leave then.
 type g3 struct {
@@ -51,24 +53,31 @@ func newG3(s *site) (planned, error) {
 		return nil, fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
 	}
 	e := &exact{site: s}
-	g := &g3{exchanging: newExchanging(s, e, newBorder(s.dev, haloLists(s.part))), moves: e}
+	x, l, err := overHalo(s, e)
+	if err != nil {
+		return nil, err
+	}
+	g := &g3{exchanging: x, moves: e}
 	g.early, g.eager = c.Pipeline != "none" && c.Pipeline != "inter", c.Pipeline != "none" && c.Pipeline != "intra"
 	m := &s.opt.Model
 	bytes := s.dev.RowType(s.opt.Rows).Size() * (max(m.In, m.Hidden, m.Out) + m.Hidden)
 	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, c.Budget)) }
 	g.bins = newBins(s.part, bound(s.part.Core()))
-	send, far := byOwner(s.part, bound)
-	g.owned, _ = newOrder(s, g.bins, send, far)
+	cut := &cutting{site: s, lists: l, bins: g.bins, theirs: boundsOf(s.part, bound)}
+	g.owned, _ = cut.order(cut.byOwner())
 	g.owned.far = g.border(0).far
 	switch n := g.waveCount(); {
 	case !g.eager:
 	case n > 1:
 		g.owned.waves = g.newWaves(g.owned, n)
 	case s.part.Book.Symmetric:
-		send, far = byNeed(s.part, bound)
+		send, far, err := cut.byNeed(g.exchanging)
+		if err != nil {
+			return nil, err
+		}
 		var places []uint32
-		g.needed, places = newOrder(s, g.bins, send, far)
-		g.needed.far = farTopology(s, places)
+		g.needed, places = cut.order(send, far)
+		g.needed.far = farTopology(s, l, places)
 	}
 	return g, nil
 }

@@ -32,7 +32,7 @@ func (g *g3) backward(p *nn.Pass) *schedule {
 		}, done...)}
 		if next != nil {
 			next.rows = rows
-			g.backwardJoint(s, p, next, learn)
+			g.backwardJoint(s, p, after, next, learn)
 		}
 		after = next
 	}
@@ -78,10 +78,14 @@ func (g *g3) backwardWaits(j *passage, b int) [][]int {
 }
 
 // backwardJoint goes back through a joint: far rows first, whose gradients leave.
-func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
+func (g *g3) backwardJoint(s *schedule, p *nn.Pass, after, j *passage, learn []int) {
 	place := g.run.Phases() - j.joint
 	if j.kind == nn.Together {
-		j.sums = []int{s.add(urgency(urgentSum, place, 0), func() { g.run.WholeGrad(j.joint) }, j.rows)}
+		waits := [][]int{j.rows}
+		if after != nil { // all workers meet here, and some may wait for those
+			waits = append(waits, after.fars)
+		}
+		j.sums = []int{s.add(urgency(urgentSum, place, 0), func() { g.run.WholeGrad(j.joint) }, waits...)}
 		return
 	}
 	j.roots = g.eachBin(func(b, lo, hi int) int {
@@ -96,6 +100,7 @@ func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
 	case j.kind == nn.Crossed:
 		id := s.add(urgency(urgentSend, place, 0), func() { g.acrossGrad(p, j.joint) }, j.rows, g.unlessEager(learn))
 		j.sums, j.fars = []int{id}, []int{id}
+		g.sendHome(s, j, place, func(int) []int { return []int{id} })
 	default:
 		g.farGrads(s, p, j, place, learn)
 		j.sums = g.eachBin(func(b, lo, hi int) int {
@@ -111,26 +116,47 @@ func (g *g3) backwardJoint(s *schedule, p *nn.Pass, j *passage, learn []int) {
 
 // farGrads computes the gradients of far rows, a chunk at a time, and sends them home.
 func (g *g3) farGrads(s *schedule, p *nn.Pass, j *passage, place int, learn []int) {
+	var sums []int
 	for i, c := range g.owned.fars {
-		j.fars = append(j.fars, s.add(urgency(urgentSend, place, g.turn(c)), func() {
+		sums = append(sums, s.add(urgency(urgentSend, place, g.turn(c)), func() {
 			end := p.Span(fmt.Sprintf("far sums %d, bin %d of rank %d", j.joint, c.number, c.peer))
 			sums, f := g.run.SumGrads(j.joint), g.flows[j.joint]
 			g.owned.far.SumGradRows(sums.Reduce, f.parts[0].out, sums.Dst, c.lo, c.hi)
 			end()
-			if g.early {
+			if g.early && len(g.owned.passes[i]) == 0 {
 				f.send(i)
 			}
 		}, pick(j.rows, g.owned.users[i]), g.unlessEager(learn)))
 	}
+	j.fars = sums
+	after := func(i int) []int { return sums[i : i+1] }
 	if !g.early {
-		j.fars = append(j.fars, s.add(urgency(urgentSend, place, 0), func() { g.sendAll(j.joint) }, j.rows, j.fars))
+		all := s.add(urgency(urgentSend, place, 0), func() { g.sendAll(j.joint) }, j.rows, sums)
+		j.fars, after = append(j.fars, all), func(int) []int { return []int{all} }
+	}
+	g.sendHome(s, j, place, after)
+}
+
+// sendHome lets gradients of far rows that were passed on leave once those of the others
+// have come, and their own are computed.
+func (g *g3) sendHome(s *schedule, j *passage, place int, after func(i int) []int) {
+	for i, passes := range g.owned.passes {
+		if len(passes) > 0 {
+			j.fars = append(j.fars, s.add(urgency(urgentSend, place, g.turn(g.owned.fars[i])), func() {
+				f := g.flows[j.joint]
+				f.addPassed(i)
+				f.send(i)
+			}, after(i), pick(j.coming, passes)))
+		}
 	}
 }
 
-// sendAll lets all gradients of a joint's far rows leave.
+// sendAll lets the gradients of a joint's far rows leave that wait for nobody's.
 func (g *g3) sendAll(joint int) {
-	for i := range g.owned.fars {
-		g.flows[joint].send(i)
+	for i, passes := range g.owned.passes {
+		if len(passes) == 0 {
+			g.flows[joint].send(i)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (g *g3) backwardFlow(joint int, arrivals []int) *flow {
 func (f *flow) add(in, out, own tensor.Matrix) {
 	t := f.t
 	t.scores = len(f.parts) > 0
-	f.parts = append(f.parts, flowPart{t, in, out, own, &exchange{m: f.g.moves, t: t, in: in, out: out}})
+	f.parts = append(f.parts, flowPart{t, in, out, own, f.g.moves.exchange(t, in, out)})
 }
 
 // scratch is room for rows like those of m.
@@ -96,8 +96,8 @@ func (f *flow) scratch(m tensor.Matrix, rows int) tensor.Matrix {
 }
 
 // key is that of a chunk's message; exchanges of whole layers have the steps below.
-func (f *flow) key(t transfer, number int) wire.Key {
-	step := stepBins + uint32(2*number)
+func (f *flow) key(t transfer, c chunk) wire.Key {
+	step := stepBins + uint32(2*f.o.message(c))
 	if t.scores {
 		step++
 	}
@@ -112,7 +112,7 @@ func (f *flow) receive() {
 	for i, c := range f.coming {
 		pending := make([]*wire.Pending, len(f.parts))
 		for k, p := range f.parts {
-			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c.number), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
+			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
 		}
 		f.g.coming = append(f.g.coming, comer{f, i, pending})
 	}
@@ -125,7 +125,30 @@ func (f *flow) send(i int) {
 		if !p.t.backward {
 			f.g.dev.GatherRows(p.out.Slice(c.lo, c.hi), p.own, f.o.send.Slice(c.lo, c.hi))
 		}
-		f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c.number), p.t.kind, p.bytes.outBytes(c.lo, c.hi)))
+		f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c), p.t.kind, p.bytes.outBytes(c.lo, c.hi)))
+	}
+}
+
+// pass lets a chunk of rows leave that have come, in the form they came in.
+func (f *flow) pass(i int) {
+	c := f.sent[i]
+	for _, p := range f.parts {
+		out := p.bytes.outRoom()
+		each := len(out) / p.out.Rows
+		out = out[c.lo*each : c.hi*each]
+		passRows(out, p.bytes.inRoom(), f.o.places[c.lo:c.hi])
+		f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c), p.t.kind, out))
+	}
+}
+
+// addPassed adds, to gradients of the far rows of a chunk, those of workers that the rows
+// were passed on to, in rank order.
+func (f *flow) addPassed(i int) {
+	for _, k := range f.o.passes[i] {
+		c := f.coming[k]
+		for _, p := range f.parts {
+			f.g.dev.ScatterAdd(p.out, p.in.Slice(c.lo, c.hi), f.o.send.Slice(c.lo, c.hi))
+		}
 	}
 }
 

@@ -21,12 +21,16 @@ func (g *g3) forward(p *nn.Pass) *schedule {
 			next = &passage{joint: phase, kind: g.run.Joint(phase)}
 		}
 		rows := g.forwardRows(s, p, phase, before, next)
+		done := [][]int{rows}
+		if before != nil {
+			done = append(done, before.passed)
+		}
 		s.add(urgency(urgentEnd, phase, 0), func() {
 			g.run.EndForward(phase)
 			if phase > 0 {
 				g.close(phase - 1)
 			}
-		}, rows)
+		}, done...)
 		if next != nil {
 			next.rows = rows
 			g.forwardJoint(s, p, next)
@@ -45,6 +49,7 @@ type passage struct {
 	rows, sums, coming []int
 	fars               []int // backwards: the sums of far rows
 	roots              []int
+	passed             []int // forwards: the chunks that are passed on
 }
 
 // forwardRows takes the bins through a phase, and lets their rows leave.
@@ -73,14 +78,32 @@ func (g *g3) forwardRows(s *schedule, p *nn.Pass, phase int, before, next *passa
 	})
 	if leave {
 		for i, c := range next.order.sends {
+			if c.owner >= 0 {
+				continue
+			}
 			after := rows
 			if g.early {
 				after = pick(rows, next.order.makers[i])
 			}
 			s.add(urgency(urgentSend, phase, g.turn(c)), func() { g.flows[phase].send(i) }, after)
 		}
+		next.passed = g.passOn(s, phase, next)
 	}
 	return rows
+}
+
+// passOn passes the rows of a chunk on when it has come.
+func (g *g3) passOn(s *schedule, phase int, j *passage) (tasks []int) {
+	for i, chunks := range j.order.passes {
+		for _, k := range chunks {
+			tasks = append(tasks, s.add(urgency(urgentSend, phase, g.turn(j.order.sends[k])), func() {
+				if f := g.flows[phase]; f != nil { // there is one, unless all was given up
+					f.pass(k)
+				}
+			}, j.coming[i:i+1]))
+		}
+	}
+	return tasks
 }
 
 // forwardWaits is what a bin waits for after a joint.
@@ -143,9 +166,12 @@ func (g *g3) forwardJoint(s *schedule, p *nn.Pass, j *passage) {
 }
 
 // turn orders chunks by number, those of a number from the next rank on, so that not
-// all send to rank 0 first.
+// all send to rank 0 first. What is passed on has another way to go and is first.
 func (g *g3) turn(c chunk) int {
 	n := g.end.Size()
+	if c.owner >= 0 {
+		return c.number * n
+	}
 	return c.number*n + (c.peer-g.end.Rank()+n)%n
 }
 

@@ -1,10 +1,10 @@
 package train
 
 import (
+	"cmp"
 	"slices"
 
 	"starling/nn"
-	"starling/partition"
 	"starling/tensor"
 )
 
@@ -12,7 +12,7 @@ import (
 //
 // By owner, a chunk is the rows of one bin: it leaves when that bin is done, and its
 // gradients come home together. By need, all but the first bins are cut by the first
-// bin of the receiver that needs a row: they leave later, but let the receiver's bins
+// bin of the receivers that needs a row: they leave later, but let the receiver's bins
 // go on one after the other, where by owner most wait for the last message. That pays
 // where a transfer takes longer than making its rows.
 type order struct {
@@ -22,151 +22,163 @@ type order struct {
 	makers, sendsOf [][]int
 	// farsOf are the far chunks that the sums of a bin need; users the bins that need one.
 	farsOf, users [][]int
+	// passes are the send chunks that pass rows of a far chunk on.
+	passes [][]int
 
-	send tensor.Index // own rows that peers need, by peer and chunk
-	far  *nn.Topology // own rows from far ones, these by peer and chunk
+	places []uint32     // by peer and chunk: own rows that peers need, then far rows that are passed on
+	send   tensor.Index // the same
+	far    *nn.Topology // own rows from far ones, these by peer and chunk
 
 	waves *waves // or nil: a bin's far rows are added up all at once
+	span  int    // above all numbers of chunks
 }
 
 // chunk is rows that travel from one worker to another in one message.
 type chunk struct {
 	peer   int
-	number int // of the chunk between these two
+	owner  int // of rows that are passed on; -1: the sender's own
+	number int // of the chunk between the owner and who it goes to first
 	lo, hi int
 }
+
+// message numbers the chunks between two workers.
+func (o *order) message(c chunk) int { return (c.owner+1)*o.span + c.number }
 
 // earlyBins are those that leave at once in the order by need too: nobody knows what
 // to send before something is computed.
 const earlyBins = mostBins / 8
 
-// byOwner numbers the chunk of an own row for a peer, and of a far row, by bin.
-func byOwner(p *partition.Part, bound func(rows int) []int) (send, far func(q, i int) int) {
-	own, theirs := bound(p.Core()), boundsOf(p, bound)
-	return func(q, i int) int { return binOf(own, int(p.SendTo(q)[i])) },
-		func(q, i int) int { return binOf(theirs[q], int(p.HaloOf(q)[i])-int(p.Book.Offsets[q])) }
+// cutting is what orders are made from: a border, and the bins of all workers.
+type cutting struct {
+	*site
+	*lists
+	bins   *bins
+	theirs [][]int // bounds
 }
 
-// byNeed numbers chunks by the first bin that needs a row. What another worker needs
-// is told by one's own edges where the graph is symmetric.
-func byNeed(p *partition.Part, bound func(rows int) []int) (send, far func(q, i int) int) {
-	core, own, theirs := p.Core(), bound(p.Core()), boundsOf(p, bound)
-	sendBin, farBin := byOwner(p, bound)
-	first := make([]int, p.Meta.Halo) // own bin that needs a far row
-	for v := core - 1; v >= 0; v-- {
-		for _, u := range p.In.Neighbors(uint32(v)) {
-			if int(u) >= core {
-				first[int(u)-core] = binOf(own, v)
-			}
-		}
+// order sorts rows by their numbers. farAt is the new place of each far row.
+func (c *cutting) order(send, far []int) (o *order, farAt []uint32) {
+	o, farAt = &order{}, make([]uint32, len(far))
+	for _, at := range c.theirs {
+		o.span = max(o.span, earlyBins+len(at))
 	}
-	send = func(q, i int) int {
-		if bin := sendBin(q, i); bin < earlyBins {
-			return bin
-		}
-		for _, u := range p.In.Neighbors(p.SendTo(q)[i]) { // ascending, and so the first of q's is the first
-			if at := int64(u) - int64(core); at >= p.HaloPtr[q] && at < p.HaloPtr[q+1] {
-				return earlyBins + binOf(theirs[q], int(p.Halo[at])-int(p.Book.Offsets[q]))
-			}
-		}
-		panic("train: a symmetric graph lacks the way back of an edge")
+	var rows []int
+	o.sends, rows = chunksOf(c.sendPtr, 0, func(i int) (int, int) { return -1, send[i] })
+	for _, i := range rows {
+		o.places = append(o.places, c.send[i])
 	}
-	far = func(q, i int) int {
-		if bin := farBin(q, i); bin < earlyBins {
-			return bin
-		}
-		return earlyBins + first[int(p.HaloPtr[q])+i]
+	o.make(c.bins)
+	o.fars, rows = chunksOf(c.farPtr, 0, func(i int) (int, int) { return -1, far[i] })
+	for place, i := range rows {
+		farAt[i] = uint32(place)
 	}
-	return send, far
-}
-
-func boundsOf(p *partition.Part, bound func(rows int) []int) [][]int {
-	out := make([][]int, p.Book.Parts)
-	for q := range out {
-		out[q] = bound(int(p.Book.Size(q)))
+	o.passes = make([][]int, len(o.fars))
+	if c.relay != nil {
+		o.passOn(c, far, farAt)
 	}
-	return out
-}
-
-// newOrder sorts rows by the numbers that send and far give them. farAt is the new
-// place of each far row.
-func newOrder(s *site, b *bins, send, far func(q, i int) int) (o *order, farAt []uint32) {
-	p := s.part
-	core := p.Core()
-	o, farAt = &order{}, make([]uint32, p.Meta.Halo)
-	var sendAt []uint32
-	for q := range p.Book.Parts {
-		var rows []int
-		o.sends, rows = chunksOf(o.sends, q, int(p.SendPtr[q]), len(p.SendTo(q)), send)
-		for _, i := range rows {
-			sendAt = append(sendAt, p.SendTo(q)[i])
-		}
-		o.fars, rows = chunksOf(o.fars, q, int(p.HaloPtr[q]), len(p.HaloOf(q)), far)
-		for place, i := range rows {
-			farAt[int(p.HaloPtr[q])+i] = uint32(int(p.HaloPtr[q]) + place)
-		}
-	}
-	made, needed := pairs(len(o.sends), b.count()), pairs(b.count(), len(o.fars))
-	for i, c := range o.sends {
-		for _, v := range sendAt[c.lo:c.hi] {
-			made[i][binOf(b.at, int(v))] = true
-		}
-	}
-	chunkAt := make([]int, p.Meta.Halo)
-	for i, c := range o.fars {
-		for row := c.lo; row < c.hi; row++ {
-			chunkAt[row] = i
-		}
-	}
-	for v := range core {
-		for _, u := range p.In.Neighbors(uint32(v)) {
-			if int(u) >= core {
-				needed[binOf(b.at, v)][chunkAt[farAt[int(u)-core]]] = true
-			}
-		}
-	}
-	o.makers, o.sendsOf = listed(made, b.count())
-	o.farsOf, o.users = listed(needed, len(o.fars))
-	o.send = s.dev.Indices(sendAt)
+	o.need(c, farAt)
+	o.send = c.dev.Indices(o.places)
 	return o, farAt
 }
 
-// chunksOf cuts n rows from first on by their numbers; rows are they in the new order.
-func chunksOf(to []chunk, peer, first, n int, number func(q, i int) int) (all []chunk, rows []int) {
-	numbers := make([]int, n)
-	for i := range numbers {
-		rows, numbers[i] = append(rows, i), number(peer, i)
-	}
-	slices.SortStableFunc(rows, func(i, j int) int { return numbers[i] - numbers[j] })
-	for k, i := range rows {
-		if k == 0 || numbers[rows[k-1]] != numbers[i] {
-			to = append(to, chunk{peer: peer, number: numbers[i], lo: first + k})
+// make lists which bins make a chunk that leaves.
+func (o *order) make(b *bins) {
+	made := pairs(len(o.sends), b.count())
+	for i, c := range o.sends {
+		for _, v := range o.places[c.lo:c.hi] {
+			made[i][binOf(b.at, int(v))] = true
 		}
-		to[len(to)-1].hi = first + k + 1
 	}
-	return to, rows
+	o.makers, o.sendsOf = listed(made, b.count())
+}
+
+// passOn adds the chunks of rows that come by way of others, and those that others get
+// by way of this worker: parts of the far chunks that come straight.
+func (o *order) passOn(c *cutting, far []int, farAt []uint32) {
+	of := func(place int) (owner, number int) { return c.part.Book.Owner(c.lists.far[place]), far[place] }
+	index := map[[2]int]int{} // of straight chunks
+	for i, k := range o.fars {
+		index[[2]int{k.peer, k.number}] = i
+	}
+	straight := int(c.farPtr[len(c.farPtr)-1])
+	chunks, rows := chunksOf(c.relay.farPtr, straight, func(i int) (int, int) { return of(straight + i) })
+	o.fars, o.passes = append(o.fars, chunks...), append(o.passes, make([][]int, len(chunks))...)
+	for k, i := range rows {
+		farAt[straight+i] = uint32(straight + k)
+	}
+	chunks, rows = chunksOf(c.relay.sendPtr, len(o.places), func(i int) (int, int) { return of(int(c.relay.send[i])) })
+	for _, i := range rows {
+		o.places = append(o.places, farAt[c.relay.send[i]])
+	}
+	for _, k := range chunks {
+		at := index[[2]int{k.owner, k.number}]
+		o.passes[at] = append(o.passes[at], len(o.sends))
+		o.sends = append(o.sends, k)
+	}
+}
+
+// need lists which far chunks the sums of a bin need.
+func (o *order) need(c *cutting, farAt []uint32) {
+	needed := pairs(c.bins.count(), len(o.fars))
+	chunkAt := make([]int, len(farAt))
+	for i, k := range o.fars {
+		for row := k.lo; row < k.hi; row++ {
+			chunkAt[row] = i
+		}
+	}
+	for v := range c.src {
+		for _, u := range c.in.Neighbors(uint32(v)) {
+			if int(u) >= c.src {
+				needed[binOf(c.bins.at, v)][chunkAt[farAt[int(u)-c.src]]] = true
+			}
+		}
+	}
+	o.farsOf, o.users = listed(needed, len(o.fars))
+}
+
+// chunksOf cuts rows, which ptr lists by peer, by owner and number, and places them from
+// first on; rows are they in the new order.
+func chunksOf(ptr []int64, first int, of func(i int) (owner, number int)) (chunks []chunk, rows []int) {
+	for q := range len(ptr) - 1 {
+		start := len(rows)
+		for i := ptr[q]; i < ptr[q+1]; i++ {
+			rows = append(rows, int(i))
+		}
+		mine := rows[start:]
+		slices.SortStableFunc(mine, func(i, j int) int {
+			a, m := of(i)
+			b, n := of(j)
+			return cmp.Or(cmp.Compare(a, b), cmp.Compare(m, n))
+		})
+		for k, i := range mine {
+			at := first + start + k
+			owner, number := of(i)
+			if last := len(chunks) - 1; k == 0 || chunks[last].owner != owner || chunks[last].number != number {
+				chunks = append(chunks, chunk{peer: q, owner: owner, number: number, lo: at})
+			}
+			chunks[len(chunks)-1].hi = at + 1
+		}
+	}
+	return chunks, rows
 }
 
 // farTopology is the edges from far rows, these in other places.
-func farTopology(s *site, at []uint32) *nn.Topology {
-	p := s.part
-	core, all := p.Core(), p.Core()+int(p.Meta.Halo)
-	d := degrees(p, all)
+func farTopology(s *site, l *lists, at []uint32) *nn.Topology {
 	moved := &nn.Degrees{All: make([]float64, len(at))}
-	if d.NoLoops != nil {
+	if l.degrees.NoLoops != nil {
 		moved.NoLoops = make([]float64, len(at))
 	}
 	for i, place := range at {
-		moved.All[place] = d.All[core+i]
-		if d.NoLoops != nil {
-			moved.NoLoops[place] = d.NoLoops[core+i]
+		moved.All[place] = l.degrees.All[l.src+i]
+		if l.degrees.NoLoops != nil {
+			moved.NoLoops[place] = l.degrees.NoLoops[l.src+i]
 		}
 	}
-	rows := d.Slice(0, core)
-	if p.In.Weights != nil {
-		rows = weighed(p.In, rows)
+	rows := l.degrees.Slice(0, l.src)
+	if l.in.Weights != nil {
+		rows = weighed(l.in, rows)
 	}
-	_, far := splitByColumn(p.In, core)
+	_, far := splitByColumn(l.in, l.src)
 	for e, u := range far.Indices {
 		far.Indices[e] = at[u]
 	}

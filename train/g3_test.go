@@ -12,7 +12,6 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
-	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
 )
@@ -91,17 +90,22 @@ func TestG3Orders(t *testing.T) {
 	parts := cut(t, d, "fennel", 4)
 	bound := func(rows int) []int { return cutBins(rows, 5) }
 	dev := tensor.NewRef()
-	for name, numbers := range map[string]func(*partition.Part, func(int) []int) (func(int, int) int, func(int, int) int){"owner": byOwner, "need": byNeed} {
+	for _, name := range []string{"owner", "need"} {
 		sent, expected := map[string][]uint32{}, map[string][]uint32{}
 		for k, p := range parts {
-			send, far := numbers(p, bound)
-			o, at := newOrder(&site{dev: dev, part: p}, newBins(p, bound(p.Core())), send, far)
+			l := haloLists(p)
+			cut := &cutting{site: &site{dev: dev, part: p}, lists: &l, bins: newBins(p, bound(p.Core())), theirs: boundsOf(p, bound)}
+			send, far := cut.byOwner()
+			if name == "need" {
+				send, far, _ = cut.byNeed(nil)
+			}
+			o, at := cut.order(send, far)
 			rows := slices.Clone(p.Send)
 			for q := range parts { // the same sort, the dumb way
 				mine := rows[p.SendPtr[q]:p.SendPtr[q+1]]
 				place := map[uint32]int{}
 				for i, v := range p.SendTo(q) {
-					place[v] = send(q, i)
+					place[v] = send[int(p.SendPtr[q])+i]
 				}
 				slices.SortStableFunc(mine, func(a, b uint32) int { return place[a] - place[b] })
 			}

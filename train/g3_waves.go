@@ -43,13 +43,13 @@ func (g *g3) newWaves(o *order, n int) *waves {
 	at, last, here := make([]int, g.border(0).farRows()), 0, 0
 	for _, c := range o.fars {
 		last = max(last, c.number)
-		if g.near(c.peer) {
+		if g.near(c) {
 			here = 1
 		}
 	}
 	for i, c := range o.fars {
 		wave := 0
-		if !g.near(c.peer) {
+		if !g.near(c) {
 			wave = here + c.number*(n-here)/(last+1)
 		}
 		w.chunks[wave] = append(w.chunks[wave], i)
@@ -61,10 +61,10 @@ func (g *g3) newWaves(o *order, n int) *waves {
 	return w
 }
 
-// near reports whether a peer is on the same server, where there are several.
-func (g *g3) near(peer int) bool {
+// near reports whether rows come from the same server, where there are several.
+func (g *g3) near(c chunk) bool {
 	b := g.part.Book
-	return b.Servers > 1 && b.Server(peer) == b.Server(g.part.Meta.Part)
+	return b.Servers > 1 && c.owner < 0 && b.Server(c.peer) == b.Server(g.part.Meta.Part)
 }
 
 // addWaves makes the tasks that add a joint's waves to the sums of bins, and returns the

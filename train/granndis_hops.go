@@ -42,16 +42,10 @@ type size struct{ vertices, edges int64 }
 // newSurroundings knows of nothing beyond the border yet. k layers will be preloaded;
 // -1: that is to be found out.
 func newSurroundings(l *lookup, k int, works []work, pick *sampling) (*surroundings, error) {
-	each := l.part.Book.Parts / max(l.part.Book.Servers, 1)
-	first := l.part.Book.Server(l.end.Rank()) * each
-	s := &surroundings{lookup: l, first: first, last: first + each, where: map[uint32]int{}, hopOf: map[uint32]int{}, marks: map[uint32]mark{},
+	first, last := l.server()
+	s := &surroundings{lookup: l, first: first, last: last, where: map[uint32]int{}, hopOf: map[uint32]int{}, marks: map[uint32]mark{},
 		links: map[uint32]int64{}, k: k, works: works, pick: pick, needed: map[uint32]bool{}}
-	in := *l.part.In
-	in.Indices = make([]uint32, len(in.Indices))
-	own := hop{in: &in}
-	for e, u := range l.part.In.Indices {
-		own.in.Indices[e] = l.global(u)
-	}
+	own := hop{in: l.edges()}
 	for v := range uint32(l.part.Core()) {
 		own.ids = append(own.ids, l.global(v))
 	}

@@ -10,5 +10,6 @@ package train
 // needs it): the communication volume of the partition. The sum over constant
 // features is computed once, before the first epoch.
 func newHalo(s *site) (planned, error) {
-	return newExchanging(s, &exact{site: s}, newBorder(s.dev, haloLists(s.part))), nil
+	x, _, err := overHalo(s, &exact{site: s})
+	return x, err
 }

@@ -159,8 +159,10 @@ func inductivePlan(p *Plan, measure planned, told map[Sent]int64, model *nn.Mode
 	m := measure.Plan(model, task)
 	joined := *p
 	joined.Prepare, joined.OnceMeasured, joined.Measure = maps.Clone(told), m.OnceMeasured, m.Measure
-	for k, b := range p.Prepare {
-		add(joined.Prepare, k, b)
+	for _, prepare := range []map[Sent]int64{p.Prepare, m.Prepare} {
+		for k, b := range prepare {
+			add(joined.Prepare, k, b)
+		}
 	}
 	for k, b := range m.Once {
 		add(joined.OnceMeasured, k, b)

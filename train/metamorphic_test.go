@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ type drawn struct {
 	model, norm, method, transport, strategy string
 	layers, workers, servers, vertices       int
 	sparse, cacheFirst, weighted, inductive  bool
+	relay                                    bool
 }
 
 func draw(key rng.Key) drawn {
@@ -70,6 +72,8 @@ func draw(key rng.Key) drawn {
 		servers: 1, vertices: 60 + pick(100), sparse: pick(2) == 0, cacheFirst: pick(2) == 0}
 	if d.workers%2 == 0 && pick(2) == 0 {
 		d.servers = 2
+		name, _, _ := strings.Cut(d.strategy, ":")
+		d.relay = slices.Contains([]string{"halo", "g3", "pipegcn", "neutronstar"}, name) && pick(2) == 0
 	}
 	d.weighted = !nn.Attends(d.model) && pick(3) == 0 // attention makes weights of its own
 	d.inductive = pick(3) == 0
@@ -120,6 +124,7 @@ func followsOneWorker(t *testing.T, c drawn) {
 	if o.Strategy, err = DefaultChoice("").Parse(c.strategy); err != nil {
 		t.Fatal(err)
 	}
+	o.Strategy.Relay = c.relay
 	for _, r := range trainOver(t, overTransport(t, c.transport, c.workers), parts, func() tensor.Device { return tensor.NewRef() }, o) {
 		sameCurve(t, "float64", r.Loss, want.Loss, 1e-9)
 		sameCurve(t, "float64, validation", r.Val, want.Val, 1e-9)

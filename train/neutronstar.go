@@ -52,6 +52,9 @@ func newHybrid(l *lookup, c *costs) (planned, error) {
 		return nil, err
 	}
 	copied := h.copies()
+	if l.relays() {
+		copied.first, copied.last = l.server()
+	}
 	borders, err := copied.borders(len(c.layers), func(_ int, v uint32) int { return l.part.Book.Owner(v) })
 	if err != nil {
 		return nil, err

@@ -1,6 +1,10 @@
 package train
 
-import "starling/tensor"
+import (
+	"slices"
+
+	"starling/tensor"
+)
 
 // pipegcn is training with border rows and border gradients that are one epoch old
 // (Wan et al., "PipeGCN", ICLR 2022, alg. 1): in epoch t
@@ -17,25 +21,60 @@ import "starling/tensor"
 //
 // It sends the bytes of halo. Features that never change, scores of attention with their
 // gradients, and measuring passes are exact; scores are waited for, see transfer.always.
+//
+// Where rows are passed on inside servers (relay.go), the gradients of passed ones are
+// added up on their way home; that is late too, but never by more than the same epoch.
 type pipegcn struct {
 	*exact
-	smooth float64
-	lines  map[transfer]*line
-	order  []transfer // of their first use
+	smooth  float64
+	lines   map[transfer]*line
+	order   []transfer   // of their first use
+	waiting []*goingHome // for the other workers of the server
 }
 
 // line is a transfer as it goes on from epoch to epoch.
 type line struct {
-	last *exchange     // begun in the last epoch
+	last *late         // begun in the last epoch
 	mean tensor.Matrix // of what has arrived, with smoothing
 }
 
+// late is an exchange of the last epoch and the rows it brings.
+type late struct {
+	arrival
+	in tensor.Matrix
+	// held is given back with it.
+	held tensor.Matrix
+	m    *pipegcn
+}
+
+func (l *late) done() {
+	l.arrival.done()
+	l.m.dev.Free(l.held)
+}
+
 func newPipeGCN(s *site) (planned, error) {
-	b := newBorder(s.dev, haloLists(s.part))
 	if s.opt.Strategy.Late == 0 {
-		return newExchanging(s, &exact{site: s}, b), nil
+		return newHalo(s)
 	}
-	return newExchanging(s, &pipegcn{exact: &exact{site: s}, smooth: s.opt.Strategy.Smooth, lines: map[transfer]*line{}}, b), nil
+	x, _, err := overHalo(s, &pipegcn{exact: &exact{site: s}, smooth: s.opt.Strategy.Smooth, lines: map[transfer]*line{}})
+	return x, err
+}
+
+// begin lets gradients go home that nobody waits for before the next epoch's.
+func (m *pipegcn) begin(epoch int, training bool) {
+	m.goOn()
+	m.exact.begin(epoch, training)
+}
+
+// goOn sends sums of gradients home that are complete.
+func (m *pipegcn) goOn() {
+	m.waiting = slices.DeleteFunc(m.waiting, func(x *goingHome) bool {
+		ready := x.left || x.ready()
+		if ready {
+			x.leave()
+		}
+		return ready
+	})
 }
 
 func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
@@ -43,9 +82,9 @@ func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 		return m.exact.fetch(t, b, into, src)
 	}
 	t.late = true
+	m.goOn()
 	in := m.dev.Scratch(src.Type(), b.farRows(), src.Cols)
-	x := m.exact.fetch(t, b, in, src).(*exchange)
-	x.owned = append(x.owned, in)
+	x := &late{m.exact.fetch(t, b, in, src), in, in, m}
 	return m.queue(t, x, func() { m.dev.Zero(into) }, func(rows tensor.Matrix) { m.dev.Copy(into, rows) })
 }
 
@@ -54,21 +93,33 @@ func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriv
 		return m.exact.giveBack(t, b, rows, dst)
 	}
 	t.late = true
+	m.goOn()
 	out := m.dev.Scratch(rows.Type(), rows.Rows, rows.Cols) // rows are the caller's, and gone before they have left
 	m.dev.Copy(out, rows)
-	x := m.exact.giveBack(t, b, out, dst).(*exchange)
-	x.owned, x.arrived = append(x.owned, out), nil
-	return m.queue(t, x, func() {}, func(rows tensor.Matrix) { m.addTheirs(b, dst, rows) })
+	home, x := m.takeHome(t, b, out)
+	home.arrived = nil
+	return m.queue(t, &late{x, home.in, out, m}, func() {}, func(rows tensor.Matrix) { m.addTheirs(b, dst, rows) })
+}
+
+// takeHome lets gradients leave, or wait for those of the rest of the server.
+func (m *pipegcn) takeHome(t transfer, b *border, rows tensor.Matrix) (*exchange, arrival) {
+	if b.relay == nil {
+		x := m.giveBackStraight(t, b, rows, tensor.Matrix{})
+		return x, x
+	}
+	x := m.goHome(t, b, rows, tensor.Matrix{})
+	m.waiting = append(m.waiting, x)
+	return x.exchange, x
 }
 
 // queue puts an exchange in the place of the last epoch's, which is the one to use.
-func (m *pipegcn) queue(t transfer, x *exchange, none func(), use func(tensor.Matrix)) arrival {
+func (m *pipegcn) queue(t transfer, x *late, none func(), use func(tensor.Matrix)) arrival {
 	l, ok := m.lines[t]
 	if !ok {
 		l = m.recalled(t, x)
 		m.lines[t], m.order = l, append(m.order, t)
 	}
-	due := &overdue{m: m, line: l, exchange: l.last, none: none, use: use}
+	due := &overdue{m: m, line: l, late: l.last, none: none, use: use}
 	l.last = x
 	return due
 }
@@ -77,23 +128,23 @@ func (m *pipegcn) queue(t transfer, x *exchange, none func(), use func(tensor.Ma
 type overdue struct {
 	m *pipegcn
 	*line
-	*exchange
+	*late
 	none func()
 	use  func(tensor.Matrix)
 }
 
 func (o *overdue) wait() {
-	if o.exchange == nil {
+	if o.late == nil {
 		o.none()
 		return
 	}
-	o.exchange.wait()
+	o.late.wait()
 	o.use(o.smoothed(o.m, o.in))
 }
 
 func (o *overdue) done() {
-	if o.exchange != nil {
-		o.exchange.done()
+	if o.late != nil {
+		o.late.done()
 	}
 }
 
@@ -113,10 +164,12 @@ func (l *line) smoothed(m *pipegcn, rows tensor.Matrix) tensor.Matrix {
 
 // remember waits for what is under way and lists what the next epoch would use.
 func (m *pipegcn) remember() []remembered {
+	for _, t := range m.order {
+		m.lines[t].last.wait() // which may let rows leave, and leave rests
+	}
 	out := m.exact.remember()
 	for _, t := range m.order {
 		l := m.lines[t]
-		l.last.wait()
 		out = append(out, remembered{lateName(t), l.last.in})
 		if !l.mean.IsZero() {
 			out = append(out, remembered{meanName(t), l.mean})
@@ -129,11 +182,11 @@ func lateName(t transfer) string { return "late " + t.String() }
 func meanName(t transfer) string { return "average of " + t.String() }
 
 // recalled is a transfer as it was when the run was saved that this one goes on from.
-func (m *pipegcn) recalled(t transfer, like *exchange) *line {
+func (m *pipegcn) recalled(t transfer, like *late) *line {
 	l := &line{}
 	shape := func() tensor.Matrix { return m.dev.Scratch(like.in.Type(), like.in.Rows, like.in.Cols) }
 	if in := shape(); m.recall(lateName(t), in) {
-		l.last = &exchange{m: m.exact, t: t, in: in, owned: []tensor.Matrix{in}}
+		l.last = &late{&exchange{m: m.exact, t: t}, in, in, m}
 	} else {
 		m.dev.Free(in)
 	}

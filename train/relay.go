@@ -3,7 +3,6 @@ package train
 import (
 	"encoding/binary"
 	"slices"
-	"time"
 
 	"starling/tensor"
 	"starling/wire"
@@ -40,15 +39,12 @@ func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 		return m.fetchStraight(t, b, into, src)
 	}
 	r, n := b.relay, b.straightRows()
-	x := &passing{first: m.fetchStraight(t, b, into.Slice(0, n), src), relay: r}
+	x := &passing{first: m.fetchStraight(t, b, into.Slice(0, n), src), relay: r, passed: make(chan struct{})}
 	t.relayed = true
-	x.second = &exchange{m: m, t: t, in: into.Slice(n, into.Rows), out: m.dev.Scratch(src.Type(), len(r.rows), src.Cols), start: time.Now()}
+	x.second = m.exchange(t, into.Slice(n, into.Rows), m.dev.Scratch(src.Type(), len(r.rows), src.Cols))
 	x.second.owned = []tensor.Matrix{x.second.out}
 	x.second.receive(r.farPtr)
-	if m.packed(t, src.Type(), src.Cols, m.training) == tensor.Unpacked {
-		x.passed = make(chan struct{})
-		go x.passOn()
-	}
+	go x.passOn(x.first.inRoom(), x.second.outRoom())
 	return x
 }
 
@@ -56,35 +52,34 @@ func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 type passing struct {
 	first, second *exchange
 	relay         *relay
-	passed        chan struct{} // closed when they are; nil: that is left to wait
+	passed        chan struct{} // closed when they are
 }
 
-// passOn passes rows on beside what the worker computes meanwhile: others wait for them.
-func (x *passing) passOn() {
+// passOn passes rows on, in the form they came in, beside what the worker computes
+// meanwhile: others wait for them.
+func (x *passing) passOn(from, to []byte) {
 	defer close(x.passed)
 	for _, p := range x.first.arriving {
 		if <-p.Done(); p.Err() != nil {
 			return // which the worker meets too
 		}
 	}
-	from, to := x.first.m.dev.Bytes(x.first.in), x.first.m.dev.Bytes(x.second.out)
-	if len(to) > 0 {
-		each := len(to) / len(x.relay.rows)
-		for i, row := range x.relay.rows {
-			copy(to[i*each:(i+1)*each], from[int(row)*each:])
-		}
+	passRows(to, from, x.relay.rows)
+	each := len(to) / max(len(x.relay.rows), 1)
+	x.second.sendAs(x.relay.sendPtr, func(lo, hi int) []byte { return to[lo*each : hi*each] })
+}
+
+// passRows fills to with some rows of from.
+func passRows(to, from []byte, rows []uint32) {
+	each := len(to) / max(len(rows), 1)
+	for i, row := range rows {
+		copy(to[i*each:(i+1)*each], from[int(row)*each:])
 	}
-	x.second.send(x.relay.sendPtr)
 }
 
 func (x *passing) wait() {
 	x.first.wait()
-	if x.passed != nil {
-		<-x.passed
-	} else { // rows travel packed, and each half rounds for itself
-		x.first.m.dev.GatherRows(x.second.out, x.first.in, x.relay.send)
-		x.second.send(x.relay.sendPtr)
-	}
+	<-x.passed
 	x.second.wait()
 }
 
@@ -99,22 +94,57 @@ func (m *exact) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival
 	if b.relay == nil {
 		return m.giveBackStraight(t, b, rows, dst)
 	}
-	inside, n := t, b.straightRows()
-	inside.relayed = true
-	first := m.giveBackStraight(inside, b.relay.border(), rows.Slice(n, rows.Rows), rows.Slice(0, n))
-	first.wait()
-	return &goingHome{m.giveBackStraight(t, b, rows.Slice(0, n), dst), first}
+	x := m.goHome(t, b, rows, dst)
+	x.leave()
+	return x
 }
 
-// goingHome is the way back of an exchange whose rows were passed on.
+// goingHome is the way back of an exchange whose rows were passed on: what the other
+// workers of the server have for them is added, and leaves together.
 type goingHome struct {
 	*exchange
+	farPtr []int64
 	inside *exchange
+	left   bool
+}
+
+func (m *exact) goHome(t transfer, b *border, rows, dst tensor.Matrix) *goingHome {
+	inside, n := t, b.straightRows()
+	inside.relayed = true
+	return &goingHome{exchange: m.takeBack(t, b, rows.Slice(0, n), dst), farPtr: b.farPtr,
+		inside: m.giveBackStraight(inside, b.relay.border(), rows.Slice(n, rows.Rows), rows.Slice(0, n))}
+}
+
+// ready reports whether leave would wait for nobody.
+func (x *goingHome) ready() bool { return allDone(x.inside.arriving) }
+
+func (x *goingHome) leave() {
+	if !x.left {
+		x.left = true
+		x.inside.wait()
+		x.send(x.farPtr)
+	}
+}
+
+func (x *goingHome) wait() {
+	x.leave()
+	x.exchange.wait()
 }
 
 func (x *goingHome) done() {
 	x.inside.done()
 	x.exchange.done()
+}
+
+func allDone(list []*wire.Pending) bool {
+	for _, p := range list {
+		select {
+		case <-p.Done():
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // farRow is a row that a layer needs from elsewhere.

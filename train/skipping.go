@@ -1,10 +1,6 @@
 package train
 
-import (
-	"time"
-
-	"starling/tensor"
-)
+import "starling/tensor"
 
 // skipping moves the blocks that are due, and keeps them for when they are not.
 type skipping struct {
@@ -66,7 +62,7 @@ func (m *skipping) fetch(t transfer, b *border, into, src tensor.Matrix) arrival
 	}
 	d := m.turn(t, b, src)
 	kept, _ := m.keeper(keep{t.layer, "far"}, into.Type(), into.Rows, into.Cols)
-	x := &exchange{m: m.exact, t: t, in: kept, out: src, start: time.Now()}
+	x := m.exchange(t, kept, src)
 	x.arrived = func() { m.dev.Copy(into, kept) }
 	take := func() { m.receiveFrom(x, d.comes, b.farPtr) }
 	if d.words == nil {
@@ -89,7 +85,7 @@ func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arri
 	}
 	d := m.turns[t.layer]
 	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
-	x := &exchange{m: m.exact, t: t, in: kept, out: rows, start: time.Now()}
+	x := m.exchange(t, kept, rows)
 	x.arrived = func() { m.addTheirs(b, dst, kept) }
 	m.receiveFrom(x, d.goes, b.sendPtr)
 	for _, q := range m.round() {

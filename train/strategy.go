@@ -88,5 +88,8 @@ func newStrategy(s *site) (planned, error) {
 	if !ok {
 		return nil, fmt.Errorf("strategy %q is not one of %s", s.opt.Strategy.Name, strings.Join(Strategies(), ", "))
 	}
+	if err := s.checkRelay(); err != nil {
+		return nil, err
+	}
 	return make(s)
 }

@@ -82,7 +82,7 @@ func (p *packing) of(lo, hi, cols int) []byte {
 
 // open makes room for the packed rows of m, if they are.
 func (x *exchange) open(p *packing, m tensor.Matrix) bool {
-	if p.f = x.m.packed(x.t, m.Type(), m.Cols, x.m.training); p.f == tensor.Unpacked {
+	if p.f = x.m.packed(x.t, m.Type(), m.Cols, x.training); p.f == tensor.Unpacked {
 		return false
 	}
 	if p.bytes == nil {
@@ -115,6 +115,17 @@ func (x *exchange) outBytes(lo, hi int) []byte {
 		x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest.Slice(lo, hi), tensor.Index{})
 	}
 	return bytes
+}
+
+// outRoom and inRoom are where all rows leave from and arrive, in the form they travel in.
+func (x *exchange) outRoom() []byte { return x.room(&x.packedOut, x.out) }
+func (x *exchange) inRoom() []byte  { return x.room(&x.packedIn, x.in) }
+
+func (x *exchange) room(p *packing, m tensor.Matrix) []byte {
+	if x.open(p, m) {
+		return p.bytes
+	}
+	return x.m.dev.Bytes(m)
 }
 
 // inBytes is where rows lo to hi arrive.
