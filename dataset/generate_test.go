@@ -274,6 +274,7 @@ func TestLike(t *testing.T) {
 				p.Nodes, p.Edges = p.Nodes/100, p.Edges/100
 			}
 			p.Features = 4
+			p.Fit()
 			d := generate(t, "sbm", p)
 			near(t, name+" edges", float64(d.Graph.Edges()), float64(p.Edges), 0.03*float64(p.Edges)+100)
 			if symmetrise && !d.Graph.Symmetric() {
@@ -287,6 +288,26 @@ func TestLike(t *testing.T) {
 	if _, err := Like("reddit", 0, false); !errors.Is(err, graph.ErrInput) {
 		t.Error(err)
 	}
+}
+
+// Homophily gives way only as far as the edges that were asked for need.
+func TestFit(t *testing.T) {
+	p, err := Like("reddit", 0.04, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sparse := p
+	p.Fit()
+	if p.Homophily > 0.2 || len(p.Notes) != 2 {
+		t.Errorf("homophily %g, notes %q", p.Homophily, p.Notes)
+	}
+	sparse.Edges = 300_000
+	sparse.Fit()
+	if sparse.Homophily != 0.76 || sparse.Edges != 300_000 || len(sparse.Notes) != 1 {
+		t.Errorf("homophily %g, edges %d, notes %q", sparse.Homophily, sparse.Edges, sparse.Notes)
+	}
+	sparse.Classes = 0
+	sparse.Fit()
 }
 
 func TestBadParams(t *testing.T) {

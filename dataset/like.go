@@ -43,7 +43,8 @@ func LikeNames() []string {
 // Like gives the parameters of a block model with the published numbers of
 // vertices, edges, features, classes and split sizes of a public dataset,
 // vertices and edges times scale. A dataset published with one-way edges stays so
-// unless symmetrise is set; the others are symmetric already.
+// unless symmetrise is set; the others are symmetric already. Call Fit once the
+// parameters are what they are to be.
 func Like(name string, scale float64, symmetrise bool) (Params, error) {
 	at := slices.IndexFunc(shapes, func(s shape) bool { return s.name == name })
 	if at < 0 {
@@ -61,25 +62,26 @@ func Like(name string, scale float64, symmetrise bool) (Params, error) {
 	p.Nodes = max(int64(math.Round(float64(s.nodes)*scale)), int64(2*s.classes))
 	p.Edges = int64(math.Round(float64(s.edges) * scale))
 	p.Directed, p.Features, p.Classes, p.Homophily, p.Signal = s.directed, s.features, s.classes, s.homophily, s.signal
-	p.fitScale()
 	n := float64(s.nodes)
 	p.Train, p.Val, p.Test = float64(s.train)/n, float64(s.val)/n, float64(s.test)/n
-	p.Notes = append([]string{fmt.Sprintf("generated with the published shape of %s at scale %g; no vertex, edge or feature of the original is in it", name, scale)}, p.Notes...)
+	p.Notes = append(p.Notes, fmt.Sprintf("generated with the published shape of %s at scale %g; no vertex, edge or feature of the original is in it", name, scale))
 	if s.multiLabel {
 		p.Notes = append(p.Notes, fmt.Sprintf("the original has %d labels that may hold at once; here each vertex has one of %d classes", s.classes, s.classes))
 	}
 	return p, nil
 }
 
-// fitScale gives way where the published degree has no room among few vertices:
-// a small copy of a dense graph keeps its degree, then its homophily, only as far
-// as pairs allow.
-func (p *Params) fitScale() {
+// Fit gives way where the degree has no room among few vertices: a small copy of a
+// dense graph keeps its degree, then its homophily, only as far as pairs allow.
+func (p *Params) Fit() {
 	const densest = 0.2
 	n := float64(p.Nodes)
 	if most := int64(densest * n * (n - 1)); p.Edges > most {
 		p.Notes = append(p.Notes, fmt.Sprintf("%d edges have no room among %d vertices: %d instead", p.Edges, p.Nodes, most))
 		p.Edges = most
+	}
+	if p.Classes == 0 {
+		return
 	}
 	degree, size := float64(p.Edges)/n, n/float64(p.Classes)
 	if most := densest * size / degree; p.Homophily > most {

@@ -99,6 +99,7 @@ func (g *benchGraph) folder(c *cobra.Command, args []string) (dir string, done f
 	if err != nil {
 		return "", nil, err
 	}
+	p.Fit()
 	tmp, err := os.MkdirTemp("", "starling-bench-*")
 	if err != nil {
 		return "", nil, err

@@ -109,6 +109,7 @@ func likeParams(f *pflag.FlagSet, p *run.Params, like string, scale float64, sym
 			return err
 		}
 	}
+	p.Fit()
 	return nil
 }
 
