@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"starling/graph"
@@ -125,13 +126,19 @@ func exactOnOddParts(t *testing.T, choice Choice) {
 // failing breaks its worker's endpoint in the middle of an epoch.
 type failing struct {
 	wire.Endpoint
-	at int
+	at atomic.Int32
 }
 
 var errUnplugged = errors.New("unplugged")
 
+func newFailing(end wire.Endpoint, at int) *failing {
+	f := &failing{Endpoint: end}
+	f.at.Store(int32(at))
+	return f
+}
+
 func (f *failing) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *wire.Pending {
-	if f.at--; f.at == 0 {
+	if f.at.Add(-1) == 0 {
 		f.Fail(errUnplugged)
 	}
 	return f.Endpoint.Send(to, key, kind, payload)
@@ -154,7 +161,7 @@ func allStop(t *testing.T, choice Choice) {
 		for k := range parts {
 			var end wire.Endpoint = ends[k]
 			if k == 1 {
-				end = &failing{end, 60}
+				end = newFailing(end, 60)
 			}
 			wg.Go(func() {
 				dev := tensor.NewRef()

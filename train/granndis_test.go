@@ -545,7 +545,7 @@ func TestGranndisStopsTogether(t *testing.T) {
 			for k := range parts {
 				var end wire.Endpoint = ends[k]
 				if k == 1 {
-					end = &failing{end, at}
+					end = newFailing(end, at)
 				}
 				wg.Go(func() {
 					dev := tensor.NewRef()
