@@ -129,34 +129,16 @@ func (k *kernel) one(block string, row, column reg.GPVirtual) vec {
 	return x
 }
 
+// bceFew is how many steps, of up to four vectors each, a product or a sum of float32 takes before it goes to one of
+// float64: by then a product is at most 2^64, and a sum has lost less than 1e-6 of itself.
+const bceFew = 16
+
 func bceKernel(s set) {
 	k := begin(s, "bce", "BCE")
 	k.prepareTail()
 	x, t, dst := k.load("X.Data"), k.load("T.Data"), k.load("Dst.Data")
-	half := func(v vec, high bool) vec { // half of the lanes, widened
-		w := k.reg()
-		switch {
-		case k.zmm && high:
-			y := YMM()
-			VEXTRACTF64X4(Imm(1), v, y)
-			VCVTPS2PD(y, w)
-		case k.zmm:
-			VCVTPS2PD(v.AsY(), w)
-		case high:
-			y := XMM()
-			VEXTRACTF128(Imm(1), v, y)
-			VCVTPS2PD(y, w)
-		default:
-			VCVTPS2PD(v.AsX(), w)
-		}
-		return w
-	}
-	size := k.lanes * 4
-	kept := []Mem{k.field("Product"), k.field("Product").Offset(size)}
-	product, linear := k.regs(2), []vec{k.zero(), k.zero()}
-	for h, p := range product {
-		VMOVUPD(kept[h], p)
-	}
+	product, linear, few := k.all(num(1)), k.zero(), GP64()
+	MOVQ(U32(bceFew), few)
 	wide := k.wide
 	if !k.zmm {
 		wide = 1 // two need more registers than there are
@@ -175,11 +157,8 @@ func bceKernel(s set) {
 					VPOR(sign, v[i], negative[i])
 				}
 			}
-			for i := 1; i < n; i++ { // a few of them together are widened once
-				VADDPS(term[i], term[0], term[0])
-			}
-			for h, l := range linear {
-				VADDPD(half(term[0], h == 1), l, l)
+			for i := range term {
+				VADDPS(term[i], linear, linear)
 			}
 			k.byType("X", func(s series) {
 				e := k.exp(negative, s)
@@ -190,14 +169,7 @@ func bceKernel(s set) {
 						k.keep(k.tail(), e[i])
 					}
 					VADDPS(one, e[i], below[i])
-				}
-				all := k.reg()
-				VMOVAPS(below[0], all)
-				for i := 1; i < n; i++ {
-					VMULPS(below[i], all, all)
-				}
-				for h, p := range product {
-					VMULPD(half(all, h == 1), p, p)
+					VMULPS(below[i], product, product)
 				}
 				k.ifPointer("Dst.Data", func(reg.GPVirtual) {
 					scale := k.all(k.field("Scale"))
@@ -209,14 +181,48 @@ func bceKernel(s set) {
 					k.write("Dst", dst, e, rest)
 				})
 			})
+			more := label("more")
+			DECQ(few)
+			JNZ(LabelRef(more))
+			k.widenBCE(product, linear)
+			MOVQ(U32(bceFew), few)
+			Label(more)
 		})
 	})
-	for h, p := range product {
-		VMOVUPD(p, kept[h])
-	}
-	VADDPD(linear[1], linear[0], linear[0])
-	k.sumDoubles(linear[0], k.field("Linear"))
+	k.widenBCE(product, linear)
 	k.end()
+}
+
+// widenBCE takes a product and a sum to those of float64, and starts new ones.
+func (k *kernel) widenBCE(product, linear vec) {
+	sum, size := k.halfDoubles(linear, false), k.lanes*4
+	VADDPD(k.halfDoubles(linear, true), sum, sum)
+	k.sumDoubles(sum, k.field("Linear"))
+	for h := range 2 {
+		p, kept := k.halfDoubles(product, h == 1), k.field("Product").Offset(h*size)
+		VMULPD(kept, p, p)
+		VMOVUPD(p, kept)
+	}
+	VBROADCASTSS(bits(0), linear)
+	VBROADCASTSS(num(1), product)
+}
+
+// halfDoubles is the lower or upper half of the lanes, widened.
+func (k *kernel) halfDoubles(v vec, high bool) vec {
+	w, narrow := k.reg(), YMM()
+	switch {
+	case k.zmm && high:
+		VEXTRACTF64X4(Imm(1), v, narrow)
+		VCVTPS2PD(narrow, w)
+	case k.zmm:
+		VCVTPS2PD(v.AsY(), w)
+	case high:
+		VEXTRACTF128(Imm(1), v, narrow.AsX())
+		VCVTPS2PD(narrow.AsX(), w)
+	default:
+		VCVTPS2PD(v.AsX(), w)
+	}
+	return w
 }
 
 // divideLess: x = x/by - y, for by from 1 to 2. On AVX-512 by an estimate of 1/by to 14 bits, which is
