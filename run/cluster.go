@@ -199,7 +199,7 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 func (c *clusterRun) report(shares []*share, r *train.Result, took time.Duration) *Report {
 	out := newReport(&c.spec, &c.parts.meta, &Plan{}, r)
 	if c.plans != nil {
-		out.DevicePlannedBytes = c.plans.Largest
+		out.DevicePlannedBytes, out.MemoryPlannedBytes = c.plans.Peak, c.plans.Needed()
 	}
 	out.Bytes, out.Seconds, out.Servers, out.Threads = addUp(shares), took.Seconds(), max(c.spec.Servers, 1), shares[0].Threads
 	for _, s := range shares {
@@ -386,6 +386,14 @@ func unpackState(c *checkpoint, blob, own []byte) (st *train.State, err error) {
 
 func packTensors(list []nn.Tensor) ([]byte, error) {
 	var b bytes.Buffer
+	room := 1 << 16 // for the header
+	for _, t := range list {
+		room += 8 * len(t.Data)
+		if !t.F64 {
+			room -= 4 * len(t.Data)
+		}
+	}
+	b.Grow(room) // else it grows by copying, and caches may be as large as the model's rows
 	err := nn.WriteSafetensors(&b, list, nil)
 	return b.Bytes(), err
 }

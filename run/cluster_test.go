@@ -42,25 +42,7 @@ func TestWorkersInProcess(t *testing.T) {
 				t.Errorf("%s: %+v", name, d)
 			}
 		}
-		if low, high := 0.9*float64(got.DevicePeakBytes)-1<<18, 1.6*float64(got.DevicePeakBytes)+1<<18; float64(got.DevicePlannedBytes) < low || float64(got.DevicePlannedBytes) > high {
-			t.Errorf("%s: planned %d, the largest device had %d at once", name, got.DevicePlannedBytes, got.DevicePeakBytes)
-		}
-	}
-}
-
-// TestStrategiesPlanTheirMemory: what a strategy keeps beside halo's rows is in the
-// plan, so that a run that will not fit is refused before it starts.
-func TestStrategiesPlanTheirMemory(t *testing.T) {
-	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 1_500, 10_000, 40 })
-	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg", "sancus", "bns:0.5:cached"} {
-		for _, model := range []string{"gcn", "gat"} {
-			s := Default()
-			s.Dataset, s.Strategy, s.Model, s.Hidden, s.Epochs, s.Workers, s.InProcess, s.Quiet = dir, strategy, model, 64, 2, 4, true, true
-			r := trained(t, s, nil)
-			if x := float64(r.DevicePlannedBytes) / float64(r.DevicePeakBytes); x < 0.8 || x > 1.5 {
-				t.Errorf("%s, %s: planned %d, the largest device had %d at once (%.2f)", strategy, model, r.DevicePlannedBytes, r.DevicePeakBytes, x)
-			}
-		}
+		sameMemory(t, name, got.DevicePlannedBytes, got.DevicePeakBytes)
 	}
 }
 

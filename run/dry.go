@@ -1,32 +1,45 @@
 package run
 
 import (
-	"starling/nn"
+	"sync"
+
 	"starling/tensor"
 )
 
-// dry is a device that makes and frees matrices and computes nothing. A model
-// run on it takes exactly the memory of a real epoch, on paper: the pages are
-// mapped but never touched.
+// dry is a device that makes and frees matrices and computes nothing. A run on it
+// takes exactly the memory of a real one, on paper: the pages are mapped but never
+// touched.
 type dry struct {
 	*tensor.CPU
-	rows tensor.DType
-	f64  bool
+	f64 bool
 
-	now, most map[int64]int64 // by size: blocks in use, and the most at once
+	mu sync.Mutex
+	// touched is how much of each block a real run would have written to: a block that
+	// comes back is used again, for matrices of about its size.
+	touched map[*byte]int64
 }
 
 func newDry(rows tensor.DType) *dry {
-	return &dry{CPU: tensor.NewCPU(1), rows: rows, f64: rows == tensor.F64, now: map[int64]int64{}, most: map[int64]int64{}}
+	return &dry{CPU: tensor.NewCPU(1), f64: rows == tensor.F64, touched: map[*byte]int64{}}
 }
 
-// footprint is the memory a device that keeps freed blocks for reuse by size
-// ends up with.
-func (d *dry) footprint() (bytes int64) {
-	for size, n := range d.most {
-		bytes += size * n
+// OnPaper says that nothing is computed: see nn.Topology.
+func (*dry) OnPaper() {}
+
+// hugePage is what the kernel gives out at once of large blocks.
+const hugePage = 2 << 20
+
+// footprint is the memory that a real device would end up with. Small blocks are of the
+// collector's heap.
+func (d *dry) footprint() (large, small int64) {
+	for _, n := range d.touched {
+		if n < tensor.LargeBlock {
+			small += n
+		} else {
+			large += (n + hugePage - 1) / hugePage * hugePage
+		}
 	}
-	return bytes
+	return large, small
 }
 
 func (d *dry) Type() tensor.DType {
@@ -47,19 +60,21 @@ func (d *dry) New(t tensor.DType, rows, cols int) tensor.Matrix { return d.Scrat
 
 func (d *dry) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
 	m := d.CPU.Scratch(t, rows, cols)
-	size := m.Bytes()
-	d.now[size]++
-	d.most[size] = max(d.most[size], d.now[size])
+	if b := d.CPU.Bytes(m); len(b) > 0 {
+		d.mu.Lock()
+		d.touched[&b[0]] = max(d.touched[&b[0]], int64(len(b)))
+		d.mu.Unlock()
+	}
 	return m
 }
 
-func (d *dry) Free(m tensor.Matrix) {
-	d.now[m.Bytes()]--
-	d.CPU.Free(m)
-}
-
-func (d *dry) SparseTranspose(s *tensor.Sparse, ptr []int64, index []uint32, _ []uint32) *tensor.Sparse {
-	return d.SparseMatrix(s.Cols, s.Rows, ptr, index, nil)
+// SparseTranspose does not move values, but has room for them.
+func (d *dry) SparseTranspose(s *tensor.Sparse, ptr []int64, index []uint32, perm []uint32) *tensor.Sparse {
+	if s.Values().IsZero() {
+		return d.CPU.SparseTranspose(s, ptr, index, perm)
+	}
+	bare := d.CPU.SparseTranspose(d.SparseMatrix(s.Rows, s.Cols, nil, nil, nil), ptr, index, perm)
+	return bare.WithValues(d.Scratch(tensor.F32, len(index), 1))
 }
 
 func (*dry) MatMul(_, _, _ tensor.Matrix, _ tensor.MatMul)                                       {}
@@ -112,13 +127,13 @@ func (d *dry) DynamicAttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _,
 	d.Free(d.Scratch(d.Type(), int(adj.Entries()), op.Heads))
 }
 
-// AttendGrad takes what the kernel needs for itself: a number an edge and head, and
-// a few numbers a vertex and head.
+// AttendGrad takes what the kernel needs for itself.
 func (d *dry) AttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
-	edge := d.Scratch(d.Type(), int(adj.Entries()), op.Heads)
-	vertex := d.Scratch(d.Type(), adj.Rows, 4*op.Heads+2)
-	d.Free(edge)
-	d.Free(vertex)
+	scores, keys, packed := tensor.AttendGradRoom(adj, op)
+	a, b, c := d.Scratch(d.Type(), scores[0], scores[1]), d.Scratch(tensor.F64, keys[0], keys[1]), d.Scratch(d.Type(), packed[0], packed[1])
+	d.Free(a)
+	d.Free(b)
+	d.Free(c)
 }
 
 func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (float64, int) {
@@ -128,82 +143,3 @@ func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (floa
 func (*dry) BCE(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64          { return 0 }
 func (*dry) SquaredError(_, _, _ tensor.Matrix, _ tensor.Index, _ float64) float64 { return 0 }
 func (*dry) CountMarks(_, _ tensor.Matrix, _ tensor.Index) (_, _, _ int)           { return 0, 0, 0 }
-
-// dryGraph is an aggregator that only needs to know how many vertices and edges there are.
-type dryGraph struct {
-	dev   *dry
-	n     int
-	count int // of edges
-	// Of edges' features, where the model looks at them.
-	edgeDim  int
-	features tensor.Matrix
-	// Of a part: rows that come from other workers, and that go to them.
-	halo, sent int
-	cache      bool // as nn.Local's CacheFirst
-	sums       map[nn.Reduction]tensor.Matrix
-}
-
-func (g *dryGraph) Rows(int) (dst, src int) { return g.n, g.n }
-
-func (g *dryGraph) Room(int) int { return g.n + g.halo }
-
-// exchange takes the buffers of rows that come and go.
-func (g *dryGraph) exchange(m tensor.Matrix, rows ...int) {
-	var taken []tensor.Matrix
-	for _, n := range rows {
-		if n > 0 {
-			taken = append(taken, g.dev.Scratch(m.Type(), n, m.Cols))
-		}
-	}
-	for _, t := range taken {
-		g.dev.Free(t)
-	}
-}
-
-func (g *dryGraph) Constant(r nn.Reduction, src tensor.Matrix) (tensor.Matrix, bool) {
-	if !g.cache {
-		return tensor.Matrix{}, false
-	}
-	if _, ok := g.sums[r]; !ok {
-		g.sums[r] = g.dev.Scratch(src.Type(), src.Rows, src.Cols)
-		g.exchange(src, g.halo, g.sent)
-	}
-	return g.sums[r], true
-}
-
-func (g *dryGraph) Sum(_ int, _ nn.Reduction, _, src tensor.Matrix) { g.exchange(src, g.halo, g.sent) }
-
-func (g *dryGraph) SumGrad(_ int, _ nn.Reduction, _, ddst tensor.Matrix) {
-	g.exchange(ddst, g.halo, g.sent)
-}
-
-func (*dryGraph) AddUp(tensor.Matrix) {}
-
-// edges has as many as the real ones; where they lie does not matter here.
-func (g *dryGraph) edges(f nn.Form) *nn.Edges {
-	count := g.count
-	if f.Looped {
-		count += g.n
-	}
-	ptr := make([]int64, g.n+1)
-	ptr[g.n] = int64(count)
-	in := g.dev.SparseMatrix(g.n, g.n+g.halo, ptr, nil, nil)
-	e := &nn.Edges{In: in, Out: in}
-	if f.Featured {
-		if g.features.IsZero() { // not counted here: they are mapped, or the graph's
-			g.features = g.dev.CPU.Scratch(tensor.F32, count, g.edgeDim)
-		}
-		e.Features = g.features
-	}
-	return e
-}
-
-func (g *dryGraph) Across(op nn.Across) {
-	g.exchange(op.Sent()[0], g.sent)
-	op.Do(g.edges(op.Over()), 0, g.n)
-}
-
-func (g *dryGraph) AcrossGrad(op nn.Across) {
-	op.Undo(g.edges(op.Over()))
-	g.exchange(op.SentGrads()[0], g.sent)
-}

@@ -10,7 +10,6 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
-	"starling/rng"
 	"starling/sample"
 	"starling/tensor"
 	"starling/train"
@@ -120,65 +119,4 @@ func (s *Spec) trainOn(ctx context.Context, dev tensor.Device, data *graph.Datas
 		return nil, err
 	}
 	return train.Mini(ctx, dev, data, opt, mini, events)
-}
-
-// miniRows are the rows of a batch at most, from the last layer's outputs to the
-// first layer's inputs, and the edges between them.
-func (s *Spec) miniRows(g *graph.CSR) (rows []int64, edges int64) {
-	n, size := int64(g.Nodes()), int64(s.BatchSize)
-	fanouts, _ := s.fanouts()
-	switch s.Sampler {
-	case "saint-edge":
-		size *= 2
-	case "saint-walk":
-		size *= int64(max(s.WalkLength, s.Layers) + 1)
-	}
-	if s.ofPairs() {
-		size *= int64(2 + s.NegativesEach)
-	}
-	r := min(size, n)
-	rows = []int64{r}
-	for l := range s.Layers {
-		more := g.Edges()
-		if l < len(fanouts) && fanouts[l] != sample.All {
-			more = min(more, r*int64(fanouts[l]))
-			if s.Sampler != "neighbour" {
-				more = min(g.Edges(), int64(fanouts[l]))
-			}
-		}
-		edges += more
-		if s.layered() {
-			r = min(r+more, n)
-		}
-		rows = append(rows, r)
-	}
-	return rows, edges
-}
-
-// planMini is what mini-batches need at most: one in training, others being sampled
-// ahead, and the whole graph's measuring.
-func (p *Plan) planMini(s *Spec, data *graph.Dataset, x nn.Input, measureOn *dryGraph) {
-	dev := measureOn.dev
-	model := nn.New(dev, s.modelConfig(&data.Meta), s.Seed)
-	nn.NewOptimiser(dev, model.Params, s.optimConfig())
-	p.Parameters = model.Size()
-	dev.Free(model.Forward(&nn.Pass{Dev: dev, Agg: measureOn, Vertices: data.Meta.Nodes, Rows: s.rows(), Key: rng.New(s.Seed)}, x))
-	p.Matrices = dev.footprint()
-	rows, edges := s.miniRows(data.Graph)
-	size := int64(s.rows().Size())
-	for l, r := range rows {
-		width := int64(s.Hidden)
-		if l == len(rows)-1 {
-			width = int64(data.Features.Cols)
-		}
-		p.Matrices += 4 * size * r * width // the rows, their sums, and the gradients of both
-	}
-	perEdge := int64(12)
-	if s.EdgeFeatures {
-		dim := int64(data.Graph.EdgeDim)
-		p.Matrices += 4 * dim * (edges + rows[len(rows)-1]) // with those of loops
-		perEdge += 4 + 4*dim
-	}
-	ahead := int64(2*s.threads() + 1)
-	p.Graph += ahead*(perEdge*edges+16*rows[len(rows)-1]) + int64(s.threads())*8*int64(data.Graph.Nodes())
 }

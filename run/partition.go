@@ -14,6 +14,7 @@ import (
 	"starling/graph"
 	"starling/partition"
 	"starling/tensor"
+	"starling/tensor/simd"
 )
 
 // PartitionSpec is what starling partition can be told.
@@ -77,6 +78,9 @@ func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Li
 		return nil, partitionMistake(err)
 	}
 	r.PeakRSSBytes = tensor.PeakRSS()
+	if r.Out != "" {
+		s.rehearse(ctx, r)
+	}
 	if s.HTML != "" {
 		if err := graph.WriteFileAtomic(s.HTML, func(w io.Writer) error {
 			_, err := w.Write(r.HTML())
@@ -86,6 +90,26 @@ func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Li
 		}
 	}
 	return &PartitionReport{r}, nil
+}
+
+// rehearse replaces the estimated memory of workers by what a rehearsal of training on the
+// parts says. Where they cannot be trained on, the estimate stays.
+func (s *PartitionSpec) rehearse(ctx context.Context, r *partition.Report) {
+	t := Default()
+	t.Dataset, t.Model, t.Layers, t.Hidden, t.Heads = r.Out, s.Model, s.Layers, s.Hidden, s.Heads
+	if t.settleWorkers() != nil || t.Validate() != nil {
+		return
+	}
+	found, err := t.findParts(ctx, event.All())
+	if err != nil || t.settleTask(&found.meta) != nil {
+		return
+	}
+	t.resolve(&found.meta, simd.Best().String())
+	c := &clusterRun{spec: t, parts: found}
+	p, err := c.plan()
+	if err == nil {
+		r.Plan.Memory = p.Each
+	}
 }
 
 // options checks the spec and completes it.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"starling/event"
 	"starling/graph"
-	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
 	"starling/train"
@@ -28,48 +28,99 @@ func dryRunCluster(s Spec, events event.Listener) (Spec, *Plan, error) {
 }
 
 // plan is what all workers together will need and send. Their parts must be here.
-func (c *clusterRun) plan() (all *Plan, err error) {
-	defer func() {
-		// The device panics where even addresses are refused.
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the plan of this run failed: %v", r)
-		}
-	}()
-	opt, err := c.spec.options(&c.parts.meta)
+func (c *clusterRun) plan() (*Plan, error) {
+	s, data := &c.spec, &c.parts.meta
+	opt, err := s.options(data)
 	if err != nil {
 		return nil, err
 	}
-	all = &Plan{CacheFirst: opt.CacheFirst, Workers: c.spec.Workers}
-	for r := range c.spec.Workers {
-		part, err := partition.OpenPart(c.parts.dir, r)
-		if err != nil {
+	all := &Plan{CacheFirst: opt.CacheFirst, Workers: s.Workers, Processes: processBytes * int64(s.processCount())}
+	parts := make([]*partition.Part, s.Workers)
+	for r := range parts {
+		if parts[r], err = partition.OpenPart(c.parts.dir, r); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
-		c.spec.regroup(part)
-		err = c.addPart(all, part, opt)
-		part.Close()
-		if err != nil {
+		defer parts[r].Close()
+		s.regroup(parts[r])
+		for _, a := range parts[r].Meta.Arrays {
+			all.Mapped += a.Bytes
+		}
+	}
+	if w := s.weightBytes(data); w > tensor.MemoryTotal()/4 && tensor.MemoryTotal() > 0 {
+		// Building such a model to count would itself not fit.
+		all.Matrices = w * int64(s.Workers)
+		return all, nil
+	}
+	for r, part := range parts {
+		if err := c.addSent(all, part, c.onPaper(r), opt); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	needs, err := c.rehearsals(parts, all)
+	debug.FreeOSMemory() // the workers need it
+	for r, n := range needs {
+		all.add(n, s.scaledBytes(parts[r].Features))
+	}
+	return all, err
 }
 
-// addPart adds the worker of a part to the plan.
-func (c *clusterRun) addPart(all *Plan, part *partition.Part, opt train.Options) error {
-	s, data := &c.spec, &c.parts.meta
-	if w := s.weightBytes(data); w > tensor.MemoryTotal()/4 && tensor.MemoryTotal() > 0 {
-		// Building such a model to count would itself not fit.
-		all.Matrices += w
-		return nil
+// processCount is of the whole run: workers, and the one that starts them.
+func (s *Spec) processCount() int {
+	if s.inProcess() {
+		return 1
 	}
-	one := planPart(s, data, part)
-	sends, err := s.planOnPaper(part, c.onPaper(part.Meta.Part), opt)
-	if err == nil {
-		one.Matrices += sends.Held
+	return s.Workers + 1
+}
+
+// add adds a worker's memory.
+func (p *Plan) add(n *need, scaled int64) {
+	graph, own := n.graph(false)+scaled, int64(0)
+	p.Parameters, p.Peak = n.Parameters, max(p.Peak, n.peak)
+	p.Matrices, p.Graph, p.Early = p.Matrices+n.matrices, p.Graph+graph, p.Early+n.Early
+	if n.Kept > 0 {
+		// A worker has its state as doubles and as the bytes it sends; who keeps the states
+		// has the last ones beside those that come.
+		own = (8 + 4) * n.Kept
+		p.States += own + 2*4*n.Kept
 	}
-	all.Parameters, all.Largest = one.Parameters, max(all.Largest, one.Matrices)
-	all.Matrices, all.Graph, all.Mapped = all.Matrices+one.Matrices, all.Graph+one.Graph, all.Mapped+one.Mapped
+	p.Each = append(p.Each, n.matrices+graph+n.Early+own+processBytes)
+}
+
+// rehearsals are what workers need: one after the other where they can do without each
+// other, else all together. Where the clock decides what they will do, it is what halo
+// needs, and what they choose to copy comes on top.
+func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan) ([]*need, error) {
+	needs, err := c.rehearseEach(parts, &c.spec)
+	if errors.Is(err, train.ErrUnplanned) {
+		needs, err = c.rehearseTogether(parts, &c.spec)
+	}
+	if errors.Is(err, train.ErrUnplanned) {
+		all.AtLeast = true
+		halo := c.spec
+		halo.Strategy, halo.Inductive = "halo", false
+		needs, err = c.rehearseEach(parts, &halo)
+	}
+	return needs, err
+}
+
+// rehearseEach rehearses workers that are alone: one part's graph at a time is in memory.
+func (c *clusterRun) rehearseEach(parts []*partition.Part, s *Spec) (needs []*need, err error) {
+	for r, part := range parts {
+		n, err := s.rehearse(func(dev *dry, opt train.Options, events event.Listener) (*train.Rehearsed, error) {
+			return train.Rehearse(context.Background(), dev, part, c.onPaper(r), nil, opt, events)
+		}, &c.parts.meta)
+		if err != nil {
+			return nil, err
+		}
+		needs = append(needs, n)
+	}
+	return needs, nil
+}
+
+// addSent adds what the worker of a part will send.
+func (c *clusterRun) addSent(all *Plan, part *partition.Part, end wire.Endpoint, opt train.Options) error {
+	s := &c.spec
+	sends, err := s.planOnPaper(part, end, opt)
 	if errors.Is(err, train.ErrUnplanned) {
 		all.Unplanned = true
 		return nil
@@ -108,78 +159,22 @@ func meanEpoch(p *train.Plan, epochs int) map[train.Sent]int64 {
 	return sum
 }
 
-// planPart runs an epoch of one worker on a device that only counts.
-func planPart(s *Spec, data *graph.Meta, part *partition.Part) *Plan {
-	m := &part.Meta
-	p := &Plan{CacheFirst: s.CacheFirst == "on", Graph: partBytes(s, part)}
-	for _, a := range m.Arrays {
-		p.Mapped += a.Bytes
-	}
-	dev := newDry(s.rows())
-	defer dev.Close()
-	on := &dryGraph{edgeDim: s.modelConfig(data).EdgeDim, dev: dev, n: int(m.Core), count: int(m.Edges), halo: int(m.Halo), sent: int(m.Sent), cache: p.CacheFirst, sums: map[nn.Reduction]tensor.Matrix{}}
-	trainOn := on
-	if s.Inductive { // what is seen of the halo is known when the workers have met; at most all
-		other := *on
-		other.sums = map[nn.Reduction]tensor.Matrix{}
-		trainOn = &other
-	}
-	p.dryEpoch(s, data, dryInput(dev, s, part.Features), trainOn, on)
-	return p
-}
-
-// partBytes is what train.Halo, input and labels make beside the mapped arrays: the
-// edges from here and from elsewhere, each in both directions, or for attention
-// all of them with loops.
-func partBytes(s *Spec, part *partition.Part) int64 {
-	m := &part.Meta
-	rows, all, e := m.Core, m.Core+m.Halo, m.Edges
-	total := 2*8*rows + 4*e + 8*(2*all+rows) // near and far, degrees
-	switch {
-	case s.Model == "mlp":
-	case nn.Attends(s.Model):
-		total += 8*(rows+all) + 3*4*(e+rows)
-	default:
-		total += 8*all + 2*4*e
-	}
-	if part.In.Weights != nil {
-		total += 2 * 4 * e
-	}
-	if dim := int64(part.In.EdgeDim); s.EdgeFeatures && s.Model == "gin" { // backwards, and the places of edges
-		total += 8*all + 2*4*e
-	} else if s.EdgeFeatures { // with those of loops
-		total += 4 * dim * (e + rows)
-	}
-	if s.Inductive { // the edges that are seen, once more, if training vertices are spread evenly
-		share := float64(m.Train) / float64(max(rows, 1))
-		total += int64(share*share*float64(total+4*e)) + 8*rows
-	}
-	f, entries := part.Features, int64(len(part.Features.Values))
-	if f.Kind() == graph.Sparse {
-		total += (4+4+4)*entries + 8*int64(f.Cols)
-	}
-	if s.RowNormalize {
-		total += 4*entries + 4*int64(len(f.F32)) + 2*int64(len(f.BF16))
-	}
-	return total + 2*4*rows + s.scaleBytes(2*e, part.In.Weights != nil) // scales, labels
-}
-
 // fits refuses a run whose workers, all on this host, need more than the free memory
 // (0: unknown).
 func (c *clusterRun) fits(p *Plan, free int64) error {
 	if !c.spec.MemoryCheck || free == 0 || p.Needed() <= free {
 		return nil
 	}
-	return &graph.InputError{Field: "memory", Found: fmt.Sprintf("a run of %d workers that needs %s (matrices %s, graph %s)", p.Workers, event.Bytes(p.Needed()), event.Bytes(p.Matrices), event.Bytes(p.Graph)),
+	return &graph.InputError{Field: "memory", Found: fmt.Sprintf("a run of %d workers that needs %s", p.Workers, p.memory()),
 		Want: fmt.Sprintf("at most the %s available", event.Bytes(free)),
 		Fix:  "spread the workers over several hosts, or try --dtype bf16, --cache-first off or a smaller --hidden; --memory-check=false tries anyway"}
 }
 
-// paper is an endpoint that only knows who is where, to plan with.
+// paper is an endpoint that knows who is where in the run, to plan with.
 type paper struct {
-	wire.Endpoint
-	rank int
-	far  []wire.Link
+	wire.Endpoint // nil: there is nobody
+	rank          int
+	far           []wire.Link
 }
 
 func (p paper) Rank() int               { return p.rank }
@@ -187,7 +182,7 @@ func (p paper) Size() int               { return len(p.far) }
 func (p paper) Link(peer int) wire.Link { return p.far[peer] }
 
 // onPaper is the endpoint of a rank before there are any.
-func (c *clusterRun) onPaper(rank int) wire.Endpoint {
+func (c *clusterRun) onPaper(rank int) paper {
 	far := make([]wire.Link, c.spec.Workers)
 	for q := range far {
 		switch {

@@ -86,6 +86,7 @@ type Report struct {
 	Parameters         int      `json:"parameters"`
 	DevicePeakBytes    int64    `json:"device_peak_bytes"`
 	DevicePlannedBytes int64    `json:"device_planned_bytes"`
+	MemoryPlannedBytes int64    `json:"memory_planned_bytes"` // of the run, mapped files left out
 	DType              string   `json:"dtype"`
 	SIMD               string   `json:"simd"`
 	CacheFirst         string   `json:"cache_first"`
@@ -146,7 +147,7 @@ func newReport(s *Spec, data *graph.Meta, p *Plan, r *train.Result) *Report {
 		Reason: r.Reason, Measured: append([]int{}, r.Measured...), TrainAccuracy: numbers(r.Train), TestAccuracies: numbers(r.Test),
 		BestValAccuracy: Number(r.ValMetric), MedianEpochSeconds: Number(median(r.EpochSeconds)), EpochSecondsSpread: spread(r.EpochSeconds),
 		Vertices: data.Nodes, Edges: data.Edges, Parameters: r.Parameters,
-		DevicePeakBytes: r.PeakBytes, DevicePlannedBytes: p.Matrices,
+		DevicePeakBytes: r.PeakBytes, DevicePlannedBytes: p.Peak, MemoryPlannedBytes: p.Needed(),
 		DType: s.DType, SIMD: s.SIMD, CacheFirst: s.CacheFirst, Threads: s.threads(), Seed: s.Seed,
 		StrategySettings: s.strategySettings(), HiddenShare: Number(math.NaN()),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -71,7 +72,7 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	dev := s.device()
 	defer dev.Close()
 	m := newMeter(end.Ledger())
-	events = event.All(m, t.watch, t.heard(end.Rank(), events))
+	events = event.All(m, t.watch, event.Func(tidy), t.heard(end.Rank(), events))
 	opt.Save, opt.SaveEvery = t.watch.saving(keep), s.CheckpointEvery
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
@@ -82,6 +83,13 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	return &share{History: historyOf(&r.History), Metric: r.Metric, Reason: r.Reason, Val: Number(r.ValMetric), Test: Number(r.TestMetric), Parameters: r.Parameters,
 		PeakBytes: r.PeakBytes, PeakRSS: tensor.PeakRSS(), Threads: threads, Metered: m.total(), AtMost: r.Plan.AtMost,
 		Traffic: traffic(planned(from, r), train.Counted(end.Ledger())), best: r.Best}, nil
+}
+
+// tidy gives back what a strategy needed to make its lists, before matrices are made.
+func tidy(e event.Event) {
+	if _, ok := e.(event.Started); ok {
+		debug.FreeOSMemory()
+	}
 }
 
 // heard is the listener of a rank: rank 0 speaks for all, the others tell only what

@@ -49,6 +49,20 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 	}
 }
 
+// AttendGradRoom is what AttendGrad takes for itself, as rows and columns: sums of
+// scores' gradients, keys of draws, and what is packed of destinations. It is for who
+// plans memory.
+func AttendGradRoom(adj *Sparse, op Attention) (scores, keys, packed [2]int) {
+	switch {
+	case !op.DEdge.IsZero():
+	case sumsScores(adj, op.Heads):
+		scores = [2]int{scoreGroups * adj.Rows, op.Heads}
+	default:
+		scores = [2]int{int(adj.Entries()), op.Heads}
+	}
+	return scores, [2]int{keyRows(adj, op), 1}, [2]int{adj.Rows, 4 * simd.Lanes(min(op.Heads, simd.MaxHeads))}
+}
+
 // scoreGroups is how many groups of sources have sums of gradients of scores of their own: sums in an order that threads do
 // not change, and work for as many threads.
 const scoreGroups = 32

@@ -9,7 +9,7 @@ import (
 )
 
 // arena hands out memory for matrices and takes it back. Blocks of at least
-// hugeBlock come from anonymous mappings on huge pages, outside the collector's
+// LargeBlock come from anonymous mappings on huge pages, outside the collector's
 // heap; smaller ones from ordinary slices. What comes back is kept by size class
 // and given out again, so a training loop that frees what it takes maps nothing
 // new after its first epoch.
@@ -22,7 +22,8 @@ type arena struct {
 	inUse, peak atomic.Int64
 }
 
-const hugeBlock = 1 << 20
+// LargeBlock is the size from which a block has a mapping of its own.
+const LargeBlock = 1 << 20
 
 func newArena() *arena {
 	a := &arena{}
@@ -56,7 +57,7 @@ func (a *arena) take(n int, zero bool) []byte {
 		return b
 	}
 	a.mu.Unlock()
-	if class < hugeBlock {
+	if class < LargeBlock {
 		return alignedBytes(class)
 	}
 	b, err := mapHuge(class)

@@ -262,6 +262,13 @@ func (c *copies) askFor(l *lists, far []uint32, layer int) error {
 // joined are the features of own vertices and copies.
 func (c *copies) joined() (*graph.Features, error) {
 	f, core := c.part.Features, c.part.Core()
+	switch {
+	case !c.rehearsed || f.Kind() == graph.Sparse:
+	case len(c.ids) == 0:
+		return f, nil
+	default:
+		return unread(f, core+len(c.ids)), nil
+	}
 	order := make([]uint32, len(c.ids)) // copies by number
 	for i := range order {
 		order[i] = uint32(i)
@@ -291,6 +298,18 @@ func (c *copies) joined() (*graph.Features, error) {
 		}
 	}
 	return out, nil
+}
+
+// unread are as many rows of the same kind, in memory that nobody touches. (Rows of all
+// workers would fill the memory of the host that plans for them.)
+func unread(f *graph.Features, rows int) *graph.Features {
+	out := &graph.Features{Rows: rows, Cols: f.Cols}
+	if f.Kind() == graph.BFloat16 {
+		out.BF16 = make([]uint16, rows*f.Cols)
+	} else {
+		out.F32 = make([]float32, rows*f.Cols)
+	}
+	return out
 }
 
 // appendRows adds rows of src to dst, in the order of at.

@@ -32,6 +32,8 @@ type MiniOptions struct {
 	WalkLength int
 	// Threads is how many sample at once; 0: one a core.
 	Threads int
+
+	few bool // batches: as many as show what memory they take
 }
 
 // Samplers are the names that MiniOptions.Sampler may have.
@@ -176,7 +178,11 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	}
 	on := newBlocks(f.dev, g, f.x.Matrix)
 	host := newHostSide(f, g, features, data.Labels, on.loops)
-	return &mini{loop: f, batches: method.Batches(), on: on,
+	batches := method.Batches()
+	if mo.few {
+		batches = min(batches, 32)
+	}
+	return &mini{loop: f, batches: batches, on: on,
 		ahead: newAhead(method, host, f.state.Epoch, f.opt.Epochs, threads)}, nil
 }
 

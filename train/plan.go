@@ -29,8 +29,6 @@ type Plan struct {
 	Prepare, Once, OnceMeasured, Measure, Begin map[Sent]int64
 	// Epoch is sent in the training pass of an epoch.
 	Epoch func(epoch int) map[Sent]int64
-	// Held is about the bytes of far rows that the strategy holds and halo does not.
-	Held int64
 	// AtMost: what is sent depends on the numbers that are computed, and may be less.
 	AtMost bool
 }
@@ -70,36 +68,6 @@ func PlanOnPaper(part *partition.Part, end wire.Endpoint, dev tensor.Device, mod
 	return s.Plan(model, task), nil
 }
 
-// heldBeside is how often a strategy has far rows in memory beside what halo has of them: late
-// and old ones, whole blocks, bins. Some are there for every layer at once, some only while a layer
-// needs them, so that the widest counts. Fitted to the peaks of three wide layers and of fourteen narrow ones;
-// TestStrategiesPlanTheirMemory holds them to it.
-var heldBeside = map[string]struct{ all, widest float64 }{
-	"pipegcn":    {4.6, 0.7},
-	"g3":         {4.2, -4}, // the widest layer's are those that halo has too
-	"cagnet":     {0, 1.5},
-	"skipg":      {0.5, 0.8},
-	"sancus":     {2.5, 0},
-	"bns:cached": {2.1, 2},
-}
-
-func (x *exchanging) held(layers []nn.Traffic) int64 {
-	name := x.opt.Strategy.Name
-	switch {
-	case name == "pipegcn" && x.opt.Strategy.Late == 0:
-		return 0
-	case x.opt.Strategy.Cached:
-		name += ":cached"
-	}
-	var all, widest int
-	for _, t := range layers {
-		row := t.Forward.Rows*x.dev.RowType(x.opt.Rows).Size() + t.Forward.Scores*x.dev.Type().Size()
-		all, widest = all+row, max(widest, row)
-	}
-	times := heldBeside[name]
-	return int64(float64(x.border(0).farRows()) * (times.all*float64(all) + times.widest*float64(widest)))
-}
-
 // Plan is what the worker will send.
 func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
 	p := &Plan{Prepare: x.prepare, Once: map[Sent]int64{}, OnceMeasured: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
@@ -110,7 +78,6 @@ func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
 		x.planRows(p.OnceMeasured, transfer{layer: -1, kind: wire.Feature}, nn.Width{Rows: measuring[i].Once - t.Once}, 0, false)
 		x.planRows(p.Measure, transfer{layer: t.Layer, kind: wire.Activation}, measuring[i].Forward, 0, false)
 	}
-	p.Held = x.held(training)
 	always := map[Sent]int64{}
 	buckets, _ := gradientBuckets(collective.New(x.end), x.dev, x.part.Book.Servers, model.Params)
 	for q, t := range buckets.Plan() {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"slices"
 
 	"starling/nn"
@@ -38,6 +39,9 @@ func (s *site) figures(name string, n int, measure func() ([]float64, error)) (l
 				list = t.Data
 			}
 		}
+	}
+	if list == nil && s.rehearsed {
+		return nil, fmt.Errorf("%s: %w", s.opt.Strategy.Name, ErrUnplanned)
 	}
 	if list == nil {
 		if list, err = measure(); err != nil {

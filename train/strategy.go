@@ -61,6 +61,8 @@ type site struct {
 	events event.Listener
 	paper  bool        // to plan only: there is nobody at the other ends
 	known  []nn.Tensor // figures that the strategy was chosen from
+	// rehearsed: only memory matters, not what is in it.
+	rehearsed bool
 }
 
 // strategies make the strategy of a worker, by name.

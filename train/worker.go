@@ -40,28 +40,9 @@ func used(part *partition.Part, opt Options) *partition.Part {
 }
 
 func (s *site) train(ctx context.Context) (*Result, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	measure, told, err := s.inductive()
+	f, on, plan, err := s.loop()
 	if err != nil {
 		return nil, err
-	}
-	on, err := newStrategy(s)
-	if err != nil {
-		return nil, err
-	}
-	mine := s.share(on)
-	if measure != nil {
-		mine.measureOn = measure
-	}
-	f, err := newLoop(s.dev, mine, s.peers, s.opt, s.events)
-	if err != nil {
-		return nil, err
-	}
-	plan := on.Plan(f.model, f.task)
-	if measure != nil {
-		plan = inductivePlan(plan, measure, told, f.model, f.task)
 	}
 	book := s.part.Book
 	s.events.On(event.Started{Dataset: book.Dataset, Model: s.opt.Model.Model, Strategy: s.opt.Strategy.Name, Workers: s.end.Size(),
@@ -79,6 +60,34 @@ func (s *site) train(ctx context.Context) (*Result, error) {
 	}
 	r.Plan = plan
 	return r, nil
+}
+
+// loop is the worker's, with its strategy and what that will send.
+func (s *site) loop() (*loop, planned, *Plan, error) {
+	if err := s.check(); err != nil {
+		return nil, nil, nil, err
+	}
+	measure, told, err := s.inductive()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	on, err := newStrategy(s)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	mine := s.share(on)
+	if measure != nil {
+		mine.measureOn = measure
+	}
+	f, err := newLoop(s.dev, mine, s.peers, s.opt, s.events)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	plan := on.Plan(f.model, f.task)
+	if measure != nil {
+		plan = inductivePlan(plan, measure, told, f.model, f.task)
+	}
+	return f, on, plan, nil
 }
 
 // check refuses what cannot be trained.

@@ -32,6 +32,14 @@ var ended = func() *signal {
 	return s
 }()
 
+// Settled is a Pending that is done: of a message that exists on paper only.
+func Settled() *Pending {
+	p := &Pending{at: time.Now()}
+	p.ending.Store(true)
+	p.done.Store(ended)
+	return p
+}
+
 // Done is closed when the message has left (its buffer is free) or has arrived, or failed.
 func (p *Pending) Done() <-chan struct{} {
 	if p.done.Load() == nil {

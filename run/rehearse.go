@@ -1,0 +1,141 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+
+	"starling/event"
+	"starling/graph"
+	"starling/partition"
+	"starling/train"
+	"starling/wire"
+)
+
+// processBytes is what a process of ours takes whatever it does: the runtime, its
+// threads' stacks, buffers of the wire.
+const processBytes = 10 << 20
+
+// need is the memory that a rehearsal found a worker to need.
+type need struct {
+	train.Rehearsed
+	matrices, peak int64 // of its device: altogether, and at once
+	heap           int64 // beside them
+}
+
+// graph is the heap and its garbage. Most of what is made while the graph is turned round
+// stays in use; buffers of batches grow as larger ones come, by copying.
+func (n *need) graph(mini bool) int64 {
+	if mini {
+		return 3 * n.heap
+	}
+	return n.heap + n.heap/4
+}
+
+// rehearse runs a rehearsal and takes stock after the first epoch, when everything is
+// there: on the device, and on the heap, which has the graph in all forms that were made
+// of it.
+func (s *Spec) rehearse(run func(dev *dry, opt train.Options, events event.Listener) (*train.Rehearsed, error), data *graph.Meta) (n *need, err error) {
+	defer func() { err = errors.Join(err, unplannable(recover())) }()
+	opt, err := s.rehearsed(data)
+	if err != nil {
+		return nil, err
+	}
+	dev := newDry(s.rows())
+	defer dev.Close()
+	before, after := liveHeap(), int64(0)
+	r, err := run(dev, opt, afterFirst(func() { after = liveHeap() }))
+	if err != nil {
+		return nil, err
+	}
+	return stock(r, dev, after-before), nil
+}
+
+// rehearseTogether is the same for workers that look at each other's parts first.
+func (c *clusterRun) rehearseTogether(parts []*partition.Part, s *Spec) ([]*need, error) {
+	opt, err := s.rehearsed(&c.parts.meta)
+	if err != nil {
+		return nil, err
+	}
+	n := len(parts)
+	ends, devs, done, errs := wire.NewGroup(n, wire.DefaultOptions()), make([]*dry, n), make([]*train.Rehearsed, n), make([]error, n)
+	before, after := liveHeap(), int64(0)
+	var all, first sync.WaitGroup // workers; those that have not ended their first epoch
+	first.Add(n)
+	taken := make(chan struct{})
+	for r, part := range parts {
+		devs[r] = newDry(s.rows())
+		all.Go(func() {
+			there := sync.OnceFunc(first.Done)
+			defer there()
+			defer func() {
+				if errs[r] = errors.Join(errs[r], unplannable(recover())); errs[r] != nil {
+					ends[r].Fail(errs[r])
+				}
+			}()
+			end := c.onPaper(r)
+			end.Endpoint = ends[r]
+			peers := train.NewGroup(context.Background(), ends[r], devs[r], part.Book.Servers)
+			done[r], errs[r] = train.Rehearse(context.Background(), devs[r], part, end, peers, opt, afterFirst(func() {
+				there()
+				<-taken
+			}))
+		})
+	}
+	first.Wait()
+	after = liveHeap()
+	close(taken)
+	all.Wait()
+	needs := make([]*need, n)
+	for r := range parts {
+		ends[r].Close()
+		if done[r] != nil {
+			_, small := devs[r].footprint()
+			needs[r] = stock(done[r], devs[r], (after-before)/int64(n)+small)
+		}
+		devs[r].Close()
+	}
+	return needs, firstOf(errs)
+}
+
+// rehearsed are the options of a rehearsal. To scale features takes a while, and its memory
+// is known: see scaledBytes.
+func (s *Spec) rehearsed(data *graph.Meta) (train.Options, error) {
+	opt, err := s.options(data)
+	opt.RowNormalise = false
+	return opt, err
+}
+
+// afterFirst calls f at the end of the first epoch.
+func afterFirst(f func()) event.Listener {
+	return event.Func(func(e event.Event) {
+		if x, ok := e.(event.Epoch); ok && x.Epoch == 0 {
+			f()
+		}
+	})
+}
+
+// unplannable is the error of a device that panics where even addresses are refused.
+func unplannable(r any) error {
+	if r == nil {
+		return nil
+	}
+	return fmt.Errorf("the plan of this run failed: %v", r)
+}
+
+// stock is what a rehearsal has on its device and on the heap.
+func stock(r *train.Rehearsed, dev *dry, heap int64) *need {
+	large, small := dev.footprint()
+	return &need{Rehearsed: *r, matrices: large + small, peak: dev.Peak(), heap: max(heap-small, 0)}
+}
+
+// liveHeap is the bytes of the heap that are in use.
+func liveHeap() int64 {
+	runtime.GC()
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64())
+}

@@ -1,0 +1,57 @@
+package run
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"starling/dataset"
+	"starling/event"
+)
+
+// sameMemory compares what was planned for a device with what it had at once. Rehearsals
+// leave out the little that kernels take for themselves; and which rows come first
+// decides what g3 has at once.
+func sameMemory(t *testing.T, name string, planned, peak int64) {
+	t.Helper()
+	if low, high := 0.9*float64(peak)-1<<18, 1.1*float64(peak)+1<<18; float64(planned) < low || float64(planned) > high {
+		t.Errorf("%s: planned %d, the device had %d at once (%.2f)", name, planned, peak, float64(planned)/float64(peak))
+	}
+}
+
+func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// TestRehearsals: every strategy takes the memory that was planned for it, whatever the
+// model, so that a run that will not fit is refused before it starts.
+func TestRehearsals(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 3_000, 24_000, 40 })
+	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1", "bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4"} {
+		s := Default()
+		s.Dataset, s.Strategy, s.Hidden, s.Workers, s.Servers, s.InProcess, s.Quiet = dir, strategy, 64, 4, 2, true, true
+		s.Epochs, s.Layers = 3, 2+r.IntN(4)
+		s.Model, s.DType, s.WireDType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16"), oneOf(r, "none", "int8")
+		s.Inductive = r.IntN(4) == 0
+		name := fmt.Sprintf("%s, %d layers of %s, %s, rows as %s, inductive %v", strategy, s.Layers, s.Model, s.DType, s.WireDType, s.Inductive)
+		report := trained(t, s, nil)
+		sameMemory(t, name, report.DevicePlannedBytes, report.DevicePeakBytes)
+		if report.MemoryPlannedBytes < report.DevicePlannedBytes+processBytes {
+			t.Errorf("%s: %d planned, for a device that needs %d", name, report.MemoryPlannedBytes, report.DevicePlannedBytes)
+		}
+	}
+}
+
+// TestClockDecides: what copies take is not known before, and the plan says so.
+func TestClockDecides(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 500, 2_000, 20 })
+	for strategy, atLeast := range map[string]bool{"neutronstar": true, "granndis:auto": true, "granndis:1": false, "halo": false} {
+		s := Default()
+		s.Dataset, s.Strategy, s.Workers, s.Servers, s.InProcess = dir, strategy, 4, 2, true
+		_, p, err := DryRun(s, event.All())
+		if err != nil || p.AtLeast != atLeast || len(p.Each) != 4 || p.Needed() <= processBytes {
+			t.Errorf("%s: %+v, %v", strategy, p, err)
+		}
+	}
+}

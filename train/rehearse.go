@@ -1,0 +1,165 @@
+package train
+
+import (
+	"context"
+	"fmt"
+
+	"starling/coflow"
+	"starling/collective"
+	"starling/event"
+	"starling/graph"
+	"starling/nn"
+	"starling/partition"
+	"starling/tensor"
+	"starling/wire"
+)
+
+// A rehearsal is a run in which nothing is computed and no row travels, but all memory is
+// taken and given back as in a real one: the loop, the strategy and the layers are the
+// real ones, on a device that only counts. So what a run will need is known before it
+// starts, and cannot come apart from what it does.
+
+// rehearsedEpochs: what is late or old in the first epoch is there in the second, and
+// what measuring keeps is beside training from the second on.
+const rehearsedEpochs = 2
+
+// rehearsed are the options of a rehearsal.
+func rehearsed(opt Options) Options {
+	opt.Epochs, opt.EvalEvery, opt.Patience, opt.Resume, opt.Save = rehearsedEpochs, 1, 0, nil, nil
+	return opt
+}
+
+// Rehearsed is what a rehearsal finds out, beside what its device counts.
+type Rehearsed struct {
+	Parameters int
+	// Kept is how many numbers a checkpoint has of this worker beside the weights.
+	Kept int64
+	// Early is the bytes of the largest exchange that may come before they are asked for,
+	// when other workers are ahead of this one.
+	Early int64
+}
+
+// RehearseFull rehearses Full. The last epoch is told when everything is there.
+func RehearseFull(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, events event.Listener) (*Rehearsed, error) {
+	r, err := Full(ctx, dev, data, rehearsed(opt), events)
+	if err != nil {
+		return nil, err
+	}
+	return &Rehearsed{Parameters: r.Parameters}, nil
+}
+
+// RehearseMini rehearses Mini on a few batches.
+func RehearseMini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, mini MiniOptions, events event.Listener) (*Rehearsed, error) {
+	opt = rehearsed(opt)
+	opt.Epochs = 1
+	mini.few = true
+	switch mini.Sampler {
+	case "cluster": // as many vertices, without cutting the graph
+		mini.Sampler = "saint-node"
+	case "saint-walk": // likewise, without counting
+		length := mini.WalkLength
+		if length == 0 {
+			length = opt.Model.Layers
+		}
+		mini.Sampler, mini.Size = "saint-node", mini.Size*(length+1)
+	}
+	r, err := Mini(ctx, dev, data, opt, mini, events)
+	if err != nil {
+		return nil, err
+	}
+	return &Rehearsed{Parameters: r.Parameters}, nil
+}
+
+// Rehearse rehearses Worker. Workers look at each other's parts over end and peers where
+// their strategy does so before training; for all other strategies end need only know who
+// is where, and peers is nil. What follows from the clock is not known: see ErrUnplanned.
+func Rehearse(ctx context.Context, dev tensor.Device, part *partition.Part, end wire.Endpoint, peers Peers, opt Options, events event.Listener) (*Rehearsed, error) {
+	if opt.Inductive && peers == nil {
+		return nil, fmt.Errorf("inductive training: %w", ErrUnplanned)
+	}
+	epochs := opt.Epochs
+	opt = rehearsed(opt)
+	opt.Epochs += min(opt.Strategy.SkipG, epochs, 100) // until gradients come that are kept already
+	asked := map[asking]int64{}
+	s := &site{ctx: ctx, dev: dev, part: used(part, opt), end: unsent{end, asked}, peers: unsummed{peers, end, dev, part.Book.Servers}, opt: opt, events: events,
+		paper: peers == nil, rehearsed: true}
+	f, on, _, err := s.loop()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.run(ctx); err != nil {
+		return nil, err
+	}
+	r := &Rehearsed{Parameters: f.model.Size()}
+	if k, ok := on.(interface{ kept() int64 }); ok {
+		r.Kept = k.kept()
+	}
+	for _, bytes := range asked {
+		r.Early = max(r.Early, bytes)
+	}
+	return r, on.Finish()
+}
+
+// kept is how many numbers the next epoch needs from this one.
+func (x *exchanging) kept() (numbers int64) {
+	if m, ok := x.move.(remembering); ok {
+		for _, r := range m.remember() {
+			numbers += int64(r.rows.Rows) * int64(r.rows.Cols)
+		}
+	}
+	return numbers
+}
+
+// unsent is an endpoint whose messages have always arrived, but for what is looked up
+// before training.
+type unsent struct {
+	wire.Endpoint
+	asked map[asking]int64 // bytes
+}
+
+func (e unsent) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *wire.Pending {
+	if key.Coflow == preparing {
+		return e.Endpoint.Send(to, key, kind, payload)
+	}
+	return wire.Settled()
+}
+
+func (e unsent) Recv(from int, key wire.Key, kind wire.Kind, into []byte) *wire.Pending {
+	if key.Coflow == preparing {
+		return e.Endpoint.Recv(from, key, kind, into)
+	}
+	e.asked[asking{key.Coflow, key.Step < stepBins && key.Step&stepMeasure != 0}] += int64(len(into))
+	return wire.Settled()
+}
+
+// asking names an exchange of rows: in training, or to measure.
+type asking struct {
+	coflow.ID
+	measuring bool
+}
+
+// unsummed are peers whose gradients are never added up, but have their buckets.
+type unsummed struct {
+	met     Peers // nil: there are none
+	end     wire.Endpoint
+	dev     tensor.Device
+	servers int
+}
+
+func (u unsummed) AddUp(epoch int, v []float64) error {
+	if u.met == nil {
+		return nil
+	}
+	return u.met.AddUp(epoch, v)
+}
+
+func (u unsummed) Gradients(_ int, params []*nn.Param) (Gradients, error) {
+	b, _ := gradientBuckets(collective.New(u.end), u.dev, u.servers, params)
+	return bucketsOnly{b}, nil
+}
+
+// bucketsOnly has the memory of gradients on their way.
+type bucketsOnly struct{ *collective.Buckets }
+
+func (bucketsOnly) Ready([]*nn.Param) {}
+func (bucketsOnly) Wait() error       { return nil }
