@@ -21,8 +21,8 @@ type Plan struct {
 	// Graph is the memory of further copies of the graph and the features that the
 	// model and the strategy need: with self-loops, transposed, of others' vertices.
 	Graph int64
-	// States is what keeping the state of a run of several workers takes, where its
-	// strategy has more of it than weights.
+	// States is what keeping the state of the run takes: weights, and rows where the
+	// strategy needs them from one epoch to the next.
 	States int64
 	// Early is for rows that come before they are asked for.
 	Early int64
@@ -84,10 +84,7 @@ func (p *Plan) memory() string {
 	if p.Early > 0 {
 		text += ", rows that come early " + event.Bytes(p.Early)
 	}
-	if p.States > 0 {
-		text += ", states kept " + event.Bytes(p.States)
-	}
-	text += ", processes " + event.Bytes(p.Processes)
+	text += fmt.Sprintf(", states kept %s, processes %s", event.Bytes(p.States), event.Bytes(p.Processes))
 	if p.AtLeast {
 		text = "at least " + text
 	}
@@ -125,6 +122,7 @@ func plan(s *Spec, data *graph.Dataset) (*Plan, error) {
 		return nil, err
 	}
 	p.Parameters, p.Matrices, p.Peak = n.Parameters, n.matrices+pairs, n.peak+pairs
+	p.States = n.weights()
 	p.Graph += n.graph(s.Mode == "mini") + s.scaledBytes(data.Features)
 	return p, nil
 }

@@ -74,15 +74,13 @@ func (s *Spec) processCount() int {
 
 // add adds a worker's memory.
 func (p *Plan) add(n *need, scaled int64) {
-	graph, own := n.graph(false)+scaled, int64(0)
+	graph := n.graph(false) + scaled
 	p.Parameters, p.Peak = n.Parameters, max(p.Peak, n.peak)
 	p.Matrices, p.Graph, p.Early = p.Matrices+n.matrices, p.Graph+graph, p.Early+n.Early
-	if n.Kept > 0 {
-		// A worker has its state as doubles and as the bytes it sends; who keeps the states
-		// has the last ones beside those that come.
-		own = (8 + 4) * n.Kept
-		p.States += own + 2*4*n.Kept
-	}
+	// A worker has rows that are kept as doubles and as the bytes it sends; who keeps them
+	// has the last ones beside those that come.
+	own := n.weights() + (8+4)*n.Kept
+	p.States += own + 2*4*n.Kept
 	p.Each = append(p.Each, n.matrices+graph+n.Early+own+processBytes)
 }
 

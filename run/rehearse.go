@@ -35,6 +35,10 @@ func (n *need) graph(mini bool) int64 {
 	return n.heap + n.heap/4
 }
 
+// weights are what states of the model take, as doubles: the best one and the one that
+// replaces it, the last, and for a checkpoint the optimiser's two numbers a weight.
+func (n *need) weights() int64 { return 5 * 8 * int64(n.Parameters) }
+
 // rehearse runs a rehearsal and takes stock after the first epoch, when everything is
 // there: on the device, and on the heap, which has the graph in all forms that were made
 // of it.

@@ -1,8 +1,10 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"starling/dataset"
@@ -28,9 +30,15 @@ func TestRehearsals(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 3_000, 24_000, 40 })
+	out := filepath.Join(t.TempDir(), "parts")
+	cut := DefaultPartition()
+	cut.Parts, cut.Servers, cut.Out = 4, 2, out
+	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
+		t.Fatal(err)
+	}
 	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1", "bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4"} {
 		s := Default()
-		s.Dataset, s.Strategy, s.Hidden, s.Workers, s.Servers, s.InProcess, s.Quiet = dir, strategy, 64, 4, 2, true, true
+		s.Dataset, s.Strategy, s.Hidden, s.Workers, s.Servers, s.InProcess, s.Quiet = out, strategy, 64, 4, 2, true, true
 		s.Epochs, s.Layers = 3, 2+r.IntN(4)
 		s.Model, s.DType, s.WireDType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16"), oneOf(r, "none", "int8")
 		s.Inductive = r.IntN(4) == 0

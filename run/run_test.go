@@ -50,7 +50,7 @@ func trained(t *testing.T, s Spec, events event.Listener) *Report {
 // timeless is a report without what depends on the clock and the machine's state.
 func timeless(r *Report) string {
 	c := *r
-	c.EpochSeconds, c.MedianEpochSeconds, c.EpochSecondsSpread, c.Seconds, c.PeakRSSBytes, c.DevicePeakBytes = nil, 0, Spread{}, 0, 0, 0
+	c.EpochSeconds, c.MedianEpochSeconds, c.EpochSecondsSpread, c.Seconds, c.PeakRSSBytes, c.DevicePeakBytes, c.MemoryPlannedBytes = nil, 0, Spread{}, 0, 0, 0, 0
 	b, err := json.Marshal(c)
 	if err != nil {
 		panic(err)
