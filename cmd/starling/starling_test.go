@@ -110,7 +110,7 @@ func result(t *testing.T, text string) map[string]any {
 func timeless(t *testing.T, text string) string {
 	t.Helper()
 	m := result(t, text)
-	for _, k := range []string{"epoch_seconds", "median_epoch_seconds", "epoch_seconds_spread", "seconds", "peak_rss_bytes", "device_peak_bytes"} {
+	for _, k := range []string{"epoch_seconds", "median_epoch_seconds", "epoch_seconds_spread", "seconds", "peak_rss_bytes", "device_peak_bytes", "memory_planned_bytes"} {
 		delete(m, k)
 	}
 	b, _ := json.Marshal(m)
