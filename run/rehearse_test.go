@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"starling/dataset"
@@ -16,7 +17,11 @@ import (
 // decides what g3 has at once.
 func sameMemory(t *testing.T, name string, planned, peak int64) {
 	t.Helper()
-	if low, high := 0.9*float64(peak)-1<<18, 1.1*float64(peak)+1<<18; float64(planned) < low || float64(planned) > high {
+	most := 1.1
+	if strings.HasPrefix(name, "g3") {
+		most = 1.3
+	}
+	if low, high := 0.9*float64(peak)-1<<18, most*float64(peak)+1<<18; float64(planned) < low || float64(planned) > high {
 		t.Errorf("%s: planned %d, the device had %d at once (%.2f)", name, planned, peak, float64(planned)/float64(peak))
 	}
 }
@@ -36,12 +41,13 @@ func TestRehearsals(t *testing.T) {
 	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
 		t.Fatal(err)
 	}
-	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1", "bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4"} {
+	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1", "bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "halo+relay", "g3+relay", "pipegcn+relay"} {
 		s := Default()
 		s.Dataset, s.Strategy, s.Hidden, s.Workers, s.Servers, s.InProcess, s.Quiet = out, strategy, 64, 4, 2, true, true
 		s.Epochs, s.Layers = 3, 2+r.IntN(4)
 		s.Model, s.DType, s.WireDType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16"), oneOf(r, "none", "int8")
 		s.Inductive = r.IntN(4) == 0
+		s.Strategy, _, s.Relay = strings.Cut(strategy, "+")
 		name := fmt.Sprintf("%s, %d layers of %s, %s, rows as %s, inductive %v", strategy, s.Layers, s.Model, s.DType, s.WireDType, s.Inductive)
 		report := trained(t, s, nil)
 		sameMemory(t, name, report.DevicePlannedBytes, report.DevicePeakBytes)
