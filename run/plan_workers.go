@@ -84,12 +84,16 @@ func (p *Plan) add(n *need, scaled int64) {
 	p.Each = append(p.Each, n.matrices+graph+n.Early+own+processBytes)
 }
 
+// mostTogether is the number of edges up to which workers rehearse together: that has all
+// of the graph in one process, which is what many workers are there to avoid.
+const mostTogether = 32 << 20
+
 // rehearsals are what workers need: one after the other where they can do without each
-// other, else all together. Where the clock decides what they will do, it is what halo
-// needs, and what they choose to copy comes on top.
+// other, else all together. Where the clock decides what they will do, or the graph is
+// large, it is what halo needs, and what they choose to copy comes on top.
 func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan) ([]*need, error) {
 	needs, err := c.rehearseEach(parts, &c.spec)
-	if errors.Is(err, train.ErrUnplanned) {
+	if errors.Is(err, train.ErrUnplanned) && c.parts.meta.Edges <= mostTogether {
 		needs, err = c.rehearseTogether(parts, &c.spec)
 	}
 	if errors.Is(err, train.ErrUnplanned) {
