@@ -77,21 +77,7 @@ func product48() {
 	field(field48B, b)
 	field(field48BPanel, half)
 	ADDQ(b, half)
-	MOVQ(c, tmp)
-	for range 16 {
-		raw("LONG", U32(0x004b0d0f)) // PREFETCHW (BX)
-		raw("LONG", U32(0x404b0d0f)) // PREFETCHW 64(BX)
-		ADDQ(crow, tmp)
-	}
-	CMPQ(Mem{Base: t, Disp: field48Add}, Imm(0))
-	JEQ(LabelRef("zero"))
-	rowOfC(c, crow, tmp, loadTile)
-	JMP(LabelRef("sum"))
-	Label("zero")
-	for i := range 3 {
-		zeroTile(i)
-	}
-	Label("sum")
+	startSums(c, crow, 16, Mem{Base: t, Disp: field48Add}, func() { rowOfC(c, crow, tmp, loadTile) }, 3)
 	MOVQ(deep, k)
 
 	Label("depth")

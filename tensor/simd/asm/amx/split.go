@@ -225,22 +225,7 @@ func product32() {
 	Label("rows")
 	MOVQ(panelB, b)
 	MOVQ(stripA, a)
-	// C is written at the end; ask for it now, to own it by then.
-	MOVQ(c, tmp)
-	for range 32 {
-		raw("LONG", U32(0x004b0d0f)) // PREFETCHW (BX)
-		raw("LONG", U32(0x404b0d0f)) // PREFETCHW 64(BX)
-		ADDQ(crow, tmp)
-	}
-	CMPQ(Mem{Base: t, Disp: field32Add}, Imm(0))
-	JEQ(LabelRef("zero"))
-	eachC(c, crow, tmp, loadTile)
-	JMP(LabelRef("sum"))
-	Label("zero")
-	for i := range 4 {
-		zeroTile(i)
-	}
-	Label("sum")
+	startSums(c, crow, 32, Mem{Base: t, Disp: field32Add}, func() { eachC(c, crow, tmp, loadTile) }, 4)
 	field(field32Depth, k)
 	Label("depth")
 	// The gaps between tile instructions ask for the next block of A and of B, which makes the slow
@@ -318,4 +303,24 @@ func product32() {
 	JNZ(LabelRef("panel"))
 	releaseTiles()
 	RET()
+}
+
+// startSums fills the tiles of sums from C, or with zeros where nothing is added to. It uses RBX.
+func startSums(c, crow GPPhysical, rows int, add Mem, load func(), tiles int) {
+	// C is written at the end; ask for it now, to own it by then.
+	MOVQ(c, RBX)
+	for range rows {
+		raw("LONG", U32(0x004b0d0f)) // PREFETCHW (BX)
+		raw("LONG", U32(0x404b0d0f)) // PREFETCHW 64(BX)
+		ADDQ(crow, RBX)
+	}
+	CMPQ(add, Imm(0))
+	JEQ(LabelRef("zero"))
+	load()
+	JMP(LabelRef("sum"))
+	Label("zero")
+	for i := range tiles {
+		zeroTile(i)
+	}
+	Label("sum")
 }
