@@ -86,7 +86,7 @@ func (p *Plan) add(n *need, scaled int64) {
 
 // mostTogether is the number of edges up to which workers rehearse together: that has all
 // of the graph in one process, which is what many workers are there to avoid.
-const mostTogether = 32 << 20
+var mostTogether int64 = 32 << 20
 
 // rehearsals are what workers need: one after the other where they can do without each
 // other, else all together. Where the clock decides what they will do, or the graph is
@@ -99,7 +99,7 @@ func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan) ([]*need, er
 	if errors.Is(err, train.ErrUnplanned) {
 		all.AtLeast = true
 		halo := c.spec
-		halo.Strategy, halo.Inductive = "halo", false
+		halo.Strategy, halo.Inductive, halo.Relay = "halo", false, false
 		needs, err = c.rehearseEach(parts, &halo)
 	}
 	return needs, err

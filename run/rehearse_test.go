@@ -57,15 +57,34 @@ func TestRehearsals(t *testing.T) {
 	}
 }
 
-// TestClockDecides: what copies take is not known before, and the plan says so.
+// TestClockDecides: what copies take is not known before, and the plan says so; nor is it
+// of a graph that is too large for all workers to rehearse in one process.
 func TestClockDecides(t *testing.T) {
 	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Features = 500, 2_000, 20 })
-	for strategy, atLeast := range map[string]bool{"neutronstar": true, "granndis:auto": true, "granndis:1": false, "halo": false} {
+	check := func(strategy string, inductive, atLeast bool) {
+		t.Helper()
 		s := Default()
-		s.Dataset, s.Strategy, s.Workers, s.Servers, s.InProcess = dir, strategy, 4, 2, true
+		s.Dataset, s.Workers, s.Servers, s.InProcess, s.Inductive = dir, 4, 2, true, inductive
+		s.Strategy, _, s.Relay = strings.Cut(strategy, "+")
 		_, p, err := DryRun(s, event.All())
 		if err != nil || p.AtLeast != atLeast || len(p.Each) != 4 || p.Needed() <= processBytes {
-			t.Errorf("%s: %+v, %v", strategy, p, err)
+			t.Errorf("%s, inductive %v: %+v, %v", strategy, inductive, p, err)
 		}
+	}
+	together := []string{"granndis:1", "halo+relay", "g3+relay"}
+	check("halo", false, false)
+	for _, strategy := range together {
+		check(strategy, false, false)
+	}
+	for _, strategy := range []string{"neutronstar", "granndis:auto", "neutronstar+relay"} {
+		check(strategy, false, true)
+	}
+	was := mostTogether
+	defer func() { mostTogether = was }()
+	mostTogether = 100
+	check("halo", false, false)
+	check("halo", true, true)
+	for _, strategy := range together {
+		check(strategy, true, true)
 	}
 }
