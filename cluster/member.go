@@ -67,6 +67,9 @@ type Member struct {
 // ErrLost is why a worker ends whose coordinator has gone.
 var ErrLost = errors.New("the coordinator was lost")
 
+// lost is ErrLost with what it was noticed by.
+func lost(err error) error { return fmt.Errorf("%w: %w", ErrLost, err) }
+
 // ErrAgain is why Join fails when another was lost before all had come, and the job
 // starts again.
 var ErrAgain = errors.New(comeAgain)
@@ -174,7 +177,7 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	}()
 	told, err := c.expect("roster", maxLine, maxBlob, c.silence)
 	if errors.Is(err, errUnheard) { // it was the job's coordinator, and may come back
-		return nil, fmt.Errorf("%w: %w", ErrLost, err)
+		return nil, lost(err)
 	}
 	if err != nil {
 		return nil, err
@@ -282,7 +285,7 @@ func (m *Member) hear() {
 		got, _, err := m.control.read(maxLine, 0, m.control.silence)
 		switch {
 		case err != nil:
-			m.end(fmt.Errorf("%w: %w", ErrLost, err))
+			m.end(lost(err))
 			return
 		case got.Type == "stop":
 			m.once.stop.Do(func() { close(m.stop) })
@@ -328,7 +331,7 @@ func (m *Member) Again() bool { return m.again.Load() }
 // Keep asks the coordinator to keep a state of the run.
 func (m *Member) Keep(body json.RawMessage, blob []byte) error {
 	if err := m.control.write(message{Type: "state", Body: body, blob: blob}); err != nil {
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return lost(err)
 	}
 	return nil
 }
@@ -348,8 +351,8 @@ func (m *Member) sendEvents() {
 	defer close(m.flushed)
 	for e := range m.events {
 		if b, err := event.Encode(e, time.Now()); err == nil {
-			if m.control.write(message{Type: "event", Body: b}) != nil {
-				m.end(ErrLost)
+			if err := m.control.write(message{Type: "event", Body: b}); err != nil {
+				m.end(lost(err))
 			}
 		}
 	}
@@ -375,8 +378,8 @@ func (m *Member) echo(err error) bool {
 	if f, ok := errors.AsType[*wire.Failure](err); ok {
 		return f.Rank != m.Rank
 	}
-	_, lost := errors.AsType[*wire.PeerLost](err)
-	return lost || errors.Is(err, errAborted)
+	_, gone := errors.AsType[*wire.PeerLost](err)
+	return gone || errors.Is(err, errAborted)
 }
 
 // last sends the last word and waits until it was heard.
@@ -384,7 +387,7 @@ func (m *Member) last(word message) error {
 	close(m.events)
 	<-m.flushed
 	if err := m.control.write(word); err != nil {
-		m.end(fmt.Errorf("%w: %w", ErrLost, err))
+		m.end(lost(err))
 	}
 	if word.Type == "result" {
 		<-m.ended

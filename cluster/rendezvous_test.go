@@ -328,3 +328,19 @@ func FuzzControl(f *testing.F) {
 		}
 	})
 }
+
+// TestLostSaysWhy: a coordinator that goes while an event is on its way to it is lost as
+// one that goes while it is listened to, with what the system says.
+func TestLostSaysWhy(t *testing.T) {
+	here, there := net.Pipe()
+	there.Close()
+	m := &Member{control: newControl(here, time.Minute), events: make(chan event.Event, 1), flushed: make(chan struct{}), ended: make(chan struct{})}
+	go m.sendEvents()
+	m.On(event.Note{Text: "here"})
+	<-m.Ended()
+	if err := m.Err(); !errors.Is(err, ErrLost) || !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+	close(m.events)
+	<-m.flushed
+}
