@@ -55,6 +55,12 @@ func ownModule(dir string) bool {
 // sources calls visit for every Go file of the module, by its path from the root.
 func sources(t *testing.T, visit func(path string)) (root string) {
 	t.Helper()
+	return walk(t, ".go", visit)
+}
+
+// walk calls visit for every file of the module whose name ends so, by its path from the root.
+func walk(t *testing.T, ending string, visit func(path string)) (root string) {
+	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +73,7 @@ func sources(t *testing.T, visit func(path string)) (root string) {
 		if d.IsDir() && rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || rel == "build" || rel == "bin" || ownModule(path)) {
 			return fs.SkipDir
 		}
-		if !d.IsDir() && strings.HasSuffix(path, ".go") {
+		if !d.IsDir() && strings.HasSuffix(path, ending) {
 			visit(filepath.ToSlash(rel))
 		}
 		return nil
