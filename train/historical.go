@@ -61,9 +61,10 @@ func (h *historical) all() (out []remembered) {
 	return out
 }
 
-// note says once what is kept, when all of it is there: after the first epoch.
+// note says once what is kept, when all of it is there: after the first epoch. One worker
+// says it, as the others keep about as much.
 func (h *historical) note() {
-	if len(h.kept) == 0 || h.noted {
+	if h.end.Rank() != 0 || len(h.kept) == 0 || h.noted {
 		return
 	}
 	h.noted = true
@@ -71,5 +72,5 @@ func (h *historical) note() {
 	for _, kept := range h.kept {
 		bytes += kept.Bytes()
 	}
-	h.events.On(event.Note{Text: fmt.Sprintf("%s keeps %.3g MiB of remote rows and their gradients", h.opt.Strategy.Name, float64(bytes)/(1<<20))})
+	h.events.On(event.Note{Text: fmt.Sprintf("%s: worker 0 keeps %.3g MiB of remote rows and their gradients", h.opt.Strategy.Name, float64(bytes)/(1<<20))})
 }
