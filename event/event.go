@@ -74,8 +74,12 @@ type Saved struct {
 	Bytes int64
 }
 
-// Note is a line for people.
-type Note struct{ Text string }
+// Note is a line for people. A minor one is good to know, no more: who wants quiet does
+// not want it.
+type Note struct {
+	Text  string
+	Minor bool `json:",omitempty"`
+}
 
 // Span is a stretch of time on one worker: a step, a layer, a transfer.
 type Span struct {

@@ -173,7 +173,7 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 		return nil, workersMistake(err)
 	}
 	if !s.Quiet {
-		events.On(event.Note{Text: fmt.Sprintf("cut into %d parts by %s in %s, %s of edges between parts; to keep them: starling partition %s --parts %d --out PARTS",
+		events.On(event.Note{Minor: true, Text: fmt.Sprintf("cut into %d parts by %s in %s, %s of edges between parts; to keep them: starling partition %s --parts %d --out PARTS",
 			r.Parts, r.Method, event.Duration(time.Since(start)), percent(r.EdgeCutShare), s.Dataset, r.Parts)})
 	}
 	if p, err = openParts(opt.Out); err != nil {

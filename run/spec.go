@@ -74,7 +74,7 @@ type Spec struct {
 	Events        string `json:"events" yaml:"events" help:"write every event of the run to this file, a line of JSON each" resume:"free"`
 	Trace         string `json:"trace" yaml:"trace" help:"write a timeline to this file, for ui.perfetto.dev" resume:"free"`
 	MetricsListen string `json:"metrics_listen" yaml:"metrics_listen" help:"answer Prometheus on this address, as 127.0.0.1:9400, and every worker on the port plus 1 and its rank; port 0 is any" resume:"free"`
-	Quiet         bool   `json:"quiet" yaml:"quiet" help:"show nothing while training" resume:"free"`
+	Quiet         bool   `json:"quiet" yaml:"quiet" help:"show nothing while training but warnings and failures" resume:"free"`
 
 	CheckpointDir   string `json:"checkpoint_dir" yaml:"checkpoint_dir" help:"folder for checkpoints" resume:"free" topic:"Checkpoints"`
 	CheckpointEvery int    `json:"checkpoint_every" yaml:"checkpoint_every" help:"epochs between checkpoints; 0: only at the end or when interrupted" resume:"free"`

@@ -23,13 +23,13 @@ func NewView(f *os.File) View { return event.NewView(f) }
 // NewSparseView is the same for many runs, with fewer lines of each.
 func NewSparseView(f *os.File) View { return event.NewSparseView(f) }
 
-// Silent shows warnings only, and with nil nothing.
+// Silent shows what went wrong only, and with nil nothing.
 func Silent(w io.Writer) View { return silent{w} }
 
 type silent struct{ w io.Writer }
 
 func (s silent) On(e event.Event) {
-	if n, ok := e.(event.Note); ok && s.w != nil {
+	if n, ok := e.(event.Note); ok && !n.Minor && s.w != nil {
 		fmt.Fprintln(s.w, n.Text)
 	}
 }

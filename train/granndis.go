@@ -42,7 +42,7 @@ func newGranndis(s *site) (planned, error) {
 		return nil, err
 	case k == 0 || s.part.Book.Servers < 2 && !s.paper:
 		if s.end.Rank() == 0 && k != 0 {
-			s.events.On(event.Note{Text: "granndis: one server has nothing to preload; give --servers"})
+			s.events.On(event.Note{Minor: true, Text: "granndis: one server has nothing to preload; give --servers"})
 		}
 		return newHalo(s)
 	case s.paper:
@@ -61,7 +61,7 @@ func newGranndis(s *site) (planned, error) {
 		k = g.forecast.best
 		around.receive(g.forecast.share)
 		if g.forecast.share > 0 && s.end.Rank() == 0 {
-			s.events.On(event.Note{Text: fmt.Sprintf("granndis receives %.0f%% of the rows that layer %d needs from other servers, while it adds up others", 100*g.forecast.share, k)})
+			s.events.On(event.Note{Minor: true, Text: fmt.Sprintf("granndis receives %.0f%% of the rows that layer %d needs from other servers, while it adds up others", 100*g.forecast.share, k)})
 		}
 		s.events = event.All(s.events, g.forecast)
 	} else if err := around.grow(k); err != nil {
@@ -115,7 +115,7 @@ func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 		return nil, fmt.Errorf("granndis: %d preloaded layers need about %s on worker %d, over the memory budget of %s; preload fewer, or auto", k, event.Bytes(need), s.end.Rank(), event.Bytes(b))
 	}
 	if s.end.Rank() == 0 {
-		s.events.On(event.Note{Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies, about %s", k, layers, s.part.Core(), len(c.ids), event.Bytes(need))})
+		s.events.On(event.Note{Minor: true, Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies, about %s", k, layers, s.part.Core(), len(c.ids), event.Bytes(need))})
 	}
 	borders, err := c.borders(layers, func(layer int, v uint32) int {
 		if layer >= k || layer == k-1 && layer > 0 && s.receives(v) {
@@ -133,7 +133,7 @@ func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 func (g *granndis) Finish() error {
 	if g.forecast != nil && g.end.Rank() == 0 {
 		if text := g.forecast.verdict(); text != "" {
-			g.events.On(event.Note{Text: text})
+			g.events.On(event.Note{Minor: true, Text: text})
 		}
 	}
 	return g.recomputing.Finish()

@@ -265,5 +265,5 @@ func (s *surroundings) note(f *forecast, k int, memory int64) {
 	if math.IsNaN(f.seconds[k]) {
 		text = fmt.Sprintf("granndis with %d preloaded layers: about %s on the largest worker, more than there is", k, event.Bytes(memory))
 	}
-	s.events.On(event.Note{Text: text})
+	s.events.On(event.Note{Minor: true, Text: text})
 }

@@ -194,7 +194,7 @@ func newSampled(s *site, layers int) (planned, error) {
 		return nil, err
 	}
 	if s.end.Rank() == 0 {
-		s.events.On(event.Note{Text: fmt.Sprintf("granndis samples at most %d hops and %d neighbours beyond a server: the first has %d vertices of others", pick.hops, pick.fanout, len(around.where))})
+		s.events.On(event.Note{Minor: true, Text: fmt.Sprintf("granndis samples at most %d hops and %d neighbours beyond a server: the first has %d vertices of others", pick.hops, pick.fanout, len(around.where))})
 	}
 	return &sampled{exchanging: on.exchanging, training: on, measuring: newExchanging(s, &exact{site: s}, newBorder(s.dev, haloLists(s.part)))}, nil
 }

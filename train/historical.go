@@ -72,5 +72,5 @@ func (h *historical) note() {
 	for _, kept := range h.kept {
 		bytes += kept.Bytes()
 	}
-	h.events.On(event.Note{Text: fmt.Sprintf("%s: worker 0 keeps %.3g MiB of remote rows and their gradients", h.opt.Strategy.Name, float64(bytes)/(1<<20))})
+	h.events.On(event.Note{Minor: true, Text: fmt.Sprintf("%s: worker 0 keeps %.3g MiB of remote rows and their gradients", h.opt.Strategy.Name, float64(bytes)/(1<<20))})
 }

@@ -161,7 +161,7 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 		return nil, fmt.Errorf("sampler %s makes each edge count by what it drew, and with --edge-features gin does not weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", mo.Sampler)
 	}
 	if text := mo.before(g.Nodes()); text != "" {
-		f.events.On(event.Note{Text: text})
+		f.events.On(event.Note{Minor: true, Text: text})
 	}
 	direct := readsDirectly(f)
 	method, err := mo.Method(ctx, g, data.Splits.Train, convs, direct, f.opt.Seed)

@@ -193,7 +193,7 @@ func (h *hybrid) tell(copied int) error {
 		}
 		most = max(most, int64(v[n+2]))
 	}
-	h.events.On(event.Note{Text: fmt.Sprintf("neutronstar: of %d border rows a layer, %v (by layer) are not received; %d copies, at most %s for them on a worker",
+	h.events.On(event.Note{Minor: true, Text: fmt.Sprintf("neutronstar: of %d border rows a layer, %v (by layer) are not received; %d copies, at most %s for them on a worker",
 		sum[n], sum[:n], sum[n+1], event.Bytes(most))})
 	return nil
 }

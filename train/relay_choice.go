@@ -39,10 +39,10 @@ func (s *site) checkRelay() error {
 		return fmt.Errorf("--relay passes rows from other servers on, and all %d workers are on one; group them with --servers, or leave out --relay", s.part.Book.Parts)
 	case s.end.Rank() != 0:
 	case c.Relay && !s.couldRelay():
-		s.events.On(event.Note{Text: "--relay has nothing to pass on: every server has one worker"})
+		s.events.On(event.Note{Minor: true, Text: "--relay has nothing to pass on: every server has one worker"})
 	case CouldRelay(c):
 		if text := RelayHint(BetweenServers(s.part)); text != "" {
-			s.events.On(event.Note{Text: text})
+			s.events.On(event.Note{Minor: true, Text: text})
 		}
 	}
 	return nil
