@@ -167,6 +167,7 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding
 h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin-top:2.2rem}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left;padding-left:0}
+.row th:first-child,.row td:first-child{text-align:right;padding-left:.6rem}
 thead th{color:var(--quiet);font-weight:600}.chosen{background:var(--chosen);font-weight:600}
 .bar{display:block;height:.3em;background:var(--bar);margin:.1em 0 .2em auto}
 .facts td{white-space:normal}.facts td:first-child{color:var(--quiet)}.scroll{overflow-x:auto}
@@ -187,7 +188,7 @@ small{color:var(--quiet);font-weight:400;font-size:.85em}
 </table>
 {{range .Notes}}<p><b>Note:</b> {{.}}</p>{{end}}
 <h2>Balance <small>heaviest part over the mean</small></h2>
-<div class="scroll"><table><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table></div>
+<div class="scroll"><table class="row"><thead><tr>{{range .Balances}}<th>{{.Name}}</th>{{end}}</tr></thead><tr>{{range .Balances}}<td>{{printf "%.3f" .Value}}</td>{{end}}</tr></table></div>
 <h2>Traffic <small>rows that the part on the left needs from the part above, in each layer; darker is more</small></h2>
 <div class="scroll"><table class="heat"><tr><th></th>{{range $q, $_ := .Cells}}<th>{{$q}}</th>{{end}}</tr>
 {{range $p, $row := .Cells}}<tr><th>{{$p}}</th>{{range $row}}<td title="{{.Title}}" style="{{.Colour}}">{{if not $.Compact}}{{.Text}}{{end}}</td>{{end}}</tr>

@@ -90,7 +90,7 @@ func (c *clusterRun) settle(events event.Listener) (err error) {
 		_, err = s.options(&c.parts.meta)
 		return err
 	}
-	if c.plans, err = c.plan(); err != nil {
+	if c.plans, err = c.plan(events); err != nil {
 		return err
 	}
 	return c.fits(c.plans, tensor.MemoryFree())

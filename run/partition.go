@@ -106,7 +106,7 @@ func (s *PartitionSpec) rehearse(ctx context.Context, r *partition.Report) {
 	}
 	t.resolve(&found.meta, simd.Best().String())
 	c := &clusterRun{spec: t, parts: found}
-	p, err := c.plan()
+	p, err := c.plan(event.All())
 	if err == nil {
 		r.Plan.Memory = p.Each
 	}

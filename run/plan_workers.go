@@ -22,13 +22,13 @@ func dryRunCluster(s Spec, events event.Listener) (Spec, *Plan, error) {
 	}
 	defer c.parts.remove()
 	if c.plans == nil {
-		c.plans, err = c.plan()
+		c.plans, err = c.plan(events)
 	}
 	return c.spec, c.plans, err
 }
 
 // plan is what all workers together will need and send. Their parts must be here.
-func (c *clusterRun) plan() (*Plan, error) {
+func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 	s, data := &c.spec, &c.parts.meta
 	opt, err := s.options(data)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *clusterRun) plan() (*Plan, error) {
 			return nil, err
 		}
 	}
-	needs, err := c.rehearsals(parts, all)
+	needs, err := c.rehearsals(parts, all, events)
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, s.scaledBytes(parts[r].Features))
@@ -88,12 +88,19 @@ func (p *Plan) add(n *need, scaled int64) {
 // of the graph in one process, which is what many workers are there to avoid.
 var mostTogether int64 = 32 << 20
 
+// silentTogether is the number of edges up to which that is so quick that nobody asks why
+// nothing happens.
+const silentTogether = 1 << 20
+
 // rehearsals are what workers need: one after the other where they can do without each
 // other, else all together. Where the clock decides what they will do, or the graph is
 // large, it is what halo needs, and what they choose to copy comes on top.
-func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan) ([]*need, error) {
+func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
 	needs, err := c.rehearseEach(parts, &c.spec)
 	if errors.Is(err, train.ErrUnplanned) && c.parts.meta.Edges <= mostTogether {
+		if c.parts.meta.Edges > silentTogether {
+			events.On(event.Note{Text: "planning the memory of the run: all workers rehearse it first, which takes some seconds"})
+		}
 		needs, err = c.rehearseTogether(parts, &c.spec)
 	}
 	if errors.Is(err, train.ErrUnplanned) {

@@ -25,12 +25,12 @@ type TopSpec struct {
 }
 
 // Settle finds the run, and reads the certificate to show to it.
-func (t *TopSpec) Settle() (err error) {
+func (t *TopSpec) Settle(ctx context.Context) (err error) {
 	if t.id, err = identity(t.TLS); err != nil {
 		return err
 	}
 	if t.Addr == "" {
-		t.Addr, err = theRun(runsHere())
+		t.Addr, err = theRun(runsHere(), func(addr string) string { return t.describe(ctx, addr) })
 		return err
 	}
 	if _, _, err := net.SplitHostPort(t.Addr); err != nil {
@@ -52,15 +52,31 @@ func (t *TopSpec) Look(ctx context.Context) (*Snapshot, error) {
 	return &s, err
 }
 
-// theRun is the only one.
-func theRun(addrs []string) (string, error) {
+// describe is a run at an address in a few words, if it lets us look.
+func (t *TopSpec) describe(ctx context.Context, addr string) string {
+	other := *t
+	other.Addr = addr
+	s, err := other.Look(ctx)
+	if err != nil {
+		return addr + " (does not show itself)"
+	}
+	line, _, _ := strings.Cut(s.headline(), "\n")
+	return addr + " (" + line + ")"
+}
+
+// theRun is the only one; of several the error tells which is which.
+func theRun(addrs []string, describe func(addr string) string) (string, error) {
 	switch len(addrs) {
 	case 0:
 		return "", mistake("ADDR", "none, and no workers on this host", "the address where the workers meet", "it is --listen of starling train, and --join of its workers")
 	case 1:
 		return addrs[0], nil
 	}
-	return "", mistake("ADDR", "none, and several runs on this host", "one of "+strings.Join(addrs, ", "), "")
+	runs := make([]string, len(addrs))
+	for i, addr := range addrs {
+		runs[i] = describe(addr)
+	}
+	return "", mistake("ADDR", "none, and several runs on this host", "one of "+strings.Join(runs, ", "), "")
 }
 
 // runsHere are the addresses that workers on this host were told to join, as their

@@ -133,10 +133,10 @@ func TestJoined(t *testing.T) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
-	if _, err := theRun(nil); err == nil {
+	if _, err := theRun(nil, nil); err == nil {
 		t.Error("no run, and no error")
 	}
-	if _, err := theRun([]string{"a", "b"}); err == nil || !strings.Contains(err.Error(), "a, b") {
+	if _, err := theRun([]string{"a", "b"}, strings.ToUpper); err == nil || !strings.Contains(err.Error(), "A, B") {
 		t.Error(err)
 	}
 }

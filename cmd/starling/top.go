@@ -21,7 +21,8 @@ func topCommand() *cobra.Command {
 		Use:   "top [ADDR]",
 		Short: "Watch a run: ranks, rates, memory, who waits for whom",
 		Long: `Watch a run of several workers. ADDR is where they meet: --listen of starling
-train, or --join of its workers. Without ADDR it is the run of this host.
+train, or --join of its workers. Without ADDR it is the run of this host; of
+several it says which is which.
 
 On a terminal the view is drawn anew every second, until the run ends; elsewhere,
 or with --once, it is shown once. Looking changes nothing. A run with a
@@ -40,7 +41,7 @@ or with --once, it is shown once. Looking changes nothing. A run with a
 					return err
 				}
 			}
-			if err := t.Settle(); err != nil {
+			if err := t.Settle(c.Context()); err != nil {
 				return err
 			}
 			return top(c.Context(), &t, once || !terminal(os.Stdout))
