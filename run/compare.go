@@ -73,7 +73,7 @@ func Compare(ctx context.Context, s CompareSpec, events event.Listener) (*Compar
 	if s.Dataset != "" && IsPartition(s.Dataset) {
 		s.Dataset = ""
 	}
-	runs, err := s.run(ctx, event.All(events))
+	runs, err := s.run(ctx, event.Locked(notesOnce(event.All(events))))
 	return newComparison(runs), err
 }
 
@@ -175,6 +175,21 @@ func (s *CompareSpec) run(ctx context.Context, events event.Listener) ([]*runsOf
 		}
 	}
 	return all, nil
+}
+
+// notesOnce leaves out notes that stand above already: one strategy after the other would
+// say the same of the same parts.
+func notesOnce(l event.Listener) event.Listener {
+	said := map[string]bool{}
+	return event.Func(func(e event.Event) {
+		if n, ok := e.(event.Note); ok {
+			if said[n.Text] {
+				return
+			}
+			said[n.Text] = true
+		}
+		l.On(e)
+	})
 }
 
 func (s *CompareSpec) train(ctx context.Context, strategy string, round int, events event.Listener) (*Report, error) {
