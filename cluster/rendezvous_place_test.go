@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -86,7 +87,7 @@ func TestRendezvousInFolder(t *testing.T) {
 	if err != nil || len(files) != 1 || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v has mode %v, %v", files, info.Mode(), err)
 	}
-	if e, err := finds(t, r, Entry{}, time.Second); e != secret || err != nil {
+	if e, err := finds(t, r, Entry{}, time.Minute); e != secret || err != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
 	os.WriteFile(files[0], []byte("half"), 0o600)
@@ -150,7 +151,7 @@ func TestRendezvousOfTheDead(t *testing.T) {
 
 func TestRendezvousAtAddress(t *testing.T) {
 	r := place(t, "tcp:alpha:7000", "job")
-	if e, err := finds(t, r, Entry{}, time.Second); err != nil || e.Addr != "alpha:7000" {
+	if e, err := finds(t, r, Entry{}, time.Minute); err != nil || e.Addr != "alpha:7000" {
 		t.Errorf("%+v, %v", e, err)
 	}
 	if _, err := finds(t, r, Entry{Addr: "alpha:7000"}, 10*time.Millisecond); err == nil {
@@ -163,15 +164,16 @@ func TestRendezvousAtAddress(t *testing.T) {
 	}
 }
 
-// freePort is one that nobody listens on now.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// freePort is one that nobody listens on. It is below those that the system gives to who
+// asks for any, so that nobody else comes by it.
+func freePort() int {
+	for {
+		port := 10000 + rand.IntN(20000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // startEtcd runs a real server, where one is installed.
@@ -181,7 +183,7 @@ func startEtcd(t *testing.T) (url string) {
 	if err != nil {
 		t.Skip("etcd is not installed: no meeting through it was tested (Debian's package is etcd-server)")
 	}
-	url, peer := fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	url, peer := fmt.Sprintf("http://127.0.0.1:%d", freePort()), fmt.Sprintf("http://127.0.0.1:%d", freePort())
 	cmd := exec.Command(path, "--data-dir", t.TempDir(), "--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error")
 	if _, err := Launch([]*exec.Cmd{cmd}, func(_ int, line string) { t.Log(line) }); err != nil {

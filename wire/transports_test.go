@@ -111,7 +111,7 @@ func noLeaks(t *testing.T) {
 	before := held()
 	t.Cleanup(func() {
 		// A goroutine that has told everybody that it ends may still be ending.
-		for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 			after := held()
 			if after.goroutines <= before.goroutines && after.descriptors <= before.descriptors && after.mapped <= before.mapped {
 				return
