@@ -198,16 +198,17 @@ type fewConns struct {
 }
 
 func (f *fewConns) Accept() (net.Conn, error) {
-	c, err := f.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case f.places <- struct{}{}:
-		return &placedConn{Conn: c, places: f.places}, nil
-	default:
-		c.Close()
-		return f.Accept()
+	for {
+		c, err := f.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case f.places <- struct{}{}:
+			return &placedConn{Conn: c, places: f.places}, nil
+		default:
+			c.Close()
+		}
 	}
 }
 
