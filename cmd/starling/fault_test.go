@@ -103,7 +103,7 @@ func (r *ordeal) trains() bool {
 // await waits for a line. It is false when the run ends before.
 func (r *ordeal) await(p *process, text string, after time.Time) bool {
 	r.t.Helper()
-	late := time.After(noticedWithin)
+	late := time.After(hang)
 	for {
 		if _, ok := p.since(after, text); ok {
 			return true
@@ -114,7 +114,7 @@ func (r *ordeal) await(p *process, text string, after time.Time) bool {
 			_, ok := p.since(after, text)
 			return ok
 		case <-late:
-			r.hangs(fmt.Sprintf("%s after %q nothing is said of %q", noticedWithin, r.last(), text))
+			r.hangs(fmt.Sprintf("%s after %q nothing is said of %q", hang, r.last(), text))
 			return false
 		}
 	}
@@ -132,7 +132,7 @@ func (r *ordeal) last() string {
 // recovered waits for the word that training goes on, and takes the times.
 func (r *ordeal) recovered(d *fate, began time.Time) {
 	r.t.Helper()
-	late := time.After(noticedWithin)
+	late := time.After(hang)
 	for !r.goesOn(began) {
 		_, lost := r.main.since(began, "lost rank")
 		if _, trains := r.main.since(began.Add(3*faultHeartbeat*time.Second), "epoch "); trains && !lost {
@@ -145,7 +145,7 @@ func (r *ordeal) recovered(d *fate, began time.Time) {
 				return
 			}
 		case <-late:
-			r.hangs(fmt.Sprintf("%v after rank %d was %s training does not go on", noticedWithin, d.rank, d.kind))
+			r.hangs(fmt.Sprintf("%v after rank %d was %s training does not go on", hang, d.rank, d.kind))
 			return
 		}
 	}

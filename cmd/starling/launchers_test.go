@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,17 +64,10 @@ func taskArgs(more ...string) []string {
 // The same command in every task: one coordinates, all train.
 func TestTasks(t *testing.T) {
 	dir, want := launched(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := l.Addr().String()
-	l.Close()
-	host, port, _ := net.SplitHostPort(free)
 	for _, c := range []struct{ name, env, args string }{
 		{"mpich, in the working folder", "PMI_RANK=%d PMI_SIZE=4", ""},
 		{"slurm on one host", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=here", ""},
-		{"torchrun, at an address", "RANK=%d WORLD_SIZE=4 MASTER_ADDR=" + host + " MASTER_PORT=" + port + " STARLING_TOKEN=correct-horse-battery-staple", ""},
+		{"torchrun, at an address", "RANK=%d WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + freePort() + " STARLING_TOKEN=correct-horse-battery-staple", ""},
 		{"pods, in a folder that is given", "JOB_COMPLETION_INDEX=%d STARLING_SIZE=4", "--rendezvous file:" + t.TempDir()},
 	} {
 		var tasks []*started
@@ -260,12 +252,7 @@ func TestMeetingInEtcd(t *testing.T) {
 	dir, want := launched(t)
 	var urls [2]string
 	for i := range urls {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		urls[i] = "http://" + l.Addr().String()
-		l.Close()
+		urls[i] = "http://127.0.0.1:" + freePort()
 	}
 	server := exec.Command(path, "--data-dir", t.TempDir(), "--listen-client-urls", urls[0], "--advertise-client-urls", urls[0],
 		"--listen-peer-urls", urls[1], "--initial-advertise-peer-urls", urls[1], "--initial-cluster", "default="+urls[1], "--log-level", "error")
@@ -278,7 +265,7 @@ func TestMeetingInEtcd(t *testing.T) {
 		server.Process.Kill()
 		server.Wait()
 	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(hang); ; time.Sleep(50 * time.Millisecond) {
 		resp, err := http.Get(urls[0] + "/health")
 		if err == nil {
 			resp.Body.Close()

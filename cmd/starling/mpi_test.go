@@ -48,7 +48,7 @@ func TestMPIEqualsInProcess(t *testing.T) {
 	want := result(t, works(t, dir, append(args, "--in-process")...).stdout)
 	for _, l := range launchers {
 		t.Run("launcher="+l[0], func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			ctx, cancel := context.WithTimeout(context.Background(), hang)
 			defer cancel()
 			c := exec.CommandContext(ctx, l[0], slices.Concat(l[1:], []string{binary}, args, []string{"--transport", "mpi"})...)
 			c.Dir = dir

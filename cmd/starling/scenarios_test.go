@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +26,8 @@ var update = flag.Bool("update", false, "write what scenarios show into their fi
 //	starling ARGS             runs to its end
 //	start NAME starling ARGS  runs beside what follows; other is another build of
 //	                          starling, netcluster scripts/netcluster
-//	await NAME PATTERN        until it has shown a line of this pattern
+//	await NAME PATTERN        until it has shown a line of this pattern, or has it in
+//	                          the file of this name
 //	kill, stop, cont NAME [RANK]  it, or its worker of a rank
 //	end NAME                  waits for its end
 //	same A B                  compares the losses of two results
@@ -83,14 +83,8 @@ type scene struct {
 }
 
 func newScenario(t *testing.T) *scenario {
-	s := &scenario{t: t, dir: t.TempDir(), runs: map[string]*scene{}}
+	s := &scenario{t: t, dir: t.TempDir(), port: freePort(), runs: map[string]*scene{}}
 	s.env = append(os.Environ(), "TMPDIR="+t.TempDir(), "STARLING="+binary)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, s.port, _ = net.SplitHostPort(l.Addr().String())
-	l.Close()
 	s.do("starling generate sbm --nodes 400 --edges 3000 --features 16 --classes 4 --out graph --quiet")
 	s.do("starling partition graph --parts 2 --out parts --quiet")
 	return s
@@ -124,6 +118,10 @@ func (s *scenario) do(command string) string {
 	case "start":
 		s.runs[rest[0]] = s.start(rest[1:])
 	case "await":
+		if s.runs[rest[0]] == nil {
+			s.awaitFile(rest[0], strings.Join(rest[1:], " "))
+			break
+		}
 		s.await(s.run(rest[0]), strings.Join(rest[1:], " "))
 	case "kill", "stop", "cont":
 		signal := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "cont": syscall.SIGCONT}[words[0]]
@@ -134,7 +132,7 @@ func (s *scenario) do(command string) string {
 		r := s.run(rest[0])
 		select {
 		case <-r.ended:
-		case <-time.After(time.Minute):
+		case <-time.After(hang):
 			s.t.Fatalf("%s does not end: %s", rest[0], r.string())
 		}
 		return s.show(r)
@@ -211,7 +209,7 @@ func (r *scene) string() string {
 func (s *scenario) await(r *scene, pattern string) {
 	s.t.Helper()
 	match := regexp.MustCompile("(?m)" + pattern)
-	late := time.After(40 * time.Second)
+	late := time.After(hang)
 	for !match.MatchString(r.string()) {
 		select {
 		case <-r.news:
@@ -221,6 +219,17 @@ func (s *scenario) await(r *scene, pattern string) {
 			}
 		case <-late:
 			s.t.Fatalf("no %s in %s", pattern, r.string())
+		}
+	}
+}
+
+// awaitFile returns when a file has a line of a pattern.
+func (s *scenario) awaitFile(name, pattern string) {
+	s.t.Helper()
+	match := regexp.MustCompile("(?m)" + pattern)
+	for end := time.Now().Add(hang); !match.MatchString(fileOrNone(filepath.Join(s.dir, name))); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("no %s in %s: %s", pattern, name, fileOrNone(filepath.Join(s.dir, name)))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // binary is the real command, built once.
@@ -29,6 +30,10 @@ func TestMain(m *testing.M) {
 	os.RemoveAll(dir)
 	os.Exit(status)
 }
+
+// hang is how long a test waits for what must come. A machine with other work is slow; a
+// hang is for ever.
+const hang = 3 * time.Minute
 
 // output is how a command ended.
 type output struct {

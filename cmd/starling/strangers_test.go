@@ -302,7 +302,7 @@ const strangersModel = "--layers 2 --hidden 16 --eval-every 0"
 
 func (s *scenario) strangersJob(with string) *strangersJob {
 	s.t.Helper()
-	meet, door := "127.0.0.1:"+s.port, "127.0.0.1:"+freePort(s.t)
+	meet, door := "127.0.0.1:"+s.port, "127.0.0.1:"+freePort()
 	s.do("start run starling train three --epochs 1000000 --no-launch --on-failure stop --out got --json got.json " + strangersModel + " --listen " + meet + " " + with)
 	s.do("start zero starling worker --rank 0 --join " + meet + " --listen " + door + " " + with)
 	s.do("start one starling worker --rank 1 --join " + meet + " " + with)
@@ -313,14 +313,16 @@ func (s *scenario) strangersJob(with string) *strangersJob {
 	return &strangersJob{s, s.run("run"), []*port{controlPort(meet), dataPort(door, job[1])}}
 }
 
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// freePort is one that nobody listens on. It is below those that the system gives to who
+// asks for any, so that nobody else comes by it.
+func freePort() string {
+	for {
+		port := fmt.Sprint(10000 + rand.IntN(20000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // try is one attack, up to the line of the log that tells of it.
@@ -333,7 +335,7 @@ func (j *strangersJob) try(p *port, a attack) {
 	defer conn.Close()
 	go a.do(j.t, p, conn)
 	line := regexp.MustCompile(`(?m)^(\[rank 0\] )?refused ` + regexp.QuoteMeta(conn.LocalAddr().String()) + `: .*(` + a.says(p) + `)`)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(hang); ; time.Sleep(20 * time.Millisecond) {
 		switch at := line.FindStringSubmatch(j.run.string()); {
 		case at != nil && (at[1] == "") != (p.name == "control"):
 			j.t.Errorf("%s at the %s port was refused elsewhere: %s", a.name, p.name, at[0])
@@ -370,7 +372,7 @@ func (j *strangersJob) flood(with string) {
 	}
 	j.await(j.run, `^refused \d+ others within`)
 	j.await(j.run, `^\[rank 0\] refused \d+ others within`)
-	for end := time.Now().Add(20 * time.Second); j.descriptors() > before+2; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(hang); j.descriptors() > before+2; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			j.t.Fatalf("%d descriptors before the crowd came, now %d", before, j.descriptors())
 		}

@@ -58,7 +58,7 @@ func (s *scenario) shows(look func() string, pattern string) {
 	s.t.Helper()
 	match := regexp.MustCompile(pattern)
 	text := look()
-	for end := time.Now().Add(30 * time.Second); !match.MatchString(text); text = look() {
+	for end := time.Now().Add(hang); !match.MatchString(text); text = look() {
 		if time.Now().After(end) {
 			s.t.Fatalf("no %s in\n%s", pattern, text)
 		}
