@@ -99,7 +99,7 @@ func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan, events event
 	needs, err := c.rehearseEach(parts, &c.spec)
 	if errors.Is(err, train.ErrUnplanned) && c.parts.meta.Edges <= mostTogether {
 		if c.parts.meta.Edges > silentTogether {
-			events.On(event.Note{Text: "planning the memory of the run: all workers rehearse it first, which takes some seconds"})
+			events.On(event.Note{Text: "planning the memory of the run: all workers rehearse it first, which takes some seconds", Minor: true})
 		}
 		needs, err = c.rehearseTogether(parts, &c.spec)
 	}
