@@ -114,9 +114,9 @@ func (d *download) run(ctx context.Context) (recorded string, err error) {
 			failures, pause = 1, d.opt.pause
 		}
 		if failures >= d.opt.tries {
-			return "", fmt.Errorf("%s: given up after %d attempts, %s of it are kept and a next try goes on from there: %w", d.url, failures, event.Bytes(d.have()), err)
+			return "", fmt.Errorf("%s: given up after %d attempts, %s of it are kept and a next try goes on from there: %w (--mirror takes files from elsewhere)", d.url, failures, event.Bytes(d.have()), cause(err))
 		}
-		d.events.On(event.Note{Text: fmt.Sprintf("%s: %v; trying again in %s", d.url, err, pause)})
+		d.events.On(event.Note{Text: fmt.Sprintf("%s: %v; trying again in %s", d.url, cause(err), pause)})
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -149,6 +149,15 @@ func (d *download) have() int64 {
 func (d *download) forget() {
 	os.Remove(d.part())
 	os.Remove(d.part() + ".json")
+}
+
+// cause is an error without the address that net/http puts before it: our messages name it already.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
 }
 
 // bad is a server that will not answer otherwise however often it is asked.
