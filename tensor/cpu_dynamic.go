@@ -120,7 +120,7 @@ func (op *Attention) entryFactor(key uint64, j, h int) float32 {
 	if op.SrcIDs.v != nil {
 		src = op.SrcIDs.v[j]
 	}
-	if draw(key, src*attendSrc+uint32(h)*attendHead) < op.Dropout.threshold() {
+	if attentionDraw(key, src, h) < op.Dropout.threshold() {
 		return 0
 	}
 	return float32(op.Dropout.scale())

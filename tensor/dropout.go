@@ -1,22 +1,27 @@
 package tensor
 
+import "math"
+
 // Dropout's draws. A draw must be the same on any worker, thread and device, and
-// cost less than the memory it decides about, so it is a 32-bit hash that vector
-// units compute sixteen at a time:
+// cost less than the memory it decides about, so draws are 16 bits, two of a 32-bit
+// hash that vector units compute sixteen at a time:
 //
 //	k     = mix(key + (id+1)·2^64/φ)             64 bits, once a row
-//	x     = low(k) + column·c0
+//	x     = low(k) + pair·c0
 //	x     = (x ^ x>>16)·c1
-//	x     = (x ^ x>>15 ^ high(k))·c2
-//	draw  = x ^ x>>16
+//	hash  = (x ^ x>>15 ^ high(k))·c2
 //
-// A number is kept when draw >= P·2^32.
+// The draws of columns 2i and 2i+1 are the lower and the upper half of the hash of
+// pair i. A number is kept when its draw is at least threshold, P·2^16 rounded: what
+// is dropped is P to the nearest 1/65536, and never all. What is kept is scaled by
+// the inverse of that.
 const (
 	dropGolden = 0x9e3779b97f4a7c15
 	dropC0     = 0x9e3779b1
 	dropC1     = 0x7feb352d
 	dropC2     = 0x846ca68b
-	// Attention draws for (destination, source, head) use column = source·attendSrc + head·attendHead.
+	// Attention draws for (destination, source, head) are the upper half of the hash of
+	// pair = source·attendSrc + head·attendHead.
 	attendSrc  = 0x85ebca6b
 	attendHead = 0xc2b2ae35
 )
@@ -29,18 +34,27 @@ func rowKey(key uint64, id uint32) uint64 {
 	return z ^ z>>31
 }
 
-// draw is the draw of a row with key k for a column.
-func draw(k uint64, column uint32) uint32 {
-	x := uint32(k) + column*dropC0
+// dropHash is the hash of a pair for a row with key k.
+func dropHash(k uint64, pair uint32) uint32 {
+	x := uint32(k) + pair*dropC0
 	x = (x ^ x>>16) * dropC1
-	x = (x ^ x>>15 ^ uint32(k>>32)) * dropC2
-	return x ^ x>>16
+	return (x ^ x>>15 ^ uint32(k>>32)) * dropC2
+}
+
+// draw is the draw of a row with key k for a column.
+func draw(k uint64, column uint32) uint16 {
+	return uint16(dropHash(k, column/2) >> (column % 2 * 16))
+}
+
+// attentionDraw is the draw of a destination with key k for a source and a head.
+func attentionDraw(k uint64, source uint32, head int) uint16 {
+	return uint16(dropHash(k, source*attendSrc+uint32(head)*attendHead) >> 16)
 }
 
 // threshold is the least draw that keeps a number; scale is what kept ones are multiplied by.
-func (d Dropout) threshold() uint32 { return uint32(min(float64(d.P)*0x1p32, 0xffffffff)) }
+func (d Dropout) threshold() uint16 { return uint16(min(math.Round(float64(d.P)*0x1p16), 0xffff)) }
 
-func (d Dropout) scale() float64 { return 1 / (1 - float64(d.P)) }
+func (d Dropout) scale() float64 { return 0x1p16 / (0x1p16 - float64(d.threshold())) }
 
 // id is the vertex id of row i.
 func (d Dropout) id(i int) uint32 {

@@ -87,11 +87,11 @@ func dumbAfter(x float64, key uint64, col int, after After) float64 {
 	if after.Act == ReLU {
 		x = max(x, 0)
 	}
-	if p := after.Dropout.P; p > 0 {
+	if after.Dropout.P > 0 {
 		if draw(key, uint32(col)) < after.Dropout.threshold() {
 			return 0
 		}
-		x /= 1 - float64(p)
+		x *= after.Dropout.scale()
 	}
 	return x
 }

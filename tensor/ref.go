@@ -180,10 +180,12 @@ func (a Act) slope(y float64) float64 {
 
 // factor is what dropout multiplies (row, column) by.
 func (d Dropout) factor(row int, column uint32) float64 {
-	if d.P == 0 {
-		return 1
-	}
-	if draw(rowKey(d.Key, d.id(row)), column) < d.threshold() {
+	return d.outcome(draw(rowKey(d.Key, d.id(row)), column))
+}
+
+// outcome is what a draw makes dropout multiply a number by.
+func (d Dropout) outcome(draw uint16) float64 {
+	if draw < d.threshold() {
 		return 0
 	}
 	return d.scale()

@@ -113,7 +113,7 @@ func (op Attention) coefficientFactor(i, j, h int) float64 {
 	if op.SrcIDs.v != nil {
 		src = op.SrcIDs.v[j]
 	}
-	return op.Dropout.factor(i, src*attendSrc+uint32(h)*attendHead)
+	return op.Dropout.outcome(attentionDraw(rowKey(op.Dropout.Key, op.Dropout.id(i)), src, h))
 }
 
 // edge is what an entry adds to the score of head h.

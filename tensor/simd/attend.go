@@ -44,7 +44,7 @@ const foldParts = 64
 // the draw for (id of i, id of j, h) is at least Threshold.
 type AttentionDropout struct {
 	On        bool
-	Threshold uint32
+	Threshold uint16
 	Scale     float32
 	Key       uint64
 	FirstHead int
@@ -54,26 +54,13 @@ type AttentionDropout struct {
 	FirstDst, FirstSrc uint32
 }
 
-// The constants of dropout's hash; package tensor's dropout.go tells what it is.
-const (
-	drawGolden = 0x9e3779b97f4a7c15
-	drawC0     = 0x9e3779b1
-	drawC1     = 0x7feb352d
-	drawC2     = 0x846ca68b
-	drawSrc    = 0x85ebca6b
-	drawHead   = 0xc2b2ae35
-)
-
 // RowKey is the key of the draws for a destination.
 func (d *AttentionDropout) RowKey(row int) uint64 {
 	id := d.FirstDst + uint32(row)
 	if d.DstIDs != nil {
 		id = d.DstIDs[row]
 	}
-	z := d.Key + (uint64(id)+1)*drawGolden
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return rowKey(d.Key, id)
 }
 
 func (d *AttentionDropout) source(j int) uint32 {
@@ -85,11 +72,8 @@ func (d *AttentionDropout) source(j int) uint32 {
 
 // factor is Scale or 0 by the draw of a row's key for source id and head.
 func (d *AttentionDropout) factor(key uint64, source uint32, head int) float32 {
-	column := source*drawSrc + uint32(d.FirstHead+head)*drawHead
-	x := uint32(key) + column*drawC0
-	x = (x ^ x>>16) * drawC1
-	x = (x ^ x>>15 ^ uint32(key>>32)) * drawC2
-	if x^x>>16 < d.Threshold {
+	pair := source*drawSrc + uint32(d.FirstHead+head)*drawHead
+	if uint16(drawHash(key, pair)>>16) < d.Threshold {
 		return 0
 	}
 	return d.Scale

@@ -214,7 +214,7 @@ func attendFast(level Level, a *Attention) bool {
 		index: unsafe.SliceData(a.Index), left: unsafe.SliceData(a.Left.F32), leftStride: a.Left.Stride,
 		out: &work[0], lanes: p, group: 16 / p, heads: headLanes(a.Heads), swaps: swapsFrom(p),
 		slope: bits(a.Slope), tables: laneTables(a.Heads, a.Drop.FirstHead),
-		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold), key: a.Drop.Key,
+		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold) << 16, key: a.Drop.Key,
 		srcIDs: unsafe.SliceData(a.Drop.SrcIDs), firstSrc: uint64(a.Drop.FirstSrc),
 	}
 	if a.Drop.SrcIDs != nil {
@@ -371,7 +371,7 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 		index: unsafe.SliceData(a.Index), packed: unsafe.SliceData(a.Packed), packStride: 4 * p,
 		out: &work[0], outStep: 4 * step, lanes: p, group: 16 / p, heads: headLanes(a.Heads), swaps: swapsFrom(p),
 		slope: bits(a.Slope), tables: laneTables(a.Heads, a.Drop.FirstHead),
-		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold), scale: bits(a.Drop.Scale),
+		drop: onOff(a.Drop.On), threshold: uint64(a.Drop.Threshold) << 16, scale: bits(a.Drop.Scale),
 		keys: unsafe.SliceData(a.Keys), perm: unsafe.SliceData(a.Perm), dots: &work[3*step],
 		edgeHeads: a.EdgeHeads,
 	}

@@ -208,8 +208,6 @@ plain:
 	VPSRLD       $0x0f, Z2, Z1
 	VPTERNLOGD   $0x96, Z22, Z1, Z2
 	VPMULLD.BCST bits846ca68b<>+0(SB), Z2, Z2
-	VPSRLD       $0x10, Z2, Z1
-	VPXORD       Z1, Z2, Z2
 	VPCMPUD      $0x05, Z21, Z2, K3
 	VMOVUPS.Z    Z0, K3, Z0
 
@@ -499,8 +497,6 @@ plain:
 	VPSRLD       $0x0f, Z2, Z1
 	VPTERNLOGD   $0x96, Z22, Z1, Z2
 	VPMULLD.BCST bits846ca68b<>+0(SB), Z2, Z2
-	VPSRLD       $0x10, Z2, Z1
-	VPXORD       Z1, Z2, Z2
 	VPCMPUD      $0x05, Z21, Z2, K3
 	VMOVUPS.Z    Z0, K3, Z0
 
@@ -701,8 +697,6 @@ asked_5:
 	VPSRLD            $0x0f, Z3, Z1
 	VPTERNLOGD        $0x96, Z9, Z1, Z3
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
-	VPSRLD            $0x10, Z3, Z1
-	VPXORD            Z1, Z3, Z3
 	VPCMPUD           $0x05, Z21, Z3, K3
 	VMULPS.Z          Z19, Z6, K3, Z6
 
@@ -900,8 +894,6 @@ asked_6:
 	VPSRLD            $0x0f, Z3, Z1
 	VPTERNLOGD        $0x96, Z9, Z1, Z3
 	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
-	VPSRLD            $0x10, Z3, Z1
-	VPXORD            Z1, Z3, Z3
 	VPCMPUD           $0x05, Z21, Z3, K3
 	VMULPS.Z          Z19, Z6, K3, Z6
 

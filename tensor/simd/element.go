@@ -18,7 +18,7 @@ type Drop struct {
 	IDs       *uint32 // vertex ids of the rows, or nil: row i has id First+i
 	Key       uint64
 	First     uint32
-	Threshold uint32 // keep when the draw is at least this
+	Threshold uint16 // keep when the draw is at least this
 	Scale     float32
 	Keep      float32 // 1/Scale
 	On        bool
@@ -38,17 +38,11 @@ func (d *Drop) key(i int) uint64 {
 	if d.IDs != nil {
 		id = *at(d.IDs, i)
 	}
-	z := d.Key + (uint64(id)+1)*0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return rowKey(d.Key, id)
 }
 
 func (d *Drop) kept(key uint64, column int) bool {
-	x := uint32(key) + uint32(column)*0x9e3779b1
-	x = (x ^ x>>16) * 0x7feb352d
-	x = (x ^ x>>15 ^ uint32(key>>32)) * 0x846ca68b
-	return x^x>>16 >= d.Threshold
+	return uint16(drawHash(key, uint32(column/2))>>(column%2*16)) >= d.Threshold
 }
 
 // Map computes each number of Dst from the number of Src in the same place, by

@@ -111,7 +111,7 @@ func leaky(s, t VecPhysical) {
 	VMULPS(slope, s, K3, s)
 }
 
-// draw finishes the hash whose first sum is x and sets K3 to the lanes that are kept.
+// draw finishes the hash whose first sum is x and sets K3 to the lanes whose upper half, the draw, keeps them.
 func draw(x, t, high VecPhysical) {
 	VPSRLD(U8(16), x, t)
 	VPXORD(t, x, x)
@@ -119,8 +119,6 @@ func draw(x, t, high VecPhysical) {
 	VPSRLD(U8(15), x, t)
 	VPTERNLOGD(U8(0x96), high, t, x)
 	VPMULLD_BCST(lanes.Bits(0x846ca68b), x, x)
-	VPSRLD(U8(16), x, t)
-	VPXORD(t, x, x)
 	VPCMPUD(U8(5), threshold, x, K3)
 }
 

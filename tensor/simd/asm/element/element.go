@@ -8,14 +8,14 @@ import (
 
 const dropC0 = 0x9e3779b1
 
-// iota16 is column·c0 of the first sixteen columns.
+// iota16 is pair·c0 of the first sixteen pairs of columns.
 var iota16 Mem
 
-// drops draws sixteen (or eight) columns of a row at a time.
+// drops draws the columns of a row, two vectors at a time.
 type drops struct {
 	k         *kernel
 	ids, id   reg.GPVirtual
-	next, top vec // the hash's start for the next columns; the upper half of the row's key
+	next, top vec // the hash's start for the next pairs of columns; the upper half of the row's key
 }
 
 func (k *kernel) newDrops() *drops {
@@ -65,10 +65,12 @@ func (d *drops) row() {
 func (d *drops) apply(v []vec) {
 	k := d.k
 	c1, c2 := k.all(bits(0x7feb352d)), k.all(bits(0x846ca68b))
-	step := k.all(bits(uint32(k.lanes * dropC0 & 0xffffffff)))
-	least, scale, upper := k.all(k.field("Drop.Threshold")), k.all(k.field("Drop.Scale")), k.reg()
-	VPSRLD(Imm(16), least, upper)
-	for _, x := range v {
+	// A single vector is the first of two, of which the other may follow.
+	pairs := min(len(v), 2) * k.lanes / 2
+	step := k.all(bits(uint32(pairs * dropC0 & 0xffffffff)))
+	least, scale := k.reg(), k.all(k.field("Drop.Scale"))
+	VPBROADCASTW(k.field("Drop.Threshold"), least)
+	for i := 0; i < len(v); i += 2 {
 		h, t := k.reg(), k.reg()
 		VPSRLD(Imm(16), d.next, h)
 		k.xor(d.next, h, h)
@@ -77,19 +79,34 @@ func (d *drops) apply(v []vec) {
 		VPSRLD(Imm(15), h, t)
 		k.xor3(t, d.top, h)
 		VPMULLD(c2, h, h)
-		// The draw is h ^ h>>16. Its lower half matters only where the upper one is that of
-		// the threshold, so we may flip it by that of the threshold instead.
-		k.xor(upper, h, h)
-		if k.zmm {
-			m := K()
-			VPCMPUD(Imm(5), least, h, m)
+		k.decide(v[i:min(i+2, len(v))], h, least, scale)
+	}
+}
+
+// decide scales the numbers of one or two vectors whose draws, the words of h, are at least least, and zeroes the others.
+func (k *kernel) decide(v []vec, h, least, scale vec) {
+	if k.zmm {
+		m := K()
+		VPCMPUW(Imm(5), least, h, m)
+		for i, x := range v {
+			if i > 0 {
+				KSHIFTRD(Imm(16), m, m)
+			}
 			VMULPS_Z(scale, x, m, x)
-			continue
 		}
+		return
+	}
+	t := k.reg()
+	VPMAXUW(least, h, t)
+	VPCMPEQW(t, h, t)
+	for i, x := range v {
+		m := k.reg()
+		if i > 0 {
+			VEXTRACTI128(Imm(1), t, t.AsX())
+		}
+		VPMOVSXWD(t.AsX(), m)
 		VMULPS(scale, x, x)
-		VPMAXUD(least, h, t)
-		VPCMPEQD(t, h, t)
-		VPAND(t, x, x)
+		VPAND(m, x, x)
 	}
 }
 

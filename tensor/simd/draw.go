@@ -1,0 +1,26 @@
+package simd
+
+// The constants of dropout's hash; package tensor's dropout.go tells what it is.
+const (
+	drawGolden = 0x9e3779b97f4a7c15
+	drawC0     = 0x9e3779b1
+	drawC1     = 0x7feb352d
+	drawC2     = 0x846ca68b
+	drawSrc    = 0x85ebca6b
+	drawHead   = 0xc2b2ae35
+)
+
+// rowKey is the key of the draws of a row with vertex id.
+func rowKey(key uint64, id uint32) uint64 {
+	z := key + (uint64(id)+1)*drawGolden
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// drawHash is two draws of a row with this key.
+func drawHash(key uint64, pair uint32) uint32 {
+	x := uint32(key) + pair*drawC0
+	x = (x ^ x>>16) * drawC1
+	return (x ^ x>>15 ^ uint32(key>>32)) * drawC2
+}
