@@ -112,8 +112,8 @@ const (
 
 func (a Act) String() string { return [...]string{"none", "relu", "elu", "leaky_relu"}[a] }
 
-// Dropout zeroes each number with probability P and scales the others by
-// 1/(1-P). The draw for (row, column) is a function of Key, the row's vertex id
+// Dropout zeroes each number with probability P, rounded to a multiple of 1/65536,
+// and scales the others by 1/(1-P). The draw for (row, column) is a function of Key, the row's vertex id
 // and the column: see dropout.go. P = 0 is no dropout.
 type Dropout struct {
 	P   float32
