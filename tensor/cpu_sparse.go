@@ -18,8 +18,8 @@ func needRows(name string, m Matrix, rows, cols int) {
 	need(m.Rows == rows && m.Cols == cols && m.dtype != F64, "%s is %v, want %dx%d float32 or bfloat16", name, m, rows, cols)
 }
 
-// Aggregate sums source rows in registers, or in first-level cache where a row
-// is wider than the registers, and writes each destination row once.
+// Aggregate sums source rows in registers, in panels of columns where a row is
+// wider than the registers, and writes each destination row once.
 func (c *CPU) Aggregate(dst Matrix, adj *Sparse, src Matrix, op Aggregate) {
 	needRows("Aggregate: dst", dst, adj.Rows, src.Cols)
 	needRows("Aggregate: src", src, adj.Cols, src.Cols)

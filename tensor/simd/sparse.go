@@ -108,7 +108,7 @@ type RowSums struct {
 }
 
 // MaxCols is the widest row one call sums: what a core's first-level cache
-// holds beside the row that is read. Wider matrices are done in column panels.
+// holds beside what is read. Of wider matrices so many columns are done at a time.
 const MaxCols = 4096
 
 // AggregateRows computes a.

@@ -32,6 +32,11 @@ type sumArgs struct {
 	bytes                int     // of a destination row
 	selfScale            *float32
 	selfMask             int
+
+	// Rows that are wider than the registers: panels of panel vectors, but those before the last narrower ones have one more.
+	panel, panels, narrower int
+	room                    [5]uintptr // for the assembly
+	weights                 [32]float32
 }
 
 const (
@@ -49,6 +54,14 @@ func narrowBytes(bf16 bool) int {
 		return 8 * 64
 	}
 	return 16 * 64
+}
+
+// panelMost is the widest panel of columns of wider rows, in such vectors or blocks.
+func panelMost(bf16 bool) int {
+	if bf16 {
+		return 5
+	}
+	return 8
 }
 
 var one = float32(1)
@@ -88,6 +101,8 @@ func aggregateAVX512(level Level, a *RowSums) {
 	bf16 := a.Src.B16 != nil
 	s.vectors, s.mask = vectorsOf(a.Cols, bf16)
 	s.bytes = a.Cols * a.Dst.size()
+	s.panels = (s.vectors + panelMost(bf16) - 1) / panelMost(bf16)
+	s.panel, s.narrower = s.vectors/s.panels, s.panels-s.vectors%s.panels
 	if a.Stream && !a.Add && a.Dst.size() == a.Src.size() {
 		switch whole := (uintptr(s.dst)|uintptr(s.dstStride)|uintptr(s.bytes))&63 == 0; {
 		case whole:

@@ -3846,24 +3846,87 @@ finish16done:
 	JMP written16
 
 wide:
-	MOVQ   16(DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   24(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	MOVQ   104(DI), BP
-	MOVQ   144(DI), R9
-	VPXORD Z0, Z0, Z0
+	MOVQ 16(DI), R9
+	MOVQ 8(R9)(DX*8), R10
+	MOVQ 24(DI), R9
+	LEAQ (R9)(R10*4), R10
+	MOVQ R10, 168(DI)
+	MOVQ CX, (DI)
+	MOVQ $0x00000001, 224(DI)
 
-wideclear:
-	VMOVUPS      Z0, (R9)
-	ADDQ         $0x40, R9
-	DECQ         BP
-	JNZ          wideclear
-	MOVQ         R10, 168(DI)
-	MOVQ         CX, (DI)
+wideturn:
+	LEAQ    128(R8), R10
+	CMPQ    R10, 168(DI)
+	CMOVQHI 168(DI), R10
+	MOVQ    R10, R14
+	SUBQ    R8, R14
+	MOVQ    R11, 248(DI)
+	TESTQ   R15, R15
+	JZ      widepanels
+	MOVQ    R8, AX
+	LEAQ    264(DI), CX
+	MOVQ    CX, 248(DI)
+
+wideweights:
+	CMPQ   AX, R10
+	JAE    wideweighed
+	MOVL   (AX), R9
+	VMOVSS (R13)(R9*4), X0
+	VMULSS (R11), X0, X0
+	VMOVSS X0, (CX)
+	ADDQ   R12, R11
+	ADDQ   $0x04, AX
+	ADDQ   $0x04, CX
+	JMP    wideweights
+
+wideweighed:
+	MOVQ R11, 256(DI)
+	MOVQ $0x00000004, R12
+
+widepanels:
+	MOVQ 144(DI), R9
+	MOVQ R9, 232(DI)
+	MOVQ 208(DI), R9
+	MOVQ R9, 240(DI)
+
+widepanel:
+	MOVQ   R10, R8
+	SUBQ   R14, R8
+	MOVQ   248(DI), R11
+	KXNORD K1, K1, K1
+	MOVQ   240(DI), R9
+	CMPQ   R9, $0x01
+	JNE    wideinner
+	MOVQ   112(DI), AX
+	KMOVD  AX, K1
+
+wideinner:
+	MOVQ 200(DI), AX
+	CMPQ R9, 216(DI)
+	JBE  widenarrower
+	INCQ AX
+
+widenarrower:
+	CMPQ AX, $0x05
+	JE   panel5
+	CMPQ AX, $0x06
+	JE   panel6
+	CMPQ AX, $0x07
+	JE   panel7
+	JMP  panel8
+
+panel5:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain5
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           wideentries
+	JZ           panelself5
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -3874,202 +3937,484 @@ wideclear:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	MOVQ         104(DI), BP
-	MOVQ         144(DI), R9
+	VFMADD231PS  (AX), Z16, Z0
+	VFMADD231PS  64(AX), Z16, Z1
+	VFMADD231PS  128(AX), Z16, Z2
+	VFMADD231PS  192(AX), Z16, Z3
+	VFMADD231PS  256(AX), Z16, K1, Z4
 
-wideself:
-	SUBQ        $0x04, BP
-	JLE         wideselftail
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (AX), Z16, Z0
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     64(R9), Z1
-	VFMADD231PS 64(AX), Z16, Z1
-	VMOVUPS     Z1, 64(R9)
-	VMOVUPS     128(R9), Z2
-	VFMADD231PS 128(AX), Z16, Z2
-	VMOVUPS     Z2, 128(R9)
-	VMOVUPS     192(R9), Z3
-	VFMADD231PS 192(AX), Z16, Z3
-	VMOVUPS     Z3, 192(R9)
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R10
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, R9
-	JMP         wideself
+panelself5:
+	JMP panelstart5
 
-wideselftail:
-	ADDQ $0x04, BP
+panelagain5:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
 
-wideselfone:
-	DECQ        BP
-	JZ          wideselflast
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (AX), Z16, Z0
-	VMOVUPS     Z0, (R9)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R10
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, R9
-	JMP         wideselfone
+panelstart5:
+	CMPQ R8, R10
+	JE   paneldone5
+	CMPQ 240(DI), $0x01
+	JE   panellast5
 
-wideselflast:
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (AX), Z16, K1, Z0
-	VMOVUPS     Z0, (R9)
+panelinner5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   383(AX)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   447(AX)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   511(AX)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   575(AX)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   639(AX)
+	VFMADD231PS  256(AX), Z16, K1, Z4
+	CMPQ         R8, R10
+	JB           panelinner5
+	JMP          paneldone5
 
-wideentries:
+panellast5:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   127(BP)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   191(BP)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   255(BP)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   319(BP)
+	VFMADD231PS  256(AX), Z16, K1, Z4
+	PREFETCHT0   383(BP)
+	CMPQ         R8, R10
+	JB           panellast5
+
+paneldone5:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	ADDQ    $0x00000140, 232(DI)
+	ADDQ    $0x00000140, SI
+	JMP     widenext
+
+panel6:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain6
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           panelself6
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
+	VMULPS.BCST  120(DI), Z16, Z16
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Z16, Z0
+	VFMADD231PS  64(AX), Z16, Z1
+	VFMADD231PS  128(AX), Z16, Z2
+	VFMADD231PS  192(AX), Z16, Z3
+	VFMADD231PS  256(AX), Z16, Z4
+	VFMADD231PS  320(AX), Z16, K1, Z5
+
+panelself6:
+	JMP panelstart6
+
+panelagain6:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+
+panelstart6:
+	CMPQ R8, R10
+	JE   paneldone6
+	CMPQ 240(DI), $0x01
+	JE   panellast6
+
+panelinner6:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   447(AX)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   511(AX)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   575(AX)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   639(AX)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   703(AX)
+	VFMADD231PS  256(AX), Z16, Z4
+	PREFETCHT0   767(AX)
+	VFMADD231PS  320(AX), Z16, K1, Z5
+	CMPQ         R8, R10
+	JB           panelinner6
+	JMP          paneldone6
+
+panellast6:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   127(BP)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   191(BP)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   255(BP)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   319(BP)
+	VFMADD231PS  256(AX), Z16, Z4
+	PREFETCHT0   383(BP)
+	VFMADD231PS  320(AX), Z16, K1, Z5
+	PREFETCHT0   447(BP)
+	CMPQ         R8, R10
+	JB           panellast6
+
+paneldone6:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	ADDQ    $0x00000180, 232(DI)
+	ADDQ    $0x00000180, SI
+	JMP     widenext
+
+panel7:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain7
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           panelself7
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
+	VMULPS.BCST  120(DI), Z16, Z16
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Z16, Z0
+	VFMADD231PS  64(AX), Z16, Z1
+	VFMADD231PS  128(AX), Z16, Z2
+	VFMADD231PS  192(AX), Z16, Z3
+	VFMADD231PS  256(AX), Z16, Z4
+	VFMADD231PS  320(AX), Z16, Z5
+	VFMADD231PS  384(AX), Z16, K1, Z6
+
+panelself7:
+	JMP panelstart7
+
+panelagain7:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+
+panelstart7:
+	CMPQ R8, R10
+	JE   paneldone7
+	CMPQ 240(DI), $0x01
+	JE   panellast7
+
+panelinner7:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   511(AX)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   575(AX)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   639(AX)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   703(AX)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   767(AX)
+	VFMADD231PS  256(AX), Z16, Z4
+	PREFETCHT0   831(AX)
+	VFMADD231PS  320(AX), Z16, Z5
+	PREFETCHT0   895(AX)
+	VFMADD231PS  384(AX), Z16, K1, Z6
+	CMPQ         R8, R10
+	JB           panelinner7
+	JMP          paneldone7
+
+panellast7:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   127(BP)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   191(BP)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   255(BP)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   319(BP)
+	VFMADD231PS  256(AX), Z16, Z4
+	PREFETCHT0   383(BP)
+	VFMADD231PS  320(AX), Z16, Z5
+	PREFETCHT0   447(BP)
+	VFMADD231PS  384(AX), Z16, K1, Z6
+	PREFETCHT0   511(BP)
+	CMPQ         R8, R10
+	JB           panellast7
+
+paneldone7:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	ADDQ    $0x000001c0, 232(DI)
+	ADDQ    $0x000001c0, SI
+	JMP     widenext
+
+panel8:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain8
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           panelself8
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
+	VMULPS.BCST  120(DI), Z16, Z16
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VFMADD231PS  (AX), Z16, Z0
+	VFMADD231PS  64(AX), Z16, Z1
+	VFMADD231PS  128(AX), Z16, Z2
+	VFMADD231PS  192(AX), Z16, Z3
+	VFMADD231PS  256(AX), Z16, Z4
+	VFMADD231PS  320(AX), Z16, Z5
+	VFMADD231PS  384(AX), Z16, Z6
+	VFMADD231PS  448(AX), Z16, K1, Z7
+
+panelself8:
+	JMP panelstart8
+
+panelagain8:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+
+panelstart8:
+	CMPQ R8, R10
+	JE   paneldone8
+	CMPQ 240(DI), $0x01
+	JE   panellast8
+
+panelinner8:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   575(AX)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   639(AX)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   703(AX)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   767(AX)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   831(AX)
+	VFMADD231PS  256(AX), Z16, Z4
+	PREFETCHT0   895(AX)
+	VFMADD231PS  320(AX), Z16, Z5
+	PREFETCHT0   959(AX)
+	VFMADD231PS  384(AX), Z16, Z6
+	PREFETCHT0   1023(AX)
+	VFMADD231PS  448(AX), Z16, K1, Z7
+	CMPQ         R8, R10
+	JB           panelinner8
+	JMP          paneldone8
+
+panellast8:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VFMADD231PS  (AX), Z16, Z0
+	PREFETCHT0   127(BP)
+	VFMADD231PS  64(AX), Z16, Z1
+	PREFETCHT0   191(BP)
+	VFMADD231PS  128(AX), Z16, Z2
+	PREFETCHT0   255(BP)
+	VFMADD231PS  192(AX), Z16, Z3
+	PREFETCHT0   319(BP)
+	VFMADD231PS  256(AX), Z16, Z4
+	PREFETCHT0   383(BP)
+	VFMADD231PS  320(AX), Z16, Z5
+	PREFETCHT0   447(BP)
+	VFMADD231PS  384(AX), Z16, Z6
+	PREFETCHT0   511(BP)
+	VFMADD231PS  448(AX), Z16, K1, Z7
+	PREFETCHT0   575(BP)
+	CMPQ         R8, R10
+	JB           panellast8
+
+paneldone8:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	ADDQ    $0x00000200, 232(DI)
+	ADDQ    $0x00000200, SI
+
 widenext:
-	LEAQ         4(R8), R9
-	CMPQ         R9, 168(DI)
-	JA           widedone
-	JE           wideodd
-	LEAQ         8(R8), R10
-	CMPQ         R10, 160(DI)
-	CMOVQHI      160(DI), R10
-	MOVL         (R10), R10
-	IMULQ        BX, R10
-	ADDQ         SI, R10
-	PREFETCHT0   (R10)
-	LEAQ         12(R8), CX
-	CMPQ         CX, 160(DI)
-	CMOVQHI      160(DI), CX
-	MOVL         (CX), CX
-	IMULQ        BX, CX
-	ADDQ         SI, CX
-	PREFETCHT0   (CX)
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	MOVQ         AX, R14
-	VMOVAPS      Z16, Z24
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	MOVQ         104(DI), BP
-	MOVQ         144(DI), R9
+	DECQ  240(DI)
+	JNZ   widepanel
+	MOVQ  8(DI), SI
+	MOVQ  $0x00000000, 224(DI)
+	TESTQ R15, R15
+	JZ    wideunscaled
+	MOVQ  256(DI), R11
+	MOVQ  40(DI), R12
 
-widepair:
-	SUBQ        $0x04, BP
-	JLE         widepairtail
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (R14), Z24, Z0
-	VFMADD231PS (AX), Z16, Z0
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     64(R9), Z1
-	VFMADD231PS 64(R14), Z24, Z1
-	VFMADD231PS 64(AX), Z16, Z1
-	VMOVUPS     Z1, 64(R9)
-	VMOVUPS     128(R9), Z2
-	VFMADD231PS 128(R14), Z24, Z2
-	VFMADD231PS 128(AX), Z16, Z2
-	VMOVUPS     Z2, 128(R9)
-	VMOVUPS     192(R9), Z3
-	VFMADD231PS 192(R14), Z24, Z3
-	VFMADD231PS 192(AX), Z16, Z3
-	VMOVUPS     Z3, 192(R9)
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R10
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, R9
-	JMP         widepair
-
-widepairtail:
-	ADDQ $0x04, BP
-
-widepairone:
-	DECQ        BP
-	JZ          widepairlast
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (R14), Z24, Z0
-	VFMADD231PS (AX), Z16, Z0
-	VMOVUPS     Z0, (R9)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R10
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, R9
-	JMP         widepairone
-
-widepairlast:
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (R14), Z24, K1, Z0
-	VFMADD231PS (AX), Z16, K1, Z0
-	VMOVUPS     Z0, (R9)
-	JMP         widenext
-
-wideodd:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	MOVQ         104(DI), BP
-	MOVQ         144(DI), R9
-
-wideadd:
-	SUBQ        $0x04, BP
-	JLE         wideaddtail
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (AX), Z16, Z0
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     64(R9), Z1
-	VFMADD231PS 64(AX), Z16, Z1
-	VMOVUPS     Z1, 64(R9)
-	VMOVUPS     128(R9), Z2
-	VFMADD231PS 128(AX), Z16, Z2
-	VMOVUPS     Z2, 128(R9)
-	VMOVUPS     192(R9), Z3
-	VFMADD231PS 192(AX), Z16, Z3
-	VMOVUPS     Z3, 192(R9)
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R10
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, R9
-	JMP         wideadd
-
-wideaddtail:
-	ADDQ $0x04, BP
-
-wideaddone:
-	DECQ        BP
-	JZ          wideaddlast
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (AX), Z16, Z0
-	VMOVUPS     Z0, (R9)
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R10
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, R9
-	JMP         wideaddone
-
-wideaddlast:
-	VMOVUPS     (R9), Z0
-	VFMADD231PS (AX), Z16, K1, Z0
-	VMOVUPS     Z0, (R9)
-
-widedone:
+wideunscaled:
+	CMPQ         R10, 168(DI)
+	JB           wideturn
 	MOVQ         (DI), CX
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
@@ -8153,25 +8498,86 @@ finish8done:
 	JMP written8
 
 wide:
-	MOVQ   16(DI), R9
-	MOVQ   8(R9)(DX*8), R10
-	MOVQ   24(DI), R9
-	LEAQ   (R9)(R10*4), R10
-	MOVQ   104(DI), BP
-	ADDQ   BP, BP
-	MOVQ   144(DI), R9
-	VPXORD Z0, Z0, Z0
+	MOVQ 16(DI), R9
+	MOVQ 8(R9)(DX*8), R10
+	MOVQ 24(DI), R9
+	LEAQ (R9)(R10*4), R10
+	MOVQ R10, 168(DI)
+	MOVQ CX, (DI)
+	MOVQ $0x00000001, 224(DI)
 
-wideclear:
-	VMOVUPS      Z0, (R9)
-	ADDQ         $0x40, R9
-	DECQ         BP
-	JNZ          wideclear
-	MOVQ         R10, 168(DI)
-	MOVQ         CX, (DI)
+wideturn:
+	LEAQ    128(R8), R10
+	CMPQ    R10, 168(DI)
+	CMOVQHI 168(DI), R10
+	MOVQ    R10, R14
+	SUBQ    R8, R14
+	MOVQ    R11, 248(DI)
+	TESTQ   R15, R15
+	JZ      widepanels
+	MOVQ    R8, AX
+	LEAQ    264(DI), CX
+	MOVQ    CX, 248(DI)
+
+wideweights:
+	CMPQ   AX, R10
+	JAE    wideweighed
+	MOVL   (AX), R9
+	VMOVSS (R13)(R9*4), X0
+	VMULSS (R11), X0, X0
+	VMOVSS X0, (CX)
+	ADDQ   R12, R11
+	ADDQ   $0x04, AX
+	ADDQ   $0x04, CX
+	JMP    wideweights
+
+wideweighed:
+	MOVQ R11, 256(DI)
+	MOVQ $0x00000004, R12
+
+widepanels:
+	MOVQ 144(DI), R9
+	MOVQ R9, 232(DI)
+	MOVQ 208(DI), R9
+	MOVQ R9, 240(DI)
+
+widepanel:
+	MOVQ   R10, R8
+	SUBQ   R14, R8
+	MOVQ   248(DI), R11
+	KXNORD K1, K1, K1
+	MOVQ   240(DI), R9
+	CMPQ   R9, $0x01
+	JNE    wideinner
+	MOVQ   112(DI), AX
+	KMOVD  AX, K1
+
+wideinner:
+	MOVQ 200(DI), AX
+	CMPQ R9, 216(DI)
+	JBE  widenarrower
+	INCQ AX
+
+widenarrower:
+	CMPQ AX, $0x03
+	JE   panel3
+	CMPQ AX, $0x04
+	JE   panel4
+	JMP  panel5
+
+panel3:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain3
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
 	MOVL         120(DI), R9
 	TESTL        R9, R9
-	JZ           wideentries
+	JZ           panelself3
 	MOVQ         128(DI), AX
 	ADDQ         DX, AX
 	MOVQ         192(DI), R9
@@ -8182,348 +8588,481 @@ wideclear:
 	VMULPS.BCST  120(DI), Z16, Z16
 	IMULQ        BX, AX
 	ADDQ         SI, AX
-	MOVQ         104(DI), BP
-	MOVQ         144(DI), R9
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VMOVDQU16.Z  128(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
 
-wideself:
-	SUBQ        $0x04, BP
-	JLE         wideselftail
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	VMOVUPS     128(R9), Z2
-	VMOVUPS     192(R9), Z3
-	VPSLLD      $0x10, 64(AX), Z17
-	VPANDD      64(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z2
-	VFMADD231PS Z18, Z16, Z3
-	VMOVUPS     Z2, 128(R9)
-	VMOVUPS     Z3, 192(R9)
-	VMOVUPS     256(R9), Z4
-	VMOVUPS     320(R9), Z5
-	VPSLLD      $0x10, 128(AX), Z17
-	VPANDD      128(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z4
-	VFMADD231PS Z18, Z16, Z5
-	VMOVUPS     Z4, 256(R9)
-	VMOVUPS     Z5, 320(R9)
-	VMOVUPS     384(R9), Z6
-	VMOVUPS     448(R9), Z7
-	VPSLLD      $0x10, 192(AX), Z17
-	VPANDD      192(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z6
-	VFMADD231PS Z18, Z16, Z7
-	VMOVUPS     Z6, 384(R9)
-	VMOVUPS     Z7, 448(R9)
-	ADDQ        $0x00000100, R9
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R10
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, R9
-	JMP         wideself
+panelself3:
+	JMP panelstart3
 
-wideselftail:
-	ADDQ $0x04, BP
+panelagain3:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
 
-wideselfone:
-	DECQ        BP
-	JZ          wideselflast
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	ADDQ        $0x00000040, R9
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R10
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, R9
-	JMP         wideselfone
+panelstart3:
+	CMPQ R8, R10
+	JE   paneldone3
+	CMPQ 240(DI), $0x01
+	JE   panellast3
 
-wideselflast:
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VMOVDQU16.Z (AX), K1, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
+panelinner3:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   255(AX)
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   319(AX)
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   383(AX)
+	VMOVDQU16.Z  128(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	CMPQ         R8, R10
+	JB           panelinner3
+	JMP          paneldone3
 
-wideentries:
+panellast3:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   127(BP)
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   191(BP)
+	VMOVDQU16.Z  128(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   255(BP)
+	CMPQ         R8, R10
+	JB           panellast3
+
+paneldone3:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	ADDQ    $0x00000180, 232(DI)
+	ADDQ    $0x000000c0, SI
+	JMP     widenext
+
+panel4:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain4
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           panelself4
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
+	VMULPS.BCST  120(DI), Z16, Z16
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VMOVDQU32    128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VMOVDQU16.Z  192(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+
+panelself4:
+	JMP panelstart4
+
+panelagain4:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+
+panelstart4:
+	CMPQ R8, R10
+	JE   paneldone4
+	CMPQ 240(DI), $0x01
+	JE   panellast4
+
+panelinner4:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   319(AX)
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   383(AX)
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   447(AX)
+	VMOVDQU32    128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   511(AX)
+	VMOVDQU16.Z  192(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	CMPQ         R8, R10
+	JB           panelinner4
+	JMP          paneldone4
+
+panellast4:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   127(BP)
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   191(BP)
+	VMOVDQU32    128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   255(BP)
+	VMOVDQU16.Z  192(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   319(BP)
+	CMPQ         R8, R10
+	JB           panellast4
+
+paneldone4:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	ADDQ    $0x00000200, 232(DI)
+	ADDQ    $0x00000100, SI
+	JMP     widenext
+
+panel5:
+	MOVQ         232(DI), CX
+	CMPQ         224(DI), $0x00
+	JE           panelagain5
+	VPXORD       Z0, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VPXORD       Z2, Z2, Z2
+	VPXORD       Z3, Z3, Z3
+	VPXORD       Z4, Z4, Z4
+	VPXORD       Z5, Z5, Z5
+	VPXORD       Z6, Z6, Z6
+	VPXORD       Z7, Z7, Z7
+	VPXORD       Z8, Z8, Z8
+	VPXORD       Z9, Z9, Z9
+	MOVL         120(DI), R9
+	TESTL        R9, R9
+	JZ           panelself5
+	MOVQ         128(DI), AX
+	ADDQ         DX, AX
+	MOVQ         192(DI), R9
+	ANDQ         AX, R9
+	SHLQ         $0x02, R9
+	ADDQ         184(DI), R9
+	VBROADCASTSS (R9), Z16
+	VMULPS.BCST  120(DI), Z16, Z16
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	VMOVDQU32    128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	VMOVDQU32    192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	VMOVDQU16.Z  256(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+
+panelself5:
+	JMP panelstart5
+
+panelagain5:
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS 128(CX), Z2
+	VMOVUPS 192(CX), Z3
+	VMOVUPS 256(CX), Z4
+	VMOVUPS 320(CX), Z5
+	VMOVUPS 384(CX), Z6
+	VMOVUPS 448(CX), Z7
+	VMOVUPS 512(CX), Z8
+	VMOVUPS 576(CX), Z9
+
+panelstart5:
+	CMPQ R8, R10
+	JE   paneldone5
+	CMPQ 240(DI), $0x01
+	JE   panellast5
+
+panelinner5:
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   383(AX)
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   447(AX)
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   511(AX)
+	VMOVDQU32    128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   575(AX)
+	VMOVDQU32    192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   639(AX)
+	VMOVDQU16.Z  256(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	CMPQ         R8, R10
+	JB           panelinner5
+	JMP          paneldone5
+
+panellast5:
+	LEAQ         (R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), BP
+	IMULQ        BX, BP
+	ADDQ         8(DI), BP
+	LEAQ         32(R8)(R14*1), R9
+	CMPQ         R9, 160(DI)
+	CMOVQHI      160(DI), R9
+	MOVL         (R9), R9
+	IMULQ        BX, R9
+	ADDQ         8(DI), R9
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	MOVL         (R8), AX
+	ADDQ         $0x04, R8
+	VBROADCASTSS (R11), Z16
+	ADDQ         R12, R11
+	IMULQ        BX, AX
+	ADDQ         SI, AX
+	PREFETCHT0   63(BP)
+	VMOVDQU32    (AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z0
+	VFMADD231PS  Z18, Z16, Z1
+	PREFETCHT0   127(BP)
+	VMOVDQU32    64(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z2
+	VFMADD231PS  Z18, Z16, Z3
+	PREFETCHT0   191(BP)
+	VMOVDQU32    128(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z4
+	VFMADD231PS  Z18, Z16, Z5
+	PREFETCHT0   255(BP)
+	VMOVDQU32    192(AX), Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z6
+	VFMADD231PS  Z18, Z16, Z7
+	PREFETCHT0   319(BP)
+	VMOVDQU16.Z  256(AX), K1, Z18
+	VPSLLD       $0x10, Z18, Z17
+	VPANDD       Z18, Z23, Z18
+	VFMADD231PS  Z17, Z16, Z8
+	VFMADD231PS  Z18, Z16, Z9
+	PREFETCHT0   383(BP)
+	CMPQ         R8, R10
+	JB           panellast5
+
+paneldone5:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	VMOVUPS Z3, 192(CX)
+	VMOVUPS Z4, 256(CX)
+	VMOVUPS Z5, 320(CX)
+	VMOVUPS Z6, 384(CX)
+	VMOVUPS Z7, 448(CX)
+	VMOVUPS Z8, 512(CX)
+	VMOVUPS Z9, 576(CX)
+	ADDQ    $0x00000280, 232(DI)
+	ADDQ    $0x00000140, SI
+
 widenext:
-	LEAQ         4(R8), R9
-	CMPQ         R9, 168(DI)
-	JA           widedone
-	JE           wideodd
-	LEAQ         8(R8), R10
-	CMPQ         R10, 160(DI)
-	CMOVQHI      160(DI), R10
-	MOVL         (R10), R10
-	IMULQ        BX, R10
-	ADDQ         SI, R10
-	PREFETCHT0   (R10)
-	LEAQ         12(R8), CX
-	CMPQ         CX, 160(DI)
-	CMOVQHI      160(DI), CX
-	MOVL         (CX), CX
-	IMULQ        BX, CX
-	ADDQ         SI, CX
-	PREFETCHT0   (CX)
-	LEAQ         32(R8), R9
-	CMPQ         R9, 160(DI)
-	CMOVQHI      160(DI), R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	LEAQ         36(R8), R9
-	CMPQ         R9, 160(DI)
-	CMOVQHI      160(DI), R9
-	MOVL         (R9), R9
-	IMULQ        BX, R9
-	ADDQ         SI, R9
-	PREFETCHT0   (R9)
-	PREFETCHT0   64(R9)
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	MOVQ         AX, R14
-	VMOVAPS      Z16, Z24
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	MOVQ         104(DI), BP
-	MOVQ         144(DI), R9
+	DECQ  240(DI)
+	JNZ   widepanel
+	MOVQ  8(DI), SI
+	MOVQ  $0x00000000, 224(DI)
+	TESTQ R15, R15
+	JZ    wideunscaled
+	MOVQ  256(DI), R11
+	MOVQ  40(DI), R12
 
-widepair:
-	SUBQ        $0x04, BP
-	JLE         widepairtail
-	PREFETCHT0  (R10)
-	PREFETCHT0  (CX)
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (R14), Z17
-	VPANDD      (R14), Z23, Z18
-	VFMADD231PS Z17, Z24, Z0
-	VFMADD231PS Z18, Z24, Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	PREFETCHT0  64(R10)
-	PREFETCHT0  64(CX)
-	VMOVUPS     128(R9), Z2
-	VMOVUPS     192(R9), Z3
-	VPSLLD      $0x10, 64(R14), Z17
-	VPANDD      64(R14), Z23, Z18
-	VFMADD231PS Z17, Z24, Z2
-	VFMADD231PS Z18, Z24, Z3
-	VPSLLD      $0x10, 64(AX), Z17
-	VPANDD      64(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z2
-	VFMADD231PS Z18, Z16, Z3
-	VMOVUPS     Z2, 128(R9)
-	VMOVUPS     Z3, 192(R9)
-	PREFETCHT0  128(R10)
-	PREFETCHT0  128(CX)
-	VMOVUPS     256(R9), Z4
-	VMOVUPS     320(R9), Z5
-	VPSLLD      $0x10, 128(R14), Z17
-	VPANDD      128(R14), Z23, Z18
-	VFMADD231PS Z17, Z24, Z4
-	VFMADD231PS Z18, Z24, Z5
-	VPSLLD      $0x10, 128(AX), Z17
-	VPANDD      128(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z4
-	VFMADD231PS Z18, Z16, Z5
-	VMOVUPS     Z4, 256(R9)
-	VMOVUPS     Z5, 320(R9)
-	PREFETCHT0  192(R10)
-	PREFETCHT0  192(CX)
-	VMOVUPS     384(R9), Z6
-	VMOVUPS     448(R9), Z7
-	VPSLLD      $0x10, 192(R14), Z17
-	VPANDD      192(R14), Z23, Z18
-	VFMADD231PS Z17, Z24, Z6
-	VFMADD231PS Z18, Z24, Z7
-	VPSLLD      $0x10, 192(AX), Z17
-	VPANDD      192(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z6
-	VFMADD231PS Z18, Z16, Z7
-	VMOVUPS     Z6, 384(R9)
-	VMOVUPS     Z7, 448(R9)
-	ADDQ        $0x00000100, R9
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R10
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, R9
-	JMP         widepair
-
-widepairtail:
-	ADDQ $0x04, BP
-
-widepairone:
-	DECQ        BP
-	JZ          widepairlast
-	PREFETCHT0  (R10)
-	PREFETCHT0  (CX)
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (R14), Z17
-	VPANDD      (R14), Z23, Z18
-	VFMADD231PS Z17, Z24, Z0
-	VFMADD231PS Z18, Z24, Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	ADDQ        $0x00000040, R9
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R10
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, R9
-	JMP         widepairone
-
-widepairlast:
-	PREFETCHT0  (R10)
-	PREFETCHT0  (CX)
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VMOVDQU16.Z (R14), K1, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VFMADD231PS Z17, Z24, Z0
-	VFMADD231PS Z18, Z24, Z1
-	VMOVDQU16.Z (AX), K1, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	JMP         widenext
-
-wideodd:
-	MOVL         (R8), AX
-	ADDQ         $0x04, R8
-	MOVQ         AX, R9
-	ANDQ         R15, R9
-	VBROADCASTSS (R13)(R9*4), Z16
-	VMULPS.BCST  (R11), Z16, Z16
-	ADDQ         R12, R11
-	IMULQ        BX, AX
-	ADDQ         SI, AX
-	MOVQ         104(DI), BP
-	MOVQ         144(DI), R9
-
-wideadd:
-	SUBQ        $0x04, BP
-	JLE         wideaddtail
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	VMOVUPS     128(R9), Z2
-	VMOVUPS     192(R9), Z3
-	VPSLLD      $0x10, 64(AX), Z17
-	VPANDD      64(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z2
-	VFMADD231PS Z18, Z16, Z3
-	VMOVUPS     Z2, 128(R9)
-	VMOVUPS     Z3, 192(R9)
-	VMOVUPS     256(R9), Z4
-	VMOVUPS     320(R9), Z5
-	VPSLLD      $0x10, 128(AX), Z17
-	VPANDD      128(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z4
-	VFMADD231PS Z18, Z16, Z5
-	VMOVUPS     Z4, 256(R9)
-	VMOVUPS     Z5, 320(R9)
-	VMOVUPS     384(R9), Z6
-	VMOVUPS     448(R9), Z7
-	VPSLLD      $0x10, 192(AX), Z17
-	VPANDD      192(AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z6
-	VFMADD231PS Z18, Z16, Z7
-	VMOVUPS     Z6, 384(R9)
-	VMOVUPS     Z7, 448(R9)
-	ADDQ        $0x00000100, R9
-	ADDQ        $0x00000100, AX
-	ADDQ        $0x00000100, R14
-	ADDQ        $0x00000100, R10
-	ADDQ        $0x00000100, CX
-	ADDQ        $0x00000100, R9
-	JMP         wideadd
-
-wideaddtail:
-	ADDQ $0x04, BP
-
-wideaddone:
-	DECQ        BP
-	JZ          wideaddlast
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VPSLLD      $0x10, (AX), Z17
-	VPANDD      (AX), Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-	ADDQ        $0x00000040, R9
-	ADDQ        $0x00000040, AX
-	ADDQ        $0x00000040, R14
-	ADDQ        $0x00000040, R10
-	ADDQ        $0x00000040, CX
-	ADDQ        $0x00000040, R9
-	JMP         wideaddone
-
-wideaddlast:
-	VMOVUPS     (R9), Z0
-	VMOVUPS     64(R9), Z1
-	VMOVDQU16.Z (AX), K1, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VFMADD231PS Z17, Z16, Z0
-	VFMADD231PS Z18, Z16, Z1
-	VMOVUPS     Z0, (R9)
-	VMOVUPS     Z1, 64(R9)
-
-widedone:
+wideunscaled:
+	CMPQ         R10, 168(DI)
+	JB           wideturn
 	MOVQ         (DI), CX
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9

@@ -16,7 +16,7 @@ import (
 // A row that is stored as bfloat16 is put together the same way.
 
 // addBlock adds w times a block of a source row. Reading a block twice, as operands, is an instruction less; where rows
-// are near, loads are what there is too much of.
+// are near (or their panels were asked for), loads are what there is too much of.
 func addBlock(from Mem, w, even, odd VecPhysical, tail, near bool) {
 	switch {
 	case tail:
@@ -207,30 +207,10 @@ func interleaving() {
 	}
 }
 
-// wide16 is the loop for rows of more blocks than fit into registers.
-func wide16() {
-	step := func(v int, pair, tail bool) {
-		if pair {
-			askLines(v)
-		}
-		even, odd := acc(2*v), acc(2*v+1)
-		VMOVUPS(Mem{Base: sum, Disp: 128 * v}, even)
-		VMOVUPS(Mem{Base: sum, Disp: 128*v + 64}, odd)
-		if pair {
-			addBlock(Mem{Base: firstAt, Disp: 64 * v}, first, even, odd, tail, false)
-		}
-		addBlock(Mem{Base: at, Disp: 64 * v}, weight, even, odd, tail, false)
-		VMOVUPS(even, Mem{Base: sum, Disp: 128 * v})
-		VMOVUPS(odd, Mem{Base: sum, Disp: 128*v + 64})
-	}
-	Label("wide")
-	startRow()
-	MOVQ(field(fieldVectors), left)
-	ADDQ(left, left)
-	clearSum(left, "wideclear")
-	// A block of a source row is two vectors of the sum.
-	pairs(true, func(name string, pair bool) { blocks(name, append([]GPPhysical{sum}, wideMoving...), pair, step) })
-	loadRowScale()
-	finish16("widefinish")
-	nextRow("wide")
+// wide16 is for rows of more blocks than fit into registers.
+var wide16 = panel{
+	least: 3, most: 5, sums: 2, finish: finish16,
+	add: func(v int, tail bool) {
+		addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), tail, true)
+	},
 }

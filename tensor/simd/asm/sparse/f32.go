@@ -119,51 +119,8 @@ func finish(name string) {
 	putLines(name)
 }
 
-// wide is the loop for rows of more vectors than there are registers.
-func wide() {
-	step := func(v int, pair, tail bool) {
-		VMOVUPS(Mem{Base: sum, Disp: 64 * v}, acc(v))
-		if pair {
-			multiplyAdd(Mem{Base: firstAt, Disp: 64 * v}, first, acc(v), tail)
-		}
-		multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), tail)
-		VMOVUPS(acc(v), Mem{Base: sum, Disp: 64 * v})
-	}
-	Label("wide")
-	startRow()
-	MOVQ(field(fieldVectors), left)
-	clearSum(left, "wideclear")
-	pairs(false, func(name string, pair bool) { blocks(name, wideMoving, pair, step) })
-	loadRowScale()
-	finish("widefinish")
-	nextRow("wide")
-}
-
-// blocks calls step for all vectors of a row, four at a time, the last one by itself as the tail.
-func blocks(name string, move []GPPhysical, pair bool, step func(v int, pair, tail bool)) {
-	advance := func(n int) {
-		for _, p := range move {
-			ADDQ(U32(64*n), p)
-		}
-	}
-	MOVQ(field(fieldVectors), left)
-	MOVQ(field(fieldAcc), sum)
-	Label(name)
-	SUBQ(U8(4), left)
-	JLE(LabelRef(name + "tail"))
-	for v := range 4 {
-		step(v, pair, false)
-	}
-	advance(4)
-	JMP(LabelRef(name))
-	Label(name + "tail")
-	ADDQ(U8(4), left)
-	Label(name + "one")
-	DECQ(left)
-	JZ(LabelRef(name + "last"))
-	step(0, pair, false)
-	advance(1)
-	JMP(LabelRef(name + "one"))
-	Label(name + "last")
-	step(0, pair, true)
+// wide is for rows of more vectors than there are registers.
+var wide = panel{
+	least: 5, most: 8, sums: 1, finish: finish,
+	add: func(v int, tail bool) { multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), tail) },
 }

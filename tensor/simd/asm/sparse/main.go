@@ -6,8 +6,7 @@
 //
 // A destination row is summed in up to sixteen vectors, one body of code for each
 // number of vectors, so that the loop over entries has no inner loop. Rows that
-// are wider are summed in memory (first-level cache): each source row is then still
-// read once, from start to end, which memory likes better than three passes.
+// are wider are in wide.go.
 package main
 
 import (
@@ -55,6 +54,16 @@ const (
 	fieldBytes
 	fieldSelfScale
 	fieldSelfMask
+	fieldPanel // vectors of a panel of columns
+	fieldPanels
+	fieldNarrower // how many panels are no wider than that; those before them have one more
+	// Room for wide rows.
+	fieldFresh     // 1 until the row has a sum in memory
+	fieldSum       // where the panel's is
+	fieldLeft      // panels that are left, this one included
+	fieldTurn      // weights of the turn's entries
+	fieldValueNext // values after the turn's
+	fieldWeights
 )
 
 // What mode says about dst.
@@ -90,7 +99,6 @@ var (
 	quiet    = Z21
 	rowScale = Z22
 	upper    = Z23 // the upper half of each lane
-	first    = Z24 // the weight of the first of a pair of entries
 )
 
 func field(f int) Mem { return Mem{Base: args, Disp: f} }
@@ -133,7 +141,7 @@ func begin() {
 
 // aggregate is a function that sums rows; most is the largest number of vectors
 // (or, for bfloat16, of blocks) that are summed in registers.
-func aggregate(name string, most int, narrow func(n int), wide func()) {
+func aggregate(name string, most int, narrow func(n int), wide panel) {
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	Doc(name + " sums the rows of a sumArgs.")
@@ -147,7 +155,7 @@ func aggregate(name string, most int, narrow func(n int), wide func()) {
 	for n := 1; n <= most; n++ {
 		narrow(n)
 	}
-	wide()
+	wide.rows()
 }
 
 // startRow sets end to the end of the row's entries.
@@ -280,68 +288,6 @@ func toBF16(v, to VecPhysical) {
 	VCMPPS(U8(3), v, v, K3)
 	VPSRLD(U8(16), v, K3, to)
 	VPORD(quiet, to, K3, to)
-}
-
-// clearSum zeroes the sum in memory, n vectors.
-func clearSum(n Register, again string) {
-	MOVQ(field(fieldAcc), sum)
-	VPXORD(acc(0), acc(0), acc(0))
-	Label(again)
-	VMOVUPS(acc(0), Mem{Base: sum})
-	ADDQ(U8(64), sum)
-	DECQ(n)
-	JNZ(LabelRef(again))
-}
-
-// Wide rows are summed two entries at a time, so that the sum in memory is loaded
-// and stored half as often, while the rows of the next two are asked for.
-var (
-	firstAt    = R14 // the first entry's row; at is the second's
-	left, sum  = RBP, R9
-	ask, ask2  = R10, RCX // the rows to ask for; end and dst are in memory meanwhile
-	wideMoving = []GPPhysical{at, firstAt, ask, ask2, sum}
-)
-
-// pairs goes through a wide row's entries two at a time. far says to ask for the first
-// lines of rows farther ahead too, which in bfloat16 is worth a twentieth of the time.
-func pairs(far bool, add func(name string, pair bool)) {
-	MOVQ(end, field(fieldEnd))
-	MOVQ(dst, field(fieldDst))
-	selfEntry("wideentries", func() { add("wideself", false) })
-	Label("widenext")
-	LEAQ(Mem{Base: index, Disp: 4}, tmp)
-	CMPQ(tmp, field(fieldEnd))
-	JA(LabelRef("widedone"))
-	JE(LabelRef("wideodd"))
-	for k, r := range []GPPhysical{ask, ask2} {
-		LEAQ(Mem{Base: index, Disp: 8 + 4*k}, r)
-		CMPQ(r, field(fieldLast))
-		CMOVQHI(field(fieldLast), r)
-		MOVL(Mem{Base: r}, r.As32())
-		IMULQ(stride, r)
-		ADDQ(src, r)
-		PREFETCHT0(Mem{Base: r})
-	}
-	for k := 0; far && k < 2; k++ {
-		askRow(Mem{Base: index, Disp: 32 + 4*k}, field(fieldLast), 2)
-	}
-	entry()
-	MOVQ(at, firstAt)
-	VMOVAPS(weight, first)
-	entry()
-	add("widepair", true)
-	JMP(LabelRef("widenext"))
-	Label("wideodd")
-	entry()
-	add("wideadd", false)
-	Label("widedone")
-	MOVQ(field(fieldDst), dst)
-}
-
-// askLines asks for vector v of the next two rows.
-func askLines(v int) {
-	PREFETCHT0(Mem{Base: ask, Disp: 64 * v})
-	PREFETCHT0(Mem{Base: ask2, Disp: 64 * v})
 }
 
 // target sets tmp to where a row in memory is finished: dst, or in place if its
