@@ -35,8 +35,8 @@ type sumArgs struct {
 
 	// Rows that are wider than the registers: panels of panel vectors, but those before the last narrower ones have one more.
 	panel, panels, narrower int
-	room                    [5]uintptr // for the assembly
-	weights                 [32]float32
+	room                    [6]uintptr // for the assembly
+	weights                 [32]float32 // of the entries the assembly adds at a time
 }
 
 const (
@@ -45,6 +45,7 @@ const (
 	modeStream = 4
 	modeLines  = 8
 	modeNative = 16
+	modeDirect = 32
 )
 
 // narrowBytes is the longest source row that the assembly sums in registers: sixteen
@@ -113,6 +114,9 @@ func aggregateAVX512(level Level, a *RowSums) {
 	}
 	if bf16 && level >= AMX {
 		s.mode |= modeNative
+	}
+	if !a.Add && (a.Dst.B16 != nil) == bf16 && (!bf16 || level >= AMX) {
+		s.mode |= modeDirect
 	}
 	if raw := (*byte)(unsafe.Pointer(&s)); bf16 {
 		aggregate512b16(raw)

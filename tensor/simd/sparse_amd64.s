@@ -155,10 +155,10 @@ done1:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream1
-	TESTQ        R9, R9
-	JNZ          convert1
+	TESTQ        $0x00000020, R9
+	JZ           convert1
+	TESTQ        $0x00000004, R9
+	JNZ          stream1
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, K1, (CX)
 
@@ -332,10 +332,10 @@ done2:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream2
-	TESTQ        R9, R9
-	JNZ          convert2
+	TESTQ        $0x00000020, R9
+	JZ           convert2
+	TESTQ        $0x00000004, R9
+	JNZ          stream2
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -517,10 +517,10 @@ done3:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream3
-	TESTQ        R9, R9
-	JNZ          convert3
+	TESTQ        $0x00000020, R9
+	JZ           convert3
+	TESTQ        $0x00000004, R9
+	JNZ          stream3
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -710,10 +710,10 @@ done4:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream4
-	TESTQ        R9, R9
-	JNZ          convert4
+	TESTQ        $0x00000020, R9
+	JZ           convert4
+	TESTQ        $0x00000004, R9
+	JNZ          stream4
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -911,10 +911,10 @@ done5:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream5
-	TESTQ        R9, R9
-	JNZ          convert5
+	TESTQ        $0x00000020, R9
+	JZ           convert5
+	TESTQ        $0x00000004, R9
+	JNZ          stream5
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1120,10 +1120,10 @@ done6:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream6
-	TESTQ        R9, R9
-	JNZ          convert6
+	TESTQ        $0x00000020, R9
+	JZ           convert6
+	TESTQ        $0x00000004, R9
+	JNZ          stream6
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1337,10 +1337,10 @@ done7:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream7
-	TESTQ        R9, R9
-	JNZ          convert7
+	TESTQ        $0x00000020, R9
+	JZ           convert7
+	TESTQ        $0x00000004, R9
+	JNZ          stream7
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1562,10 +1562,10 @@ done8:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream8
-	TESTQ        R9, R9
-	JNZ          convert8
+	TESTQ        $0x00000020, R9
+	JZ           convert8
+	TESTQ        $0x00000004, R9
+	JNZ          stream8
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -1795,10 +1795,10 @@ done9:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream9
-	TESTQ        R9, R9
-	JNZ          convert9
+	TESTQ        $0x00000020, R9
+	JZ           convert9
+	TESTQ        $0x00000004, R9
+	JNZ          stream9
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2036,10 +2036,10 @@ done10:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream10
-	TESTQ        R9, R9
-	JNZ          convert10
+	TESTQ        $0x00000020, R9
+	JZ           convert10
+	TESTQ        $0x00000004, R9
+	JNZ          stream10
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2285,10 +2285,10 @@ done11:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream11
-	TESTQ        R9, R9
-	JNZ          convert11
+	TESTQ        $0x00000020, R9
+	JZ           convert11
+	TESTQ        $0x00000004, R9
+	JNZ          stream11
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2542,10 +2542,10 @@ done12:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream12
-	TESTQ        R9, R9
-	JNZ          convert12
+	TESTQ        $0x00000020, R9
+	JZ           convert12
+	TESTQ        $0x00000004, R9
+	JNZ          stream12
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -2807,10 +2807,10 @@ done13:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream13
-	TESTQ        R9, R9
-	JNZ          convert13
+	TESTQ        $0x00000020, R9
+	JZ           convert13
+	TESTQ        $0x00000004, R9
+	JNZ          stream13
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -3080,10 +3080,10 @@ done14:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream14
-	TESTQ        R9, R9
-	JNZ          convert14
+	TESTQ        $0x00000020, R9
+	JZ           convert14
+	TESTQ        $0x00000004, R9
+	JNZ          stream14
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -3361,10 +3361,10 @@ done15:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream15
-	TESTQ        R9, R9
-	JNZ          convert15
+	TESTQ        $0x00000020, R9
+	JZ           convert15
+	TESTQ        $0x00000004, R9
+	JNZ          stream15
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -3650,10 +3650,10 @@ done16:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	CMPQ         R9, $0x04
-	JE           stream16
-	TESTQ        R9, R9
-	JNZ          convert16
+	TESTQ        $0x00000020, R9
+	JZ           convert16
+	TESTQ        $0x00000004, R9
+	JNZ          stream16
 	VMULPS       Z0, Z22, Z0
 	VMOVUPS      Z0, (CX)
 	VMULPS       Z1, Z22, Z1
@@ -3852,7 +3852,7 @@ wide:
 	LEAQ (R9)(R10*4), R10
 	MOVQ R10, 168(DI)
 	MOVQ CX, (DI)
-	MOVQ $0x00000001, 224(DI)
+	MOVQ $0x00000001, 232(DI)
 
 wideturn:
 	LEAQ    128(R8), R10
@@ -3860,12 +3860,12 @@ wideturn:
 	CMOVQHI 168(DI), R10
 	MOVQ    R10, R14
 	SUBQ    R8, R14
-	MOVQ    R11, 248(DI)
+	MOVQ    R11, 256(DI)
 	TESTQ   R15, R15
 	JZ      widepanels
 	MOVQ    R8, AX
-	LEAQ    264(DI), CX
-	MOVQ    CX, 248(DI)
+	LEAQ    272(DI), CX
+	MOVQ    CX, 256(DI)
 
 wideweights:
 	CMPQ   AX, R10
@@ -3880,21 +3880,36 @@ wideweights:
 	JMP    wideweights
 
 wideweighed:
-	MOVQ R11, 256(DI)
+	MOVQ R11, 264(DI)
 	MOVQ $0x00000004, R12
 
 widepanels:
+	MOVQ  $0x00000000, 224(DI)
+	CMPQ  R10, 168(DI)
+	JNE   widesums
+	TESTQ $0x00000020, 136(DI)
+	JZ    widesums
+	MOVQ  (DI), CX
+	MOVQ  CX, R9
+	TESTQ $0x00000008, 136(DI)
+	JZ    widedirect
+	MOVQ  144(DI), R9
+
+widedirect:
+	MOVQ R9, 224(DI)
+
+widesums:
 	MOVQ 144(DI), R9
-	MOVQ R9, 232(DI)
-	MOVQ 208(DI), R9
 	MOVQ R9, 240(DI)
+	MOVQ 208(DI), R9
+	MOVQ R9, 248(DI)
 
 widepanel:
 	MOVQ   R10, R8
 	SUBQ   R14, R8
-	MOVQ   248(DI), R11
+	MOVQ   256(DI), R11
 	KXNORD K1, K1, K1
-	MOVQ   240(DI), R9
+	MOVQ   248(DI), R9
 	CMPQ   R9, $0x01
 	JNE    wideinner
 	MOVQ   112(DI), AX
@@ -3916,8 +3931,9 @@ widenarrower:
 	JMP  panel8
 
 panel5:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x00000140, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain5
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -3956,7 +3972,7 @@ panelagain5:
 panelstart5:
 	CMPQ R8, R10
 	JE   paneldone5
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast5
 
 panelinner5:
@@ -4016,18 +4032,49 @@ panellast5:
 	JB           panellast5
 
 paneldone5:
+	ADDQ    $0x00000140, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput5
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
-	ADDQ    $0x00000140, 232(DI)
-	ADDQ    $0x00000140, SI
 	JMP     widenext
 
+panelput5:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMULPS       Z2, Z22, Z2
+	VMULPS       Z3, Z22, Z3
+	VMULPS       Z4, Z22, Z4
+	MOVQ         224(DI), R9
+	ADDQ         $0x00000140, 224(DI)
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          panelstream5
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, 64(R9)
+	VMOVUPS      Z2, 128(R9)
+	VMOVUPS      Z3, 192(R9)
+	VMOVUPS      Z4, K1, 256(R9)
+	JMP          widenext
+
+panelstream5:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z1, 64(R9)
+	VMOVNTPS Z2, 128(R9)
+	VMOVNTPS Z3, 192(R9)
+	VMOVNTPS Z4, 256(R9)
+	JMP      widenext
+
 panel6:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x00000180, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain6
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -4069,7 +4116,7 @@ panelagain6:
 panelstart6:
 	CMPQ R8, R10
 	JE   paneldone6
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast6
 
 panelinner6:
@@ -4133,19 +4180,53 @@ panellast6:
 	JB           panellast6
 
 paneldone6:
+	ADDQ    $0x00000180, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput6
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
-	ADDQ    $0x00000180, 232(DI)
-	ADDQ    $0x00000180, SI
 	JMP     widenext
 
+panelput6:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMULPS       Z2, Z22, Z2
+	VMULPS       Z3, Z22, Z3
+	VMULPS       Z4, Z22, Z4
+	VMULPS       Z5, Z22, Z5
+	MOVQ         224(DI), R9
+	ADDQ         $0x00000180, 224(DI)
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          panelstream6
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, 64(R9)
+	VMOVUPS      Z2, 128(R9)
+	VMOVUPS      Z3, 192(R9)
+	VMOVUPS      Z4, 256(R9)
+	VMOVUPS      Z5, K1, 320(R9)
+	JMP          widenext
+
+panelstream6:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z1, 64(R9)
+	VMOVNTPS Z2, 128(R9)
+	VMOVNTPS Z3, 192(R9)
+	VMOVNTPS Z4, 256(R9)
+	VMOVNTPS Z5, 320(R9)
+	JMP      widenext
+
 panel7:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x000001c0, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain7
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -4190,7 +4271,7 @@ panelagain7:
 panelstart7:
 	CMPQ R8, R10
 	JE   paneldone7
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast7
 
 panelinner7:
@@ -4258,6 +4339,9 @@ panellast7:
 	JB           panellast7
 
 paneldone7:
+	ADDQ    $0x000001c0, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput7
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -4265,13 +4349,47 @@ paneldone7:
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
-	ADDQ    $0x000001c0, 232(DI)
-	ADDQ    $0x000001c0, SI
 	JMP     widenext
 
+panelput7:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMULPS       Z2, Z22, Z2
+	VMULPS       Z3, Z22, Z3
+	VMULPS       Z4, Z22, Z4
+	VMULPS       Z5, Z22, Z5
+	VMULPS       Z6, Z22, Z6
+	MOVQ         224(DI), R9
+	ADDQ         $0x000001c0, 224(DI)
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          panelstream7
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, 64(R9)
+	VMOVUPS      Z2, 128(R9)
+	VMOVUPS      Z3, 192(R9)
+	VMOVUPS      Z4, 256(R9)
+	VMOVUPS      Z5, 320(R9)
+	VMOVUPS      Z6, K1, 384(R9)
+	JMP          widenext
+
+panelstream7:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z1, 64(R9)
+	VMOVNTPS Z2, 128(R9)
+	VMOVNTPS Z3, 192(R9)
+	VMOVNTPS Z4, 256(R9)
+	VMOVNTPS Z5, 320(R9)
+	VMOVNTPS Z6, 384(R9)
+	JMP      widenext
+
 panel8:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x00000200, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain8
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -4319,7 +4437,7 @@ panelagain8:
 panelstart8:
 	CMPQ R8, R10
 	JE   paneldone8
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast8
 
 panelinner8:
@@ -4391,6 +4509,9 @@ panellast8:
 	JB           panellast8
 
 paneldone8:
+	ADDQ    $0x00000200, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput8
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -4399,23 +4520,61 @@ paneldone8:
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
-	ADDQ    $0x00000200, 232(DI)
-	ADDQ    $0x00000200, SI
+	JMP     widenext
+
+panelput8:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMULPS       Z2, Z22, Z2
+	VMULPS       Z3, Z22, Z3
+	VMULPS       Z4, Z22, Z4
+	VMULPS       Z5, Z22, Z5
+	VMULPS       Z6, Z22, Z6
+	VMULPS       Z7, Z22, Z7
+	MOVQ         224(DI), R9
+	ADDQ         $0x00000200, 224(DI)
+	TESTQ        $0x00000004, 136(DI)
+	JNZ          panelstream8
+	VMOVUPS      Z0, (R9)
+	VMOVUPS      Z1, 64(R9)
+	VMOVUPS      Z2, 128(R9)
+	VMOVUPS      Z3, 192(R9)
+	VMOVUPS      Z4, 256(R9)
+	VMOVUPS      Z5, 320(R9)
+	VMOVUPS      Z6, 384(R9)
+	VMOVUPS      Z7, K1, 448(R9)
+	JMP          widenext
+
+panelstream8:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z1, 64(R9)
+	VMOVNTPS Z2, 128(R9)
+	VMOVNTPS Z3, 192(R9)
+	VMOVNTPS Z4, 256(R9)
+	VMOVNTPS Z5, 320(R9)
+	VMOVNTPS Z6, 384(R9)
+	VMOVNTPS Z7, 448(R9)
 
 widenext:
-	DECQ  240(DI)
+	DECQ  248(DI)
 	JNZ   widepanel
 	MOVQ  8(DI), SI
-	MOVQ  $0x00000000, 224(DI)
+	MOVQ  $0x00000000, 232(DI)
 	TESTQ R15, R15
 	JZ    wideunscaled
-	MOVQ  256(DI), R11
+	MOVQ  264(DI), R11
 	MOVQ  40(DI), R12
 
 wideunscaled:
 	CMPQ         R10, 168(DI)
 	JB           wideturn
 	MOVQ         (DI), CX
+	CMPQ         224(DI), $0x00
+	JNE          widefinishlines
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
@@ -4476,9 +4635,11 @@ widefinishround:
 	ADDQ    $0x20, R9
 
 widefinishstep:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        widefinish
+	ADDQ $0x40, AX
+	DECQ R10
+	JNZ  widefinish
+
+widefinishlines:
 	TESTQ      $0x00000008, 136(DI)
 	JZ         widefinishdone
 	MOVQ       144(DI), AX
@@ -8504,7 +8665,7 @@ wide:
 	LEAQ (R9)(R10*4), R10
 	MOVQ R10, 168(DI)
 	MOVQ CX, (DI)
-	MOVQ $0x00000001, 224(DI)
+	MOVQ $0x00000001, 232(DI)
 
 wideturn:
 	LEAQ    128(R8), R10
@@ -8512,12 +8673,12 @@ wideturn:
 	CMOVQHI 168(DI), R10
 	MOVQ    R10, R14
 	SUBQ    R8, R14
-	MOVQ    R11, 248(DI)
+	MOVQ    R11, 256(DI)
 	TESTQ   R15, R15
 	JZ      widepanels
 	MOVQ    R8, AX
-	LEAQ    264(DI), CX
-	MOVQ    CX, 248(DI)
+	LEAQ    272(DI), CX
+	MOVQ    CX, 256(DI)
 
 wideweights:
 	CMPQ   AX, R10
@@ -8532,21 +8693,36 @@ wideweights:
 	JMP    wideweights
 
 wideweighed:
-	MOVQ R11, 256(DI)
+	MOVQ R11, 264(DI)
 	MOVQ $0x00000004, R12
 
 widepanels:
+	MOVQ  $0x00000000, 224(DI)
+	CMPQ  R10, 168(DI)
+	JNE   widesums
+	TESTQ $0x00000020, 136(DI)
+	JZ    widesums
+	MOVQ  (DI), CX
+	MOVQ  CX, R9
+	TESTQ $0x00000008, 136(DI)
+	JZ    widedirect
+	MOVQ  144(DI), R9
+
+widedirect:
+	MOVQ R9, 224(DI)
+
+widesums:
 	MOVQ 144(DI), R9
-	MOVQ R9, 232(DI)
-	MOVQ 208(DI), R9
 	MOVQ R9, 240(DI)
+	MOVQ 208(DI), R9
+	MOVQ R9, 248(DI)
 
 widepanel:
 	MOVQ   R10, R8
 	SUBQ   R14, R8
-	MOVQ   248(DI), R11
+	MOVQ   256(DI), R11
 	KXNORD K1, K1, K1
-	MOVQ   240(DI), R9
+	MOVQ   248(DI), R9
 	CMPQ   R9, $0x01
 	JNE    wideinner
 	MOVQ   112(DI), AX
@@ -8566,8 +8742,9 @@ widenarrower:
 	JMP  panel5
 
 panel3:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x00000180, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain3
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -8618,7 +8795,7 @@ panelagain3:
 panelstart3:
 	CMPQ R8, R10
 	JE   paneldone3
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast3
 
 panelinner3:
@@ -8694,19 +8871,65 @@ panellast3:
 	JB           panellast3
 
 paneldone3:
+	ADDQ    $0x000000c0, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput3
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
 	VMOVUPS Z3, 192(CX)
 	VMOVUPS Z4, 256(CX)
 	VMOVUPS Z5, 320(CX)
-	ADDQ    $0x00000180, 232(DI)
-	ADDQ    $0x000000c0, SI
 	JMP     widenext
 
+panelput3:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMOVUPS      joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z17, Z4
+	MOVQ      224(DI), R9
+	ADDQ      $0x000000c0, 224(DI)
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       panelstream3
+	VMOVUPS   Z0, (R9)
+	VMOVUPS   Z2, 64(R9)
+	VMOVDQU16 Z4, K1, 128(R9)
+	JMP       widenext
+
+panelstream3:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z2, 64(R9)
+	VMOVNTPS Z4, 128(R9)
+	JMP      widenext
+
 panel4:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x00000200, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain4
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -8766,7 +8989,7 @@ panelagain4:
 panelstart4:
 	CMPQ R8, R10
 	JE   paneldone4
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast4
 
 panelinner4:
@@ -8854,6 +9077,9 @@ panellast4:
 	JB           panellast4
 
 paneldone4:
+	ADDQ    $0x00000100, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput4
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -8862,13 +9088,66 @@ paneldone4:
 	VMOVUPS Z5, 320(CX)
 	VMOVUPS Z6, 384(CX)
 	VMOVUPS Z7, 448(CX)
-	ADDQ    $0x00000200, 232(DI)
-	ADDQ    $0x00000100, SI
 	JMP     widenext
 
+panelput4:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMOVUPS      joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z17, Z6
+	MOVQ      224(DI), R9
+	ADDQ      $0x00000100, 224(DI)
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       panelstream4
+	VMOVUPS   Z0, (R9)
+	VMOVUPS   Z2, 64(R9)
+	VMOVUPS   Z4, 128(R9)
+	VMOVDQU16 Z6, K1, 192(R9)
+	JMP       widenext
+
+panelstream4:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z2, 64(R9)
+	VMOVNTPS Z4, 128(R9)
+	VMOVNTPS Z6, 192(R9)
+	JMP      widenext
+
 panel5:
-	MOVQ         232(DI), CX
-	CMPQ         224(DI), $0x00
+	MOVQ         240(DI), CX
+	ADDQ         $0x00000280, 240(DI)
+	CMPQ         232(DI), $0x00
 	JE           panelagain5
 	VPXORD       Z0, Z0, Z0
 	VPXORD       Z1, Z1, Z1
@@ -8937,7 +9216,7 @@ panelagain5:
 panelstart5:
 	CMPQ R8, R10
 	JE   paneldone5
-	CMPQ 240(DI), $0x01
+	CMPQ 248(DI), $0x01
 	JE   panellast5
 
 panelinner5:
@@ -9037,6 +9316,9 @@ panellast5:
 	JB           panellast5
 
 paneldone5:
+	ADDQ    $0x00000140, SI
+	CMPQ    224(DI), $0x00
+	JNE     panelput5
 	VMOVUPS Z0, (CX)
 	VMOVUPS Z1, 64(CX)
 	VMOVUPS Z2, 128(CX)
@@ -9047,23 +9329,87 @@ paneldone5:
 	VMOVUPS Z7, 448(CX)
 	VMOVUPS Z8, 512(CX)
 	VMOVUPS Z9, 576(CX)
-	ADDQ    $0x00000280, 232(DI)
-	ADDQ    $0x00000140, SI
+	JMP     widenext
+
+panelput5:
+	MOVQ         72(DI), R9
+	IMULQ        DX, R9
+	ADDQ         64(DI), R9
+	VBROADCASTSS (R9), Z22
+	VMULPS       Z0, Z22, Z0
+	VMULPS       Z1, Z22, Z1
+	VMOVUPS      joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z0
+	LONG    $0x4877f262
+	WORD    $0xc072
+	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z2, Z3, Z2
+	LONG    $0x4867f262
+	WORD    $0xd272
+	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z4
+	LONG    $0x4857f262
+	WORD    $0xe472
+	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z6
+	LONG    $0x4847f262
+	WORD    $0xf672
+	VPERMW  Z6, Z17, Z6
+	VMULPS  Z8, Z22, Z8
+	VMULPS  Z9, Z22, Z9
+	VMOVUPS joined<>+0(SB), Z17
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z8
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z17, Z8
+	MOVQ      224(DI), R9
+	ADDQ      $0x00000140, 224(DI)
+	TESTQ     $0x00000004, 136(DI)
+	JNZ       panelstream5
+	VMOVUPS   Z0, (R9)
+	VMOVUPS   Z2, 64(R9)
+	VMOVUPS   Z4, 128(R9)
+	VMOVUPS   Z6, 192(R9)
+	VMOVDQU16 Z8, K1, 256(R9)
+	JMP       widenext
+
+panelstream5:
+	VMOVNTPS Z0, (R9)
+	VMOVNTPS Z2, 64(R9)
+	VMOVNTPS Z4, 128(R9)
+	VMOVNTPS Z6, 192(R9)
+	VMOVNTPS Z8, 256(R9)
 
 widenext:
-	DECQ  240(DI)
+	DECQ  248(DI)
 	JNZ   widepanel
 	MOVQ  8(DI), SI
-	MOVQ  $0x00000000, 224(DI)
+	MOVQ  $0x00000000, 232(DI)
 	TESTQ R15, R15
 	JZ    wideunscaled
-	MOVQ  256(DI), R11
+	MOVQ  264(DI), R11
 	MOVQ  40(DI), R12
 
 wideunscaled:
 	CMPQ         R10, 168(DI)
 	JB           wideturn
 	MOVQ         (DI), CX
+	CMPQ         224(DI), $0x00
+	JNE          widefinishlines
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
@@ -9161,9 +9507,11 @@ widefinishstored:
 	ADDQ $0x40, R9
 
 widefinishstep:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        widefinish
+	ADDQ $0x00000080, AX
+	DECQ R10
+	JNZ  widefinish
+
+widefinishlines:
 	TESTQ      $0x00000008, 136(DI)
 	JZ         widefinishdone
 	MOVQ       144(DI), AX

@@ -35,6 +35,15 @@ func addBlock(from Mem, w, even, odd VecPhysical, tail, near bool) {
 	VFMADD231PS(y, w, odd)
 }
 
+// store16 writes a block; of a row's last, what is in the row.
+func store16(v VecPhysical, to Mem, tail bool) {
+	if tail {
+		VMOVDQU16(v, K1, to)
+	} else {
+		VMOVUPS(v, to)
+	}
+}
+
 // narrow16 is the loop for rows of n blocks.
 func narrow16(n int) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
@@ -96,11 +105,7 @@ func narrow16(n int) {
 	TESTQ(U32(modeStream), tmp)
 	JNZ(LabelRef(name("stream")))
 	for v := range n {
-		if v == n-1 {
-			VMOVDQU16(acc(2*v), K1, Mem{Base: dst, Disp: 64 * v})
-		} else {
-			VMOVUPS(acc(2*v), Mem{Base: dst, Disp: 64 * v})
-		}
+		store16(acc(2*v), Mem{Base: dst, Disp: 64 * v}, v == n-1)
 	}
 	JMP(LabelRef(name("written")))
 	Label(name("stream"))
@@ -209,8 +214,13 @@ func interleaving() {
 
 // wide16 is for rows of more blocks than fit into registers.
 var wide16 = panel{
-	least: 3, most: 5, sums: 2, finish: finish16,
+	least: 3, most: 5, sums: 2, store: store16, finish: finish16,
 	add: func(v int, tail bool) {
 		addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), tail, true)
+	},
+	scale: func(v int) {
+		VMULPS(acc(2*v), rowScale, acc(2*v))
+		VMULPS(acc(2*v+1), rowScale, acc(2*v+1))
+		lanes.JoinNative(acc(2*v), acc(2*v+1), x)
 	},
 }

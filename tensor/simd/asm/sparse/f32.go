@@ -17,6 +17,15 @@ func multiplyAdd(from Mem, w, to VecPhysical, tail bool) {
 	}
 }
 
+// store writes a vector; of a row's last, what is in the row.
+func store(v VecPhysical, to Mem, tail bool) {
+	if tail {
+		VMOVUPS(v, K1, to)
+	} else {
+		VMOVUPS(v, to)
+	}
+}
+
 // narrow is the loop for rows of n vectors.
 func narrow(n int) {
 	name := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
@@ -42,17 +51,13 @@ func narrow(n int) {
 	Label(name("done"))
 	loadRowScale()
 	MOVQ(field(fieldMode), tmp)
-	CMPQ(tmp, U8(modeStream))
-	JE(LabelRef(name("stream")))
-	TESTQ(tmp, tmp)
-	JNZ(LabelRef(name("convert")))
+	TESTQ(U32(modeDirect), tmp)
+	JZ(LabelRef(name("convert")))
+	TESTQ(U32(modeStream), tmp)
+	JNZ(LabelRef(name("stream")))
 	for v := range n {
 		VMULPS(acc(v), rowScale, acc(v))
-		if v == n-1 {
-			VMOVUPS(acc(v), K1, Mem{Base: dst, Disp: 64 * v})
-		} else {
-			VMOVUPS(acc(v), Mem{Base: dst, Disp: 64 * v})
-		}
+		store(acc(v), Mem{Base: dst, Disp: 64 * v}, v == n-1)
 	}
 	Label(name("written"))
 	nextRow(name("row"))
@@ -121,6 +126,7 @@ func finish(name string) {
 
 // wide is for rows of more vectors than there are registers.
 var wide = panel{
-	least: 5, most: 8, sums: 1, finish: finish,
-	add: func(v int, tail bool) { multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), tail) },
+	least: 5, most: 8, sums: 1, store: store, finish: finish,
+	add:   func(v int, tail bool) { multiplyAdd(Mem{Base: at, Disp: 64 * v}, weight, acc(v), tail) },
+	scale: func(v int) { VMULPS(acc(v), rowScale, acc(v)) },
 }

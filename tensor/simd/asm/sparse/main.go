@@ -58,6 +58,7 @@ const (
 	fieldPanels
 	fieldNarrower // how many panels are no wider than that; those before them have one more
 	// Room for wide rows.
+	fieldPut       // where the next panel goes when it is finished, or 0
 	fieldFresh     // 1 until the row has a sum in memory
 	fieldSum       // where the panel's is
 	fieldLeft      // panels that are left, this one included
@@ -73,6 +74,7 @@ const (
 	modeStream = 4  // rows are whole lines, which go past the caches
 	modeLines  = 8  // the whole lines of a row go past the caches
 	modeNative = 16 // the processor rounds to bfloat16 by itself
+	modeDirect = 32 // rows are finished in registers
 )
 
 // Registers that keep their meaning through a function.
@@ -304,6 +306,7 @@ func target(name string) {
 // caches, which saves fetching them first; what the row has of the lines at its ends
 // belongs to other rows too.
 func putLines(name string) {
+	Label(name + "lines")
 	TESTQ(U32(modeLines), field(fieldMode))
 	JZ(LabelRef(name + "done"))
 	bytes := end

@@ -25,6 +25,8 @@ type panel struct {
 	least, most int // vectors (or blocks) of a source row in a panel
 	sums        int // vectors of the sum for each
 	add         func(v int, tail bool)
+	scale       func(v int) // finishes vector (or block) v of a row, in acc(sums·v)
+	store       func(v VecPhysical, to Mem, tail bool)
 	finish      func(name string)
 }
 
@@ -47,6 +49,7 @@ func (p panel) rows() {
 	MOVQ(end, all)
 	SUBQ(index, all)
 	turnWeights()
+	beginPut()
 	MOVQ(field(fieldAcc), tmp)
 	MOVQ(tmp, field(fieldSum))
 	MOVQ(field(fieldPanels), tmp)
@@ -68,6 +71,8 @@ func (p panel) rows() {
 	CMPQ(end, field(fieldEnd))
 	JB(LabelRef("wideturn"))
 	MOVQ(field(fieldDst), dst)
+	CMPQ(field(fieldPut), U8(0))
+	JNE(LabelRef("widefinishlines"))
 	loadRowScale()
 	p.finish("widefinish")
 	nextRow("wide")
@@ -96,6 +101,20 @@ func turnWeights() {
 	MOVQ(value, field(fieldValueNext))
 	MOVQ(U32(4), valueStep)
 	Label("widepanels")
+}
+
+// beginPut sets fieldPut to where the panels of the row's last turn go when they are finished, or to 0
+// where there are other turns to come or a row is not finished in registers.
+func beginPut() {
+	MOVQ(U32(0), field(fieldPut))
+	CMPQ(end, field(fieldEnd))
+	JNE(LabelRef("widesums"))
+	TESTQ(U32(modeDirect), field(fieldMode))
+	JZ(LabelRef("widesums"))
+	MOVQ(field(fieldDst), dst)
+	target("wide")
+	MOVQ(tmp, field(fieldPut))
+	Label("widesums")
 }
 
 // dispatch starts the next panel: K1 is the mask of its last vector.
@@ -128,6 +147,7 @@ func (p panel) columns(n int) {
 	name := func(s string) string { return fmt.Sprintf("panel%s%d", s, n) }
 	Label(name(""))
 	MOVQ(field(fieldSum), sum)
+	ADDQ(U32(64*n*p.sums), field(fieldSum))
 	CMPQ(field(fieldFresh), U8(0))
 	JE(LabelRef(name("again")))
 	for v := range p.sums * n {
@@ -167,11 +187,31 @@ func (p panel) columns(n int) {
 	JB(LabelRef(name("last")))
 
 	Label(name("done"))
+	ADDQ(U32(64*n), src)
+	CMPQ(field(fieldPut), U8(0))
+	JNE(LabelRef(name("put")))
 	for v := range p.sums * n {
 		VMOVUPS(acc(v), Mem{Base: sum, Disp: 64 * v})
 	}
-	ADDQ(U32(64*n*p.sums), field(fieldSum))
-	ADDQ(U32(64*n), src)
+	JMP(LabelRef("widenext"))
+
+	Label(name("put"))
+	loadRowScale()
+	for v := range n {
+		p.scale(v)
+	}
+	MOVQ(field(fieldPut), tmp)
+	ADDQ(U32(64*n), field(fieldPut))
+	TESTQ(U32(modeStream), field(fieldMode))
+	JNZ(LabelRef(name("stream")))
+	for v := range n {
+		p.store(acc(p.sums*v), Mem{Base: tmp, Disp: 64 * v}, v == n-1)
+	}
+	JMP(LabelRef("widenext"))
+	Label(name("stream"))
+	for v := range n {
+		VMOVNTPS(acc(p.sums*v), Mem{Base: tmp, Disp: 64 * v})
+	}
 	JMP(LabelRef("widenext"))
 }
 
