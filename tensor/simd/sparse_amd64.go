@@ -35,7 +35,7 @@ type sumArgs struct {
 
 	// Rows that are wider than the registers: panels of panel vectors, but those before the last narrower ones have one more.
 	panel, panels, narrower int
-	room                    [6]uintptr // for the assembly
+	room                    [6]uintptr  // for the assembly
 	weights                 [32]float32 // of the entries the assembly adds at a time
 }
 
