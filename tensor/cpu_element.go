@@ -365,14 +365,15 @@ func (c *CPU) sumSteps(ms []Matrix, dst [][]float32, body func(ms []Matrix, lo, 
 		return
 	}
 	room := padded(cols)
-	n := len(dst) * room
+	n := len(dst)*room + apart
 	chunk, step := sumChunk(ms)
-	partial := c.New(F64, (rows+chunk-1)/chunk, n)
+	partial := c.Scratch(F64, (rows+chunk-1)/chunk, n)
 	defer c.Free(partial)
 	each := c.Scratch(F32, c.threads, n)
 	defer c.Free(each)
 	c.forRows(rows, chunk, func(lo, hi, k, thread int) {
 		sums, total := each.row(thread), partial.row64(k)
+		clear(total)
 		for i := lo; i < hi; i += step {
 			clear(sums)
 			body(ms, i, min(i+step, hi), sums)
@@ -398,6 +399,10 @@ func folded(sums []float64, n int) []float64 {
 	}
 	return sums[:n]
 }
+
+// apart is how many numbers lie between sums of different chunks. Processors fetch some lines beyond those they
+// use, which takes them from the core that adds to the next sums: a tenth of the time of ColumnSums.
+const apart = 128
 
 // padded is the room the sums of n columns take: loops store whole vectors.
 func padded(n int) int { return (n + 15) / 16 * 16 }

@@ -26,7 +26,7 @@ func (c *CPU) ColumnSums(sums, x Matrix) {
 // sumPairs fills sums (2 x cols) over chunks of rows. at gives what to sum of ms from a row on.
 func (c *CPU) sumPairs(sums Matrix, ms []Matrix, at func(ms []Matrix, lo int) simd.ColumnSums) {
 	c.Zero(sums)
-	rest := fold(repeats(foldRow, sums.Cols), ms)
+	rest := fold(repeats(foldRow/4, sums.Cols), ms)
 	c.addPairs(sums, ms, at)
 	if rest != nil {
 		c.addPairs(sums, rest, at)
@@ -40,10 +40,11 @@ func (c *CPU) addPairs(sums Matrix, ms []Matrix, at func(ms []Matrix, lo int) si
 	}
 	chunk, step := sumChunk(ms)
 	room := padded(cols)
-	partial := c.New(F64, (rows+chunk-1)/chunk, 2*room)
+	partial := c.Scratch(F64, (rows+chunk-1)/chunk, 2*room+apart)
 	defer c.Free(partial)
 	c.forRows(rows, chunk, func(lo, hi, k, _ int) {
 		p := partial.row64(k)
+		clear(p)
 		for i := lo; i < hi; i += step {
 			s := at(ms, i)
 			s.Rows, s.Cols = min(i+step, hi)-i, cols
