@@ -22,7 +22,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0, 0
 	}
-	size := rowChunk(logits.Cols * 8)
+	size := rowChunk(logits.Cols * 2 * logits.dtype.Size())
 	chunks := (logits.Rows + size - 1) / size
 	losses, hits := make([]float64, chunks), make([]int, chunks)
 	room := c.softmaxRoom(size, logits.Cols)
@@ -50,7 +50,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 
 // softmaxRoom has a row a thread: the sums and gaps of a chunk, then two rows of exponentials.
 func (c *CPU) softmaxRoom(size, cols int) Matrix {
-	return c.Scratch(F32, c.threads, 2*size+2*padded(cols))
+	return c.Scratch(F32, c.threads, 2*size+2*padded(cols)+apart)
 }
 
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
@@ -191,7 +191,7 @@ func (c *CPU) rowLoss(op string, dlogits, logits, targets Matrix, rows Index, of
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0
 	}
-	size := rowChunk(logits.Cols * 12)
+	size := rowChunk(logits.Cols * 3 * logits.dtype.Size())
 	if size > 32 {
 		size &^= 31 // chunks of whole lines
 	}
@@ -219,36 +219,34 @@ func runLength(list []uint32) int {
 }
 
 func (c *CPU) bceRows(dlogits, logits, targets Matrix, lo, hi int, scale float64) (loss float64) {
-	const most = 1000 // factors a product can take, see simd.BCE
-	from, to, bytes := 0, logits.Cols, dlogits.Bytes()
+	bytes := dlogits.Bytes()
 	ms := []Matrix{dlogits, logits, targets}
-	if oneRow(ms) { // numbers do not care which row they are in
-		lo, hi, from, to = 0, 1, lo*logits.Cols, hi*logits.Cols
-	}
-	wide := min(to-from, most*8)
-	step := max(1, most/((wide+7)/8))
-	for i := lo; i < hi; i += step {
-		for j := from; j < to; j += wide {
-			b := simd.BCE{Rows: min(step, hi-i), Cols: min(wide, to-j), Scale: float32(scale)}
-			b.X, b.T = ms[1].Columns(j, j+b.Cols).block(i), ms[2].Columns(j, j+b.Cols).block(i)
-			if !dlogits.IsZero() {
-				b.Dst = past(ms[0].Columns(j, j+b.Cols).block(i), bytes, b.X, b.T)
-			}
-			for k := range b.Product {
-				b.Product[k] = 1
-			}
-			b.Run(c.level)
-			loss += b.Linear + logProduct(b.Product[:])
+	for i, m := range ms {
+		if !m.IsZero() {
+			ms[i] = m.Slice(lo, hi)
 		}
+	}
+	oneRow(ms) // numbers do not care which row they are in
+	b := simd.BCE{X: ms[1].block(0), T: ms[2].block(0), Rows: ms[1].Rows, Cols: ms[1].Cols, Scale: float32(scale)}
+	if !dlogits.IsZero() {
+		b.Dst = past(ms[0].block(0), bytes, b.X, b.T)
+	}
+	for k := range b.Product {
+		b.Product[k] = 1
+	}
+	b.Run(c.level)
+	loss = b.Linear + logProduct(b.Product[:])
+	for _, e := range b.Exponent {
+		loss += float64(e) * math.Ln2
 	}
 	return loss
 }
 
 // oneRow sees each of the matrices as one row, if none of them has gaps.
-func oneRow(ms []Matrix) bool {
+func oneRow(ms []Matrix) {
 	for _, m := range ms {
 		if !m.IsZero() && !m.contiguous() {
-			return false
+			return
 		}
 	}
 	for i, m := range ms {
@@ -256,7 +254,6 @@ func oneRow(ms []Matrix) bool {
 			ms[i] = m.Reshape(1, m.Rows*m.Cols)
 		}
 	}
-	return true
 }
 
 // logProduct is the logarithm of a product that may be too large to write down: of the
@@ -277,7 +274,7 @@ func (c *CPU) Softmax(dst, src Matrix) {
 	if src.Cols == 0 || src.Rows == 0 {
 		return
 	}
-	size := rowChunk(src.Cols * 8)
+	size := rowChunk(src.Cols * 2 * src.dtype.Size())
 	room := c.softmaxRoom(size, src.Cols)
 	defer c.Free(room)
 	c.forRows(src.Rows, size, func(lo, hi, _, thread int) {

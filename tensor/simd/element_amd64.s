@@ -506,6 +506,9 @@ DATA elementNumbers2<>+56(SB)/4, $0x00000006
 DATA elementNumbers2<>+60(SB)/4, $0x00000007
 GLOBL elementNumbers2<>(SB), RODATA|NOPTR, $64
 
+DATA elementOne<>+0(SB)/8, $0x3ff0000000000000
+GLOBL elementOne<>(SB), RODATA|NOPTR, $8
+
 DATA elementColumns<>+0(SB)/4, $0x00000000
 DATA elementColumns<>+4(SB)/4, $0x9e3779b1
 DATA elementColumns<>+8(SB)/4, $0x3c6ef362
@@ -10790,7 +10793,7 @@ both724:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip727
-	VBROADCASTSS 224(AX), Z21
+	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
 	VBLENDMPS    Z12, Z13, K3, Z12
@@ -10989,7 +10992,7 @@ half725:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip736
-	VBROADCASTSS 224(AX), Z21
+	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
 	VBLENDMPS    Z14, Z12, K3, Z14
@@ -11132,14 +11135,27 @@ both726:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -11245,7 +11261,7 @@ both751:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip754
-	VBROADCASTSS 224(AX), Z13
+	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
 	VBLENDMPS    Z8, Z9, K3, Z8
@@ -11367,7 +11383,7 @@ half752:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip763
-	VBROADCASTSS 224(AX), Z13
+	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
 	VBLENDMPS    Z10, Z8, K3, Z10
@@ -11461,14 +11477,27 @@ both753:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -11549,7 +11578,7 @@ both778:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip781
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z6, Z7, K3, Z6
@@ -11611,7 +11640,7 @@ half779:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip786
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z7, Z6, K3, Z7
@@ -11659,14 +11688,27 @@ both780:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -11745,7 +11787,7 @@ both796:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip799
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z6, Z7, K3, Z6
@@ -11800,7 +11842,7 @@ half797:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip802
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z7, Z6, K3, Z7
@@ -11840,14 +11882,27 @@ both798:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -11870,15 +11925,28 @@ row792:
 	VADDPD        X0, X1, X0
 	VPERMILPD     $0x01, X0, X1
 	VADDSD        X0, X1, X0
-	VADDSD        216(AX), X0, X0
-	VMOVSD        X0, 216(AX)
-	VCVTPS2PD     Y2, Z0
-	VMULPD        88(AX), Z0, Z0
-	VMOVUPD       Z0, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y0
-	VCVTPS2PD     Y0, Z0
-	VMULPD        152(AX), Z0, Z0
-	VMOVUPD       Z0, 152(AX)
+	VADDSD        344(AX), X0, X0
+	VMOVSD        X0, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z0
+	VCVTPS2PD     Y2, Z1
+	VMULPD        88(AX), Z1, Z1
+	VPSUBQ        Z0, Z1, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        216(AX), Z3, Z4
+	VMOVUPD       Z4, 216(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z1, Z1
+	VMOVUPD       Z1, 88(AX)
+	VEXTRACTF64X4 $0x01, Z2, Y1
+	VCVTPS2PD     Y1, Z1
+	VMULPD        152(AX), Z1, Z1
+	VPSUBQ        Z0, Z1, Z0
+	VPSRLQ        $0x34, Z0, Z0
+	VPADDQ        280(AX), Z0, Z2
+	VMOVUPD       Z2, 280(AX)
+	VPSLLQ        $0x34, Z0, Z0
+	VPSUBQ        Z0, Z1, Z1
+	VMOVUPD       Z1, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	SFENCE
@@ -15284,7 +15352,7 @@ both1155:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1158
-	VBROADCASTSS 224(AX), Y8
+	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
 	VBLENDVPS    Y3, Y5, Y6, Y5
@@ -15342,7 +15410,7 @@ half1156:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1161
-	VBROADCASTSS 224(AX), Y8
+	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
 	VBLENDVPS    Y3, Y5, Y6, Y5
@@ -15383,14 +15451,27 @@ both1157:
 	VADDPD       X2, X3, X2
 	VPERMILPD    $0x01, X2, X3
 	VADDSD       X2, X3, X2
-	VADDSD       216(AX), X2, X2
-	VMOVSD       X2, 216(AX)
-	VCVTPS2PD    X1, Y2
-	VMULPD       88(AX), Y2, Y2
-	VMOVUPD      Y2, 88(AX)
+	VADDSD       344(AX), X2, X2
+	VMOVSD       X2, 344(AX)
+	VPBROADCASTQ elementOne<>+0(SB), Y2
+	VCVTPS2PD    X1, Y3
+	VMULPD       88(AX), Y3, Y3
+	VPSUBQ       Y2, Y3, Y4
+	VPSRLQ       $0x34, Y4, Y4
+	VPADDQ       216(AX), Y4, Y5
+	VMOVUPD      Y5, 216(AX)
+	VPSLLQ       $0x34, Y4, Y4
+	VPSUBQ       Y4, Y3, Y3
+	VMOVUPD      Y3, 88(AX)
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
 	VMULPD       120(AX), Y1, Y1
+	VPSUBQ       Y2, Y1, Y2
+	VPSRLQ       $0x34, Y2, Y2
+	VPADDQ       248(AX), Y2, Y3
+	VMOVUPD      Y3, 248(AX)
+	VPSLLQ       $0x34, Y2, Y2
+	VPSUBQ       Y2, Y1, Y1
 	VMOVUPD      Y1, 120(AX)
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element3f800000<>+0(SB), Y1
@@ -15491,7 +15572,7 @@ both1170:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1174
-	VBROADCASTSS 224(AX), Y8
+	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
 	VBLENDVPS    Y3, Y5, Y6, Y5
@@ -15559,7 +15640,7 @@ half1172:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1178
-	VBROADCASTSS 224(AX), Y8
+	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
 	VBLENDVPS    Y3, Y5, Y6, Y5
@@ -15609,14 +15690,27 @@ both1173:
 	VADDPD       X2, X3, X2
 	VPERMILPD    $0x01, X2, X3
 	VADDSD       X2, X3, X2
-	VADDSD       216(AX), X2, X2
-	VMOVSD       X2, 216(AX)
-	VCVTPS2PD    X1, Y2
-	VMULPD       88(AX), Y2, Y2
-	VMOVUPD      Y2, 88(AX)
+	VADDSD       344(AX), X2, X2
+	VMOVSD       X2, 344(AX)
+	VPBROADCASTQ elementOne<>+0(SB), Y2
+	VCVTPS2PD    X1, Y3
+	VMULPD       88(AX), Y3, Y3
+	VPSUBQ       Y2, Y3, Y4
+	VPSRLQ       $0x34, Y4, Y4
+	VPADDQ       216(AX), Y4, Y5
+	VMOVUPD      Y5, 216(AX)
+	VPSLLQ       $0x34, Y4, Y4
+	VPSUBQ       Y4, Y3, Y3
+	VMOVUPD      Y3, 88(AX)
 	VEXTRACTF128 $0x01, Y1, X1
 	VCVTPS2PD    X1, Y1
 	VMULPD       120(AX), Y1, Y1
+	VPSUBQ       Y2, Y1, Y2
+	VPSRLQ       $0x34, Y2, Y2
+	VPADDQ       248(AX), Y2, Y3
+	VMOVUPD      Y3, 248(AX)
+	VPSLLQ       $0x34, Y2, Y2
+	VPSUBQ       Y2, Y1, Y1
 	VMOVUPD      Y1, 120(AX)
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element3f800000<>+0(SB), Y1
@@ -15637,15 +15731,28 @@ row1165:
 	VADDPD       X2, X0, X2
 	VPERMILPD    $0x01, X2, X0
 	VADDSD       X2, X0, X2
-	VADDSD       216(AX), X2, X2
-	VMOVSD       X2, 216(AX)
-	VCVTPS2PD    X1, Y0
-	VMULPD       88(AX), Y0, Y0
-	VMOVUPD      Y0, 88(AX)
-	VEXTRACTF128 $0x01, Y1, X0
-	VCVTPS2PD    X0, Y0
-	VMULPD       120(AX), Y0, Y0
-	VMOVUPD      Y0, 120(AX)
+	VADDSD       344(AX), X2, X2
+	VMOVSD       X2, 344(AX)
+	VPBROADCASTQ elementOne<>+0(SB), Y0
+	VCVTPS2PD    X1, Y2
+	VMULPD       88(AX), Y2, Y2
+	VPSUBQ       Y0, Y2, Y3
+	VPSRLQ       $0x34, Y3, Y3
+	VPADDQ       216(AX), Y3, Y4
+	VMOVUPD      Y4, 216(AX)
+	VPSLLQ       $0x34, Y3, Y3
+	VPSUBQ       Y3, Y2, Y2
+	VMOVUPD      Y2, 88(AX)
+	VEXTRACTF128 $0x01, Y1, X1
+	VCVTPS2PD    X1, Y1
+	VMULPD       120(AX), Y1, Y1
+	VPSUBQ       Y0, Y1, Y0
+	VPSRLQ       $0x34, Y0, Y0
+	VPADDQ       248(AX), Y0, Y2
+	VMOVUPD      Y2, 248(AX)
+	VPSLLQ       $0x34, Y0, Y0
+	VPSUBQ       Y0, Y1, Y1
+	VMOVUPD      Y1, 120(AX)
 	VBROADCASTSS element00000000<>+0(SB), Y2
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	VZEROUPPER
@@ -24863,7 +24970,7 @@ both1906:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1909
-	VBROADCASTSS 224(AX), Z21
+	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
 	VBLENDMPS    Z12, Z13, K3, Z12
@@ -24997,7 +25104,7 @@ half1907:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1918
-	VBROADCASTSS 224(AX), Z21
+	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
 	VBLENDMPS    Z14, Z12, K3, Z14
@@ -25075,14 +25182,27 @@ both1908:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -25188,7 +25308,7 @@ both1933:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1936
-	VBROADCASTSS 224(AX), Z13
+	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
 	VBLENDMPS    Z8, Z9, K3, Z8
@@ -25272,7 +25392,7 @@ half1934:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1945
-	VBROADCASTSS 224(AX), Z13
+	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
 	VBLENDMPS    Z10, Z8, K3, Z10
@@ -25328,14 +25448,27 @@ both1935:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -25416,7 +25549,7 @@ both1960:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1963
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z6, Z7, K3, Z6
@@ -25471,7 +25604,7 @@ half1961:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1968
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z7, Z6, K3, Z7
@@ -25512,14 +25645,27 @@ both1962:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -25598,7 +25744,7 @@ both1978:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1981
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z6, Z7, K3, Z6
@@ -25646,7 +25792,7 @@ half1979:
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
 	JZ           skip1984
-	VBROADCASTSS 224(AX), Z9
+	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
 	VBLENDMPS    Z7, Z6, K3, Z7
@@ -25679,14 +25825,27 @@ both1980:
 	VADDPD        X4, X3, X4
 	VPERMILPD     $0x01, X4, X3
 	VADDSD        X4, X3, X4
-	VADDSD        216(AX), X4, X4
-	VMOVSD        X4, 216(AX)
-	VCVTPS2PD     Y2, Z3
-	VMULPD        88(AX), Z3, Z3
-	VMOVUPD       Z3, 88(AX)
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
 	VEXTRACTF64X4 $0x01, Z2, Y2
 	VCVTPS2PD     Y2, Z2
 	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
 	VMOVUPD       Z2, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
@@ -25709,15 +25868,28 @@ row1974:
 	VADDPD        X0, X1, X0
 	VPERMILPD     $0x01, X0, X1
 	VADDSD        X0, X1, X0
-	VADDSD        216(AX), X0, X0
-	VMOVSD        X0, 216(AX)
-	VCVTPS2PD     Y2, Z0
-	VMULPD        88(AX), Z0, Z0
-	VMOVUPD       Z0, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y0
-	VCVTPS2PD     Y0, Z0
-	VMULPD        152(AX), Z0, Z0
-	VMOVUPD       Z0, 152(AX)
+	VADDSD        344(AX), X0, X0
+	VMOVSD        X0, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z0
+	VCVTPS2PD     Y2, Z1
+	VMULPD        88(AX), Z1, Z1
+	VPSUBQ        Z0, Z1, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        216(AX), Z3, Z4
+	VMOVUPD       Z4, 216(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z1, Z1
+	VMOVUPD       Z1, 88(AX)
+	VEXTRACTF64X4 $0x01, Z2, Y1
+	VCVTPS2PD     Y1, Z1
+	VMULPD        152(AX), Z1, Z1
+	VPSUBQ        Z0, Z1, Z0
+	VPSRLQ        $0x34, Z0, Z0
+	VPADDQ        280(AX), Z0, Z2
+	VMOVUPD       Z2, 280(AX)
+	VPSLLQ        $0x34, Z0, Z0
+	VPSUBQ        Z0, Z1, Z1
+	VMOVUPD       Z1, 152(AX)
 	VBROADCASTSS  element00000000<>+0(SB), Z3
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	SFENCE

@@ -99,13 +99,13 @@ func argmaxGeneric(a *Argmax) {
 //	loss = max(x,0) - x·t + log(1 + exp(-|x|));  Dst (if any) = Scale·(sigmoid(x) - t)
 //
 // Linear gets the sum of the first two terms. The logarithms are not taken one by
-// one: Product, lanes that start at 1, is multiplied by the arguments, each at most
-// 2, so that the caller takes sixteen logarithms a block.
-// REQUIRES: Rows·ceil(Cols/8) <= 1000, so that no product overflows.
+// one: lane by lane Product·2^Exponent, of products that start at 1, is multiplied
+// by the arguments, so that the caller takes one logarithm a block.
 type BCE struct {
 	X, T, Dst  Block
 	Rows, Cols int
 	Product    [16]float64
+	Exponent   [16]int64
 	Linear     float64
 	Scale      float32
 }
@@ -122,7 +122,12 @@ func bceGeneric(b *BCE) {
 		for j := range b.Cols {
 			x, t := b.X.At(i, j), b.T.At(i, j)
 			e := math.Exp(-math.Abs(float64(x)))
-			b.Product[j%16] *= 1 + e
+			if p := &b.Product[j%16]; *p < 0x1p1000 {
+				*p *= 1 + e
+			} else {
+				*p *= (1 + e) * 0x1p-1000
+				b.Exponent[j%16] += 1000
+			}
 			b.Linear += float64(max(x, 0) - x*t)
 			if b.Dst.Data == nil {
 				continue

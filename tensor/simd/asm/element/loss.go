@@ -193,14 +193,28 @@ func bceKernel(s set) {
 	k.end()
 }
 
+// oneDouble is 1.
+var oneDouble Mem
+
 // widenBCE takes a product and a sum to those of float64, and starts new ones.
 func (k *kernel) widenBCE(product, linear vec) {
 	sum, size := k.halfDoubles(linear, false), k.lanes*4
 	VADDPD(k.halfDoubles(linear, true), sum, sum)
 	k.sumDoubles(sum, k.field("Linear"))
+	one := k.reg()
+	VPBROADCASTQ(oneDouble, one)
 	for h := range 2 {
-		p, kept := k.halfDoubles(product, h == 1), k.field("Product").Offset(h*size)
+		p, e := k.halfDoubles(product, h == 1), k.reg()
+		kept, doublings := k.field("Product").Offset(h*size), k.field("Exponent").Offset(h*size)
 		VMULPD(kept, p, p)
+		// p is at least 1, or NaN, which linear is then too: what its exponent has beyond that of 1 is taken out.
+		VPSUBQ(one, p, e)
+		VPSRLQ(Imm(52), e, e)
+		sum := k.reg()
+		VPADDQ(doublings, e, sum)
+		VMOVUPD(sum, doublings)
+		VPSLLQ(Imm(52), e, e)
+		VPSUBQ(e, p, p)
 		VMOVUPD(p, kept)
 	}
 	VBROADCASTSS(bits(0), linear)
