@@ -8,11 +8,12 @@ import "math/bits"
 //	8   how many bits are used by it
 //	8   after how many of them its codes end
 //	8   how many bits above the codes add to the number below
+//	4   isTable and isMatch
 //	4   how many bytes it stands for
-//	4   isTable, isMatch and isSpecial
-//	16  the number: of a short match, and in the table of distances, the distance
-//	    back; of a long match, the length; of a table, where it starts
 //	16  literals, two or one
+//	15  the number: of a short match, and in the table of distances, the distance
+//	    back; of a long match, the length; of a table, where it starts
+//	1   isSpecial
 //
 // Entries that are not special are all unpacked in the same way, without a branch,
 // since that would be guessed wrong too often: eight bytes are copied, either from the
@@ -23,12 +24,12 @@ import "math/bits"
 const (
 	codesAt    = 8
 	extraAt    = 16
-	bytesAt    = 24
-	isTable    = 1 << 29
-	isMatch    = 1 << 30
-	isSpecial  = 1 << 31
-	numberAt   = 32
-	literalsAt = 48
+	isTable    = 1 << 24
+	isMatch    = 1 << 25
+	bytesAt    = 28
+	literalsAt = 32
+	numberAt   = 48
+	isSpecial  = 1 << 63
 
 	// Of 56 bits two entries leave enough to look up a third before the next bits are
 	// there: waiting for them was a fifth of the time.
@@ -41,12 +42,12 @@ const (
 
 // coded is an entry of the given number, to which extra bits above the codes add.
 func coded(number, codes, extra uint) uint64 {
-	return uint64(number<<numberAt | extra<<extraAt | codes<<codesAt | (codes + extra))
+	return uint64(number)<<numberAt | uint64(extra<<extraAt|codes<<codesAt|(codes+extra))
 }
 
 // number of an entry, with the bits that add to it.
 func number(e, bits uint64) int {
-	return int(e>>numberAt&0xffff + bits>>(e>>codesAt&63)&(1<<(e>>extraAt&63)-1))
+	return int(e>>numberAt&0x7fff + bits>>(e>>codesAt&63)&(1<<(e>>extraAt&63)-1))
 }
 
 // maxCode is the longest code in bits.

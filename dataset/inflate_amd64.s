@@ -15,10 +15,9 @@
 
 // The lowest bits choose an entry.
 #define ENTRY \
-	MOVL  BX, AX \
-	ANDL  $const_symbolMask, AX \
+	BZHIL R10, BX, AX \
 	MOVQ  (DX)(AX*8), R11 \
-	TESTL R11, R11 \
+	TESTQ R11, R11 \
 	JS    done
 
 // It becomes eight bytes of output, of which the next entry overwrites those that are
@@ -30,25 +29,22 @@
 	SUBL    R11, CX \
 	RORXQ   $const_extraAt, R11, AX \
 	BZHIQ   AX, R12, R12 \
-	RORXQ   $const_numberAt, R11, AX \
-	MOVWLZX AX, AX \
-	ADDQ    AX, R12 \
-	MOVQ    DI, R13 \
-	SUBQ    R12, R13 \
-	MOVQ    (R13), R12 \
 	MOVQ    R11, AX \
-	SHRQ    $const_literalsAt, AX \
+	SHRQ    $const_numberAt, AX \
+	ADDQ    AX, R12 \
+	MOVQ    DI, AX \
+	SUBQ    R12, AX \
+	RORXQ   $const_literalsAt, R11, R13 \
 	TESTL   $const_isMatch, R11 \
-	CMOVQNE R12, AX \
-	MOVQ    AX, (DI) \
+	CMOVQNE (AX), R13 \
+	MOVQ    R13, (DI) \
 	SHRL    $const_bytesAt, R11 \
-	ANDL    $15, R11 \
 	ADDQ    R11, DI
 
 // func unpackPlain(f *inflate, limit, room int)
 //
 // SI and DI are next and filled as addresses, R8 and R9 where they stop, BX the bits,
-// DX the table. CX is the count; what is above its lowest six bits means nothing.
+// DX the table, R10 what of the bits is a place in it. CX is the count; what is above its lowest six bits means nothing.
 // Before each round it is at least symbolBits: an entry is looked up while more bits
 // are taken in.
 TEXT ·unpackPlain(SB), NOSPLIT, $0-24
@@ -64,6 +60,7 @@ TEXT ·unpackPlain(SB), NOSPLIT, $0-24
 	MOVQ inflate_bits(R15), BX
 	MOVQ inflate_count(R15), CX
 	LEAQ inflate_symbols(R15), DX
+	MOVL $const_symbolBits, R10
 	REFILL
 
 loop:
