@@ -134,7 +134,7 @@ func TestEveryModelLearns(t *testing.T) {
 			if !(r.TestMetric > want) {
 				t.Errorf("%s (sparse %v): test accuracy %.3f, want over %.2f", model, sparse, r.TestMetric, want)
 			}
-			o.Epochs = 20
+			o.Epochs = 8
 			if o.Model.Layers > 2 {
 				o.Epochs = 3 // float64 loops over 28 layers are slow
 			}

@@ -12,6 +12,7 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/nn"
+	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
 )
@@ -27,9 +28,15 @@ func g3Options(model, pipeline string) Options {
 // TestG3IsExact: every model and pipeline, on several workers and partitions, follows
 // one worker's loss: to 1e-9 in float64, to 1e-4 in float32.
 func TestG3IsExact(t *testing.T) {
-	for _, model := range nn.Models {
-		for _, sparse := range []bool{false, true} {
-			d := communities(t, 120, sparse)
+	workers := []int{1, 2, 3, 5}
+	method := func(w int) string { return []string{"random", "hash", "chunk", "fennel"}[w%4] }
+	for _, sparse := range []bool{false, true} {
+		d := communities(t, 120, sparse)
+		cuts := map[int][]*partition.Part{}
+		for _, w := range workers {
+			cuts[w] = cut(t, d, method(w), w)
+		}
+		for _, model := range nn.Models {
 			o := g3Options(model, "both")
 			o.Epochs, o.EvalEvery = 4, 2
 			if o.Model.Layers > 2 {
@@ -39,11 +46,10 @@ func TestG3IsExact(t *testing.T) {
 				o.Model.Norm = "batch"
 			}
 			want := mustTrain(t, tensor.NewRef(), d, o)
-			for i, w := range []int{1, 2, 3, 5} {
-				method := []string{"random", "hash", "chunk", "fennel"}[w%4]
-				parts := cut(t, d, method, w)
+			for i, w := range workers {
+				parts := cuts[w]
 				o.Strategy.Pipeline = []string{"none", "intra", "both", "inter"}[i]
-				label := fmt.Sprintf("%s sparse=%v on %d workers cut by %s, pipeline %s", model, sparse, w, method, o.Strategy.Pipeline)
+				label := fmt.Sprintf("%s sparse=%v on %d workers cut by %s, pipeline %s", model, sparse, w, method(w), o.Strategy.Pipeline)
 				for _, r := range trainParts(t, parts, func() tensor.Device { return tensor.NewRef() }, o) {
 					sameCurve(t, label, r.Loss, want.Loss, 1e-9)
 					sameCurve(t, label+", validation", r.Val, want.Val, 1e-9)

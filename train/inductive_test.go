@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"starling/graph"
+	"starling/partition"
 	"starling/tensor"
 )
 
@@ -32,7 +33,12 @@ func inductively(model string) Options {
 func TestInductiveIsExact(t *testing.T) {
 	graphs := map[string]*graph.Dataset{"plain": mostTrain(communities(t, 100, false)), "sparse": mostTrain(communities(t, 100, true)),
 		"few": communities(t, 100, false), "loops": mostTrain(oddities(t, 90, false)), "weights": mostTrain(oddities(t, 90, true))}
+	workers := []int{1, 2, 5}
 	for name, d := range graphs {
+		cuts := map[int][]*partition.Part{}
+		for _, w := range workers {
+			cuts[w] = cut(t, d, []string{"random", "hash", "chunk"}[w%3], w)
+		}
 		for i, model := range []string{"gcn", "sage", "gat", "gin", "ressage+", "gatv2", "sage-pool", "film", "mlp"} {
 			if name == "weights" && i > 1 || name != "plain" && i > 3 {
 				continue
@@ -44,8 +50,8 @@ func TestInductiveIsExact(t *testing.T) {
 			if model != "mlp" && slices.Equal(mustTrain(t, tensor.NewRef(), d, all).Loss, want.Loss) {
 				t.Fatalf("%s, %s: the loss does not depend on what is seen", name, model)
 			}
-			for _, w := range []int{1, 2, 5} {
-				parts := cut(t, d, []string{"random", "hash", "chunk"}[w%3], w)
+			for _, w := range workers {
+				parts := cuts[w]
 				label := fmt.Sprintf("%s, %s on %d workers", name, model, w)
 				for _, r := range trainParts(t, parts, ref, o) {
 					sameCurve(t, label, r.Loss, want.Loss, 1e-9)

@@ -55,7 +55,7 @@ func resumedAt(t *testing.T, parts []*partition.Part, o Options, epoch int) []fl
 // that never stopped, to the bit, also where old rows, late rows or rests of
 // rounding are used.
 func TestResumeRemembers(t *testing.T) {
-	d := communities(t, 90, false)
+	parts := cutForServers(t, communities(t, 90, false), "hash", 4, 2)
 	for _, model := range []string{"sage", "gat"} {
 		for _, strategy := range []string{"halo", "bns:0.5", "bns:0.3:cached", "pipegcn", "sancus:epoch:2", "sancus:adaptive:1", "sancus:variation:0.9", "skipg:2", "g3", "granndis:1", "neutronstar"} {
 			for _, rows := range []string{"", "int8"} {
@@ -71,7 +71,6 @@ func TestResumeRemembers(t *testing.T) {
 					if o.Strategy, err = c.Parse(strategy); err != nil {
 						t.Fatal(err)
 					}
-					parts := cutForServers(t, d, "hash", 4, 2)
 					want := trainParts(t, parts, func() tensor.Device { return tensor.NewCPU(1) }, o)[0].Loss
 					for _, at := range []int{1, 4} {
 						got := resumedAt(t, parts, o, at)
