@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,8 +61,17 @@ func workersOf(t *testing.T) (pids []int) {
 // has outlived its run.
 func nothingLeft(t *testing.T) {
 	t.Helper()
+	nothingLeftOf(t, "/", os.TempDir())
+}
+
+// nothingLeftOf is nothingLeft for runs in a folder.
+func nothingLeftOf(t *testing.T, dir, tmp string) {
+	t.Helper()
 	for end := time.Now().Add(hang); ; time.Sleep(10 * time.Millisecond) {
-		pids := workersOf(t)
+		pids := slices.DeleteFunc(workersOf(t), func(pid int) bool {
+			in, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
+			return err != nil || !strings.HasPrefix(in, dir)
+		})
 		if len(pids) == 0 {
 			break
 		}
@@ -70,7 +80,7 @@ func nothingLeft(t *testing.T) {
 			break
 		}
 	}
-	for _, dir := range []string{"/dev/shm", os.TempDir()} {
+	for _, dir := range []string{"/dev/shm", tmp} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), "starling-parts-") || dir == "/dev/shm" && strings.Contains(e.Name(), "starling") {

@@ -32,7 +32,7 @@ var ordeals = []string{
 	"--strategy pipegcn --smooth 0.5 --model sage",
 	"--strategy sancus:variation:0.5",
 	"--strategy halo --wire-dtype int8",
-	"--strategy halo --model ressage+ --layers 28 --hidden 8 --epochs 150",
+	"--strategy halo --model ressage+ --layers 28 --hidden 8 --epochs 80",
 }
 
 // settings are where the workers of a run are, and what may happen to them there.
@@ -52,6 +52,7 @@ var settings = []struct {
 // scripts/faults does 200. STARLING_FAULTS_SEED repeats what was drawn. Most of the time
 // somebody waits to be noticed, so several runs share the machine.
 func TestRandomFaults(t *testing.T) {
+	t.Parallel()
 	n, _ := strconv.Atoi(os.Getenv("STARLING_FAULTS"))
 	seed, err := strconv.ParseUint(os.Getenv("STARLING_FAULTS_SEED"), 10, 64)
 	if err != nil {
@@ -62,17 +63,18 @@ func TestRandomFaults(t *testing.T) {
 	}
 	t.Logf("STARLING_FAULTS_SEED=%d", seed)
 	lanes := min(6, (n+9)/10)
-	all := &results{dir: small(t), wants: map[string]wanted{}}
+	all := &results{dir: smallGraph(t), wants: map[string]wanted{}}
 	all.prepare(t)
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range lanes {
 			t.Run(fmt.Sprint(lane), func(t *testing.T) {
 				t.Parallel()
-				newFates(t, all, seed, lane).suffer((n + lane) / lanes)
+				f := newFates(t, all, seed, lane)
+				f.suffer((n + lane) / lanes)
+				nothingLeftOf(t, f.dir, f.tmp)
 			})
 		}
 	})
-	nothingLeft(t)
 	t.Log("\n" + table(all.done))
 }
 
@@ -102,6 +104,7 @@ type fates struct {
 	t     *testing.T
 	all   *results
 	dir   string
+	tmp   string // where its runs have their temporary files
 	draw  *rand.Rand
 	name  string // of the hosts; empty: there are none
 	order []int
@@ -110,7 +113,7 @@ type fates struct {
 
 func newFates(t *testing.T, all *results, seed uint64, lane int) *fates {
 	draw := rand.New(rand.NewPCG(seed, uint64(lane)))
-	f := &fates{t: t, all: all, dir: t.TempDir(), draw: draw, order: draw.Perm(len(ordeals))}
+	f := &fates{t: t, all: all, dir: t.TempDir(), tmp: t.TempDir(), draw: draw, order: draw.Perm(len(ordeals))}
 	if err := os.WriteFile(filepath.Join(f.dir, "token"), []byte("correct horse battery staple"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +163,7 @@ func (f *fates) run(i, most int) {
 	if strings.Contains(args, "--servers") {
 		workers, parts = 4, "servers4"
 	}
-	common := append([]string{"train", filepath.Join(f.all.dir, parts), "--layers", "2", "--hidden", "32", "--epochs", "1200", "--eval-every", "0"}, strings.Fields(args)...)
+	common := append([]string{"train", filepath.Join(f.all.dir, parts), "--layers", "2", "--hidden", "32", "--epochs", "600", "--eval-every", "0"}, strings.Fields(args)...)
 	want := f.want(common)
 	r := &ordeal{fates: f, name: args, where: where.name, workers: workers, common: common, hands: map[int]*process{}, cut: -1}
 	r.begin()
@@ -269,6 +272,10 @@ func (r *ordeal) command(rank, host int, args ...string) *process {
 	if r.where == "hosts" {
 		p.Cmd = r.net("exec", append([]string{fmt.Sprint(host), binary}, args...)...)
 	}
+	if p.Env == nil {
+		p.Env = os.Environ()
+	}
+	p.Env = append(p.Env, "TMPDIR="+r.tmp)
 	p.Dir, p.Stdout, p.Stderr, p.WaitDelay = r.dir, p, p, time.Second
 	if err := p.Start(); err != nil {
 		r.t.Fatal(err)

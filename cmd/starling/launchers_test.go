@@ -64,11 +64,14 @@ func taskArgs(more ...string) []string {
 // The same command in every task: one coordinates, all train.
 func TestTasks(t *testing.T) {
 	dir, want := launched(t)
+	if err := os.Mkdir(filepath.Join(dir, "meet"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ name, env, args string }{
 		{"mpich, in the working folder", "PMI_RANK=%d PMI_SIZE=4", ""},
 		{"slurm on one host", "SLURM_STEP_ID=0 SLURM_JOB_ID=7 SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=here", ""},
 		{"torchrun, at an address", "RANK=%d WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + freePort() + " STARLING_TOKEN=correct-horse-battery-staple", ""},
-		{"pods, in a folder that is given", "JOB_COMPLETION_INDEX=%d STARLING_SIZE=4", "--rendezvous file:" + t.TempDir()},
+		{"pods, in a folder that is given", "JOB_COMPLETION_INDEX=%d STARLING_SIZE=4", "--rendezvous file:meet"},
 	} {
 		var tasks []*started
 		for _, rank := range []int{2, 1, 3, 0} { // in any order
@@ -153,7 +156,7 @@ func TestManifest(t *testing.T) {
 // A worker's process that is killed is started again by its own task.
 func TestKilledTask(t *testing.T) {
 	dir, _ := launched(t)
-	long := append(taskArgs(), "--epochs", "1500", "--eval-every", "0")
+	long := append(taskArgs(), "--epochs", "400", "--eval-every", "0")
 	var tasks []*started
 	for _, rank := range []int{1, 2, 3, 0} {
 		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"}, long...))
@@ -179,7 +182,7 @@ func TestKilledTask(t *testing.T) {
 	if again, _ := m["restarts"].([]any); len(again) == 0 {
 		t.Errorf("restarts %v", m["restarts"])
 	}
-	one := works(t, dir, append(trainArgs("--json", "-", "--quiet"), "--epochs", "1500", "--eval-every", "0")...)
+	one := works(t, dir, trainArgs("--json", "-", "--quiet", "--eval-every", "0")...)
 	got, want := losses(t, m), losses(t, result(t, one.stdout))
 	sameLosses(t, "the first epochs", got[:10], want[:10])
 	nothingLeft(t)
@@ -296,7 +299,7 @@ func TestHosts(t *testing.T) {
 	dir, want := launched(t)
 	for name, text := range map[string]string{
 		"ssh":   "#!/bin/sh\necho \"$1: $2\" >> calls\n[ \"$1\" != gone ] || { echo 'ssh: no such host' >&2; exit 255; }\nshift\nexec sh -c \"$*\"\n",
-		"hosts": "127.0.0.1 slots=3 dir=" + filepath.Join(dir, "copy") + "\nlocalhost slots=2\n",
+		"hosts": "127.0.0.1 slots=3 dir=copy\nlocalhost slots=2\n",
 		"lost":  "127.0.0.1 slots=3\ngone\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {

@@ -36,6 +36,7 @@ var update = flag.Bool("update", false, "write what scenarios show into their fi
 //
 // PORT is a free port.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here to find workers in")
 	}

@@ -259,6 +259,7 @@ func (e *eavesdropper) Write(b []byte) (int, error) {
 // while three train. All are refused, each is in the log, the doors are not held up,
 // and the weights are those of a run that nobody disturbed.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	for _, secured := range []string{"token", "tls"} {
 		t.Run(secured, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 // A run is shown as it goes, to those who may look; and when a worker keeps the others
 // waiting, for whom they wait.
 func TestTop(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ name, strategy, with string }{
 		{"plain", "halo", ""}, {"token", "g3", "--token-file token"}, {"tls", "g3", "--tls certs/alpha"},
 	} {
