@@ -98,6 +98,9 @@ func (c Config) label() string {
 // TestGradientsByFiniteDifferences nudges every parameter of every model on the
 // float64 device and compares the change of the loss with its gradient.
 func TestGradientsByFiniteDifferences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the reference's loops are the same on every architecture; emulated they are slow")
+	}
 	dev := tensor.NewRef()
 	for _, c := range configs() {
 		for _, features := range []string{"dense", "constant", "sparse"} {
