@@ -44,12 +44,20 @@ func BenchKernels(ctx context.Context, s KernelBenchSpec, out io.Writer) (*Kerne
 	fmt.Fprintf(out, "%-20s %-9s %10s %14s %7s  %s\n", "kernel", "dtype", "ms", "rate", "ratio", "beside")
 	err = measure.Run(ctx, c, o, func(r measure.Row) {
 		b.Rows = append(b.Rows, r)
-		fmt.Fprintf(out, "%-20s %-9s %10.3f %14s %7.2f  %s\n", r.Kernel, r.Type, 1e3*r.Seconds, rate(r), r.Ratio, r.Against)
+		fmt.Fprintf(out, "%-20s %-9s %10.3f %14s %7.2f  %s\n", r.Kernel, r.Type, 1e3*r.Seconds, rate(r), r.Ratio, measuredBy(r))
 	})
 	if ctx.Err() != nil {
 		return b, ErrInterrupted
 	}
 	return b, err
+}
+
+// measuredBy names the yardstick, and of products tells what memory leaves of it.
+func measuredBy(r measure.Row) string {
+	if r.Roofline == 0 {
+		return r.Against
+	}
+	return fmt.Sprintf("%s; %.2f of its roofline", r.Against, r.Roofline)
 }
 
 func rate(r measure.Row) string {

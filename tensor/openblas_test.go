@@ -64,16 +64,19 @@ func BenchmarkPeers(b *testing.B) {
 				blas.threads(int32(threads))
 				dst, x, y := s.operands(c, F32)
 				c.MatMul(dst, x, y, s.op) // touches the memory
-				var rate, ofFMA, ofBLAS []float64
+				var rate, ofFMA, ofRoof, ofBLAS []float64
 				for range b.N {
 					t := seconds(func() { c.MatMul(dst, x, y, s.op) })
 					rate = append(rate, s.flops()/t)
-					ofFMA = append(ofFMA, fmaSeconds(c, s.flops())/t)
+					fma := fmaSeconds(c, s.flops())
+					ofFMA = append(ofFMA, fma/t)
+					ofRoof = append(ofRoof, max(fma, readSeconds(c, dst, x, y))/t)
 					ofBLAS = append(ofBLAS, seconds(func() { blas.multiply(dst, x, y, s.op) })/t)
 				}
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(slices.Max(rate)/1e9, "GFLOP/s")
 				b.ReportMetric(median(ofFMA), "of-FMA")
+				b.ReportMetric(median(ofRoof), "of-roofline")
 				b.ReportMetric(median(ofBLAS), "of-"+blas.core())
 			})
 		}

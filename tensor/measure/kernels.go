@@ -45,14 +45,18 @@ func (b *bench) rows() tensor.Matrix { return b.filled(b.typ, b.Rows, b.Width) }
 func (b *bench) param() tensor.Matrix { return b.filled(tensor.F32, 1, b.Width) }
 
 // dense are the three products of a layer: rows times weights, a gradient times the weights
-// turned, and the gradient of the weights.
+// turned, and the gradient of the weights; and the first of a last layer of forty classes.
 func (b *bench) dense() []kernel {
+	const classes = 40
 	x, y, w, dw := b.rows(), b.rows(), b.filled(tensor.F32, b.Width, b.Width), b.filled(tensor.F32, b.Width, b.Width)
-	work, fma := 2*float64(b.Rows)*float64(b.Width)*float64(b.Width), b.fma()
+	few, last := b.filled(b.typ, b.Rows, classes), b.filled(tensor.F32, b.Width, classes)
+	column, read, move := 2*float64(b.Rows)*float64(b.Width), b.stream(1, 0), b.stream(1, 1)
+	work, there := column*float64(b.Width), b.fma(move, x, y)
 	return []kernel{
-		{"product", work, func() { b.MatMul(y, x, w, tensor.MatMul{}) }, fma},
-		{"product-turned", work, func() { b.MatMul(y, x, w, tensor.MatMul{TransB: true}) }, fma},
-		{"product-weights", work, func() { b.MatMul(dw, x, y, tensor.MatMul{TransA: true}) }, fma},
+		{"product", work, func() { b.MatMul(y, x, w, tensor.MatMul{}) }, there},
+		{"product-turned", work, func() { b.MatMul(y, x, w, tensor.MatMul{TransB: true}) }, there},
+		{"product-weights", work, func() { b.MatMul(dw, x, y, tensor.MatMul{TransA: true}) }, b.fma(read, x, y)},
+		{"product-narrow", column * classes, func() { b.MatMul(few, x, last, tensor.MatMul{}) }, b.fma(read, x, few)},
 	}
 }
 
@@ -139,13 +143,13 @@ func (b *bench) losses() []kernel {
 		}
 	}
 	class, every, some, best := b.Indices(labels), b.Indices(all), b.Indices(half), make([]uint32, b.Rows)
-	one := float64(x.Bytes())
+	one, list := float64(x.Bytes()), 4*float64(b.Rows) // a list of rows, of labels or of results
 	read, move, triad := b.stream(1, 0), b.stream(1, 1), b.stream(2, 1)
 	return []kernel{
-		{"cross-entropy", 2 * one, func() { b.CrossEntropy(y, x, class, every, 1e-3) }, move},
-		{"cross-entropy-half", 1.5 * one, func() { b.CrossEntropy(y, x, class, some, 1e-3) }, move},
-		{"bce", 3 * one, func() { b.BCE(y, x, dy, every, 1e-3) }, triad},
+		{"cross-entropy", 2*one + 2*list, func() { b.CrossEntropy(y, x, class, every, 1e-3) }, move},
+		{"cross-entropy-half", 1.5*one + list, func() { b.CrossEntropy(y, x, class, some, 1e-3) }, move},
+		{"bce", 3*one + list, func() { b.BCE(y, x, dy, every, 1e-3) }, triad},
 		{"softmax", 2 * one, func() { b.Softmax(y, x) }, move},
-		{"argmax", one, func() { b.Argmax(best, x) }, read},
+		{"argmax", one + list, func() { b.Argmax(best, x) }, read},
 	}
 }

@@ -50,6 +50,9 @@ type Row struct {
 	Unit    string  `json:"unit"`    // FLOP/s or B/s
 	Against string  `json:"against"`
 	Ratio   float64 `json:"ratio"` // of its speed to the yardstick's
+	// Roofline, of products, is the ratio to whichever takes longer, the arithmetic or a
+	// stream of the bytes: where it is larger than Ratio, memory is the limit.
+	Roofline float64 `json:"roofline,omitempty"`
 }
 
 // kernel is what is measured: run and yardstick do the same work, in operations or
@@ -61,10 +64,12 @@ type kernel struct {
 	yardstick
 }
 
-// yardstick does the given work as fast as the machine can.
+// yardstick does the given work as fast as the machine can. Where the work is arithmetic,
+// traffic, if any, moves the bytes it needs.
 type yardstick struct {
 	name, unit string
 	run        func(work float64)
+	traffic    func()
 }
 
 // Run measures all kernels that o names and hands over each row as it is known.
@@ -118,17 +123,30 @@ func (k kernel) measure(t tensor.DType, rounds int) Row {
 	// A turn of each to touch memory, then in turns.
 	k.run()
 	k.yardstick.run(k.work)
-	times, ratios := make([]float64, rounds), make([]float64, rounds)
-	for i := range rounds {
-		start := time.Now()
-		k.run()
-		mid := time.Now()
-		k.yardstick.run(k.work)
-		times[i] = mid.Sub(start).Seconds()
-		ratios[i] = time.Since(mid).Seconds() / times[i]
+	var times, ratios, roofs []float64
+	for range rounds {
+		mine := seconds(k.run)
+		best := seconds(func() { k.yardstick.run(k.work) })
+		times, ratios = append(times, mine), append(ratios, best/mine)
+		if k.traffic != nil {
+			roofs = append(roofs, max(best, seconds(k.traffic))/mine)
+		}
 	}
-	slices.Sort(times)
-	slices.Sort(ratios)
-	mid := times[rounds/2]
-	return Row{Kernel: k.name, Type: t.String(), Seconds: mid, Rate: k.work / mid, Unit: k.unit, Against: k.yardstick.name, Ratio: ratios[rounds/2]}
+	mid := median(times)
+	row := Row{Kernel: k.name, Type: t.String(), Seconds: mid, Rate: k.work / mid, Unit: k.unit, Against: k.yardstick.name, Ratio: median(ratios)}
+	if roofs != nil {
+		row.Roofline = median(roofs)
+	}
+	return row
+}
+
+func seconds(f func()) float64 {
+	start := time.Now()
+	f()
+	return time.Since(start).Seconds()
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
 }

@@ -23,20 +23,24 @@ func (b *bench) everywhere(n int, body func(piece int)) {
 	done.Wait()
 }
 
-// fma multiplies and adds in registers.
-func (b *bench) fma() yardstick {
+// fma multiplies and adds in registers; beside it s moves the bytes of the matrices.
+func (b *bench) fma(s yardstick, ms ...tensor.Matrix) yardstick {
 	const steps = 2_000
+	bytes := 0.
+	for _, m := range ms {
+		bytes += float64(m.Bytes())
+	}
 	return yardstick{"FMA loop", "FLOP/s", func(work float64) {
 		pieces := max(1, int(work/float64(simd.FMALoop(b.Level(), steps))))
 		b.everywhere(pieces, func(int) { simd.FMALoop(b.Level(), steps) })
-	}}
+	}, func() { s.run(bytes) }}
 }
 
 // gather reads the rows of m that the list names.
 func (b *bench) gather(m tensor.Matrix, list []uint32) yardstick {
 	const piece = 4096
 	rows := b.Bytes(m)
-	return yardstick{"gather", "B/s", func(float64) {
+	return yardstick{name: "gather", unit: "B/s", run: func(float64) {
 		b.everywhere((len(list)+piece-1)/piece, func(i int) {
 			simd.GatherRows(b.Level(), rows, len(rows)/m.Rows, list[i*piece:min(len(list), (i+1)*piece)])
 		})
@@ -53,7 +57,7 @@ func (b *bench) stream(inputs, outputs int) yardstick {
 		of[i] = floats(b.Bytes(b.filled(tensor.F32, 1, n)))
 	}
 	each := map[bool]int{true: 4, false: 4 * (inputs + outputs)}[outputs == 0]
-	return yardstick{"stream", "B/s", func(work float64) {
+	return yardstick{name: "stream", unit: "B/s", run: func(work float64) {
 		b.everywhere(int(work)/each/piece, func(i int) {
 			lo := i * piece % (n - piece + 1)
 			hi := lo + piece
