@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"time"
 
 	"starling/cluster"
@@ -159,7 +158,7 @@ func (s *Spec) threads() int {
 	case s.Threads > 0:
 		return s.Threads
 	}
-	return runtime.GOMAXPROCS(0)
+	return processors
 }
 
 // Train runs s. When ctx ends it finishes the epoch, saves, and returns a report

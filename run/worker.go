@@ -252,6 +252,9 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 
 // connect joins the wire of the job. refused, if set, is told of strangers.
 func (w *WorkerSpec) connect(ctx context.Context, m *cluster.Member, t *task, refused func(net.Addr, error)) (wire.Endpoint, error) {
+	if t.Spec.Transport != "mpi" { // which was not measured so
+		keepToShare(m, t.Spec.threadsOf(m.Here()))
+	}
 	opt := wire.DefaultOptions()
 	opt.Timeout = t.Spec.timeout()
 	cfg := wire.Config{Options: opt, Rank: m.Rank, Size: len(m.Peers), Job: m.Job, Listener: w.id.Listen(m.Listener), Dial: w.id.Dial, Token: w.Token, Insecure: w.Insecure || w.id != nil,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -52,6 +53,31 @@ func TestRandomOrder(t *testing.T) {
 		for _, n := range []int{1, 2, 3, 5} {
 			exchange(t, tr.group(t, n, DefaultOptions()), rand.New(rand.NewPCG(seed, uint64(n))))
 		}
+	})
+}
+
+// TestOneAtATime: ranks exchange messages in turn where Go runs one goroutine at a time,
+// so that whoever looks for a message must let those run who send it.
+func TestOneAtATime(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	forEach(t, func(t *testing.T, tr transport) {
+		ctx := soon(t)
+		var wg sync.WaitGroup
+		for me, e := range tr.group(t, 2, DefaultOptions()) {
+			wg.Go(func() {
+				for step := range 30 {
+					size := sizes[step%6]
+					left := e.Send(1-me, key(step), Activation, payload(me, 1-me, step, size))
+					into := make([]byte, size)
+					err := errors.Join(e.Recv(1-me, key(step), Activation, into).Wait(ctx), left.Wait(ctx))
+					if err != nil || !bytes.Equal(into, payload(1-me, me, step, size)) {
+						t.Errorf("rank %d, message %d of %d bytes: %v", me, step, size, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
 	})
 }
 

@@ -29,6 +29,9 @@ type hub struct {
 	spins atomic.Int64 // how long a waiter looks, in nanoseconds
 	// crowded: there are more workers here than processors.
 	crowded bool
+	// single: this process runs one goroutine at a time, so that whoever looks keeps
+	// those from running who do what the peer waits for, unless it lets them.
+	single bool
 	// Of whoever looks:
 	seat  int   // the processor that it looked from
 	moved int64 // when it last thought of moving
@@ -108,6 +111,7 @@ const (
 
 func (h *hub) start() {
 	h.spins.Store(mostSpins)
+	h.single = runtime.GOMAXPROCS(0) == 1
 	h.crowded = len(h.peers)+1 > runtime.NumCPU()
 	h.node.poll = func(s sought) bool { return h.look(s, mostSpins) }
 	h.node.box.room = func() {
@@ -201,7 +205,10 @@ func (h *hub) relieve(s sought) bool {
 		if h.looking.CompareAndSwap(false, true) {
 			return true
 		}
-		if i%16 == 0 {
+		switch {
+		case h.single:
+			runtime.Gosched() // the listener cannot leave otherwise
+		case i%16 == 0:
 			yield()
 		}
 	}
@@ -243,11 +250,12 @@ func (h *hub) lookFor(s sought, most int64) bool {
 				h.spins.Store(h.spins.Load() * 3 / 4)
 				return h.over(s)
 			}
+			if h.single || i%256 == 0 && !h.crowded { // seldom: this wakes idle threads, which take the peer's processor
+				runtime.Gosched()
+			}
 			switch {
 			case h.crowded:
 				begin += h.stepAside(s)
-			case i%256 == 0: // seldom: this wakes idle threads, which take the peer's processor
-				runtime.Gosched()
 			case i > 64:
 				yield() // the peer may be waiting for this very processor
 			}
