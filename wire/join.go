@@ -203,7 +203,6 @@ func (m *mesh) start() {
 		for _, s := range seats {
 			if s.conn != nil {
 				s.conn.SetDeadline(time.Time{})
-				tune(s.conn)
 				conns = append(conns, s.conn)
 			}
 		}

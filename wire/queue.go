@@ -51,6 +51,8 @@ const (
 type sendQueue struct {
 	sync.Mutex
 	wake  sync.Cond
+	aside sync.Cond // for connections after the first, while the link is slow
+	slow  bool
 	heap  urgency
 	order uint64
 	state ending
@@ -65,8 +67,15 @@ type sendQueue struct {
 
 func newSendQueue() *sendQueue {
 	q := &sendQueue{}
-	q.wake.L = &q.Mutex
+	q.wake.L, q.aside.L = &q.Mutex, &q.Mutex
 	return q
+}
+
+// wakeAll tells whoever sends that the queue ends, or that the link is another.
+// REQUIRES: the lock held.
+func (q *sendQueue) wakeAll() {
+	q.wake.Broadcast()
+	q.aside.Broadcast()
 }
 
 // put adds a message; it fails at once if the queue has ended.
@@ -113,7 +122,7 @@ func (q *sendQueue) written(c *chunk, err error) {
 	m.flying--
 	q.flying--
 	if q.state != open {
-		q.wake.Broadcast() // whoever waits for the last to leave
+		q.wakeAll() // whoever waits for the last to leave
 	}
 	if err != nil && m.failed == nil {
 		m.failed = err
@@ -132,7 +141,7 @@ func (q *sendQueue) end(state ending, cause error) {
 		return
 	}
 	q.state, q.cause = state, cause
-	q.wake.Broadcast()
+	q.wakeAll()
 	if state != broken {
 		return
 	}

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"math/rand/v2"
+	"net"
 	"slices"
+	"sync"
 	"testing"
 
 	"starling/coflow"
@@ -73,5 +75,50 @@ func TestQueueEnds(t *testing.T) {
 	q.Unlock()
 	if !ms[0].pending.isDone() || ms[0].pending.Err() != errGone {
 		t.Error("not ended")
+	}
+}
+
+// On a slow link all goes by the first connection, and the others end with it.
+func TestSlowQueueHasOneConnection(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		p := newTCPPeer(newNode(0, []Link{SameProcess, SameHost}, DefaultOptions()), 1, make([]net.Conn, 3))
+		p.queue.slow = slow
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		took := make([]int, len(p.conns))
+		for i, c := range p.conns {
+			all.Go(func() {
+				for c.takeBatch() {
+					mu.Lock()
+					took[i] += len(c.chunks)
+					mu.Unlock()
+					p.queue.Lock()
+					for k := range c.chunks {
+						p.queue.written(&c.chunks[k], nil)
+					}
+					p.queue.Unlock()
+				}
+			})
+		}
+		const size = 64 * chunkSize
+		var pending []*Pending
+		for range 20 {
+			m := &message{header: header{length: size}, payload: make([]byte, size), pending: &Pending{}}
+			pending = append(pending, m.pending)
+			p.queue.put(m)
+		}
+		p.queue.end(parting, ErrClosed)
+		all.Wait()
+		for _, one := range pending {
+			if !one.isDone() {
+				t.Error("a message was left behind")
+			}
+		}
+		if others := took[1] + took[2]; slow && others > 0 {
+			t.Errorf("%d chunks left by other connections of a slow link", others)
+		}
+		if took[0]+took[1]+took[2] != 20*64 {
+			t.Errorf("%v chunks, expected %d", took, 20*64)
+		}
 	}
 }

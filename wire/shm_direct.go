@@ -202,7 +202,7 @@ func (p *memPeer) settle() (moved int, full bool) {
 		p.queue.Lock()
 		p.queue.flying--
 		if p.queue.state != open {
-			p.queue.wake.Broadcast()
+			p.queue.wakeAll()
 		}
 		p.queue.Unlock()
 		moved += recordHead

@@ -20,8 +20,8 @@ const (
 
 // tcpPeer carries messages to one peer over several connections. Each has a
 // goroutine that takes chunks from the one queue, so that large messages are
-// striped over all of them, and one that reads straight into the buffers of those
-// who asked.
+// striped over all of them unless the link is slow, and one that reads straight into
+// the buffers of those who asked.
 type tcpPeer struct {
 	node  *node
 	peer  int
@@ -53,7 +53,11 @@ type tcpConn struct {
 		writing error // what the writer died of
 	}
 
-	piece  int // bytes in a write: from chunkSize to maxChunk, by what the link can do
+	first  bool    // of the connections to the peer
+	piece  int     // bytes in a write: from chunkSize to maxChunk, by what the link can do
+	kernel *kernel // nil: not known
+	paced  bool    // by what the link takes, because it leaves the host
+	pace   pace
 	heads  [batchFrames * headerSize]byte
 	chunks []chunk
 	vec    net.Buffers
@@ -61,8 +65,9 @@ type tcpConn struct {
 
 func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
 	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}, left: func(error) {}}
-	for _, c := range conns {
-		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), piece: chunkSize})
+	for i, c := range conns {
+		k := kernelOf(c)
+		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), first: i == 0, piece: chunkSize, kernel: k, paced: k != nil && leaves(c)})
 	}
 	return p
 }
@@ -71,6 +76,9 @@ func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
 func (p *tcpPeer) start() {
 	p.running.Store(int32(2 * len(p.conns)))
 	for _, c := range p.conns {
+		if c.kernel != nil {
+			c.kernel.tune()
+		}
 		c.in.open(c.conn)
 		c.sides.Store(2)
 		go c.write()
@@ -122,6 +130,10 @@ func (c *tcpConn) write() {
 			lost = c.node.lost(c.peer, err)
 		}
 		c.queue.Lock()
+		if slow := c.pace.slow(); c.first && slow != c.queue.slow {
+			c.queue.slow = slow
+			c.queue.wakeAll()
+		}
 		for i := range c.chunks {
 			c.queue.written(&c.chunks[i], lost)
 		}
@@ -139,11 +151,16 @@ func (c *tcpConn) takeBatch() bool {
 	q := c.queue
 	q.Lock()
 	defer q.Unlock()
-	for len(q.heap) == 0 || c.control {
+	for len(q.heap) == 0 || c.control || !c.first && q.slow {
 		if q.state != open && len(q.heap) == 0 && (q.flying == 0 || !c.control) {
 			return false
 		}
-		q.wake.Wait()
+		if c.first || !q.slow {
+			q.wake.Wait()
+			continue
+		}
+		q.wake.Signal() // if it was this one that was woken
+		q.aside.Wait()
 	}
 	clear(c.chunks)
 	c.chunks = c.chunks[:0]
@@ -160,7 +177,7 @@ func (c *tcpConn) takeBatch() bool {
 
 // writeBatch sends the chunks taken in one system call.
 func (c *tcpConn) writeBatch() error {
-	vec := c.vec[:0]
+	vec, bytes := c.vec[:0], 0
 	for i := range c.chunks {
 		piece := &c.chunks[i]
 		h := piece.header()
@@ -171,18 +188,40 @@ func (c *tcpConn) writeBatch() error {
 		if len(piece.bytes) > 0 {
 			vec = append(vec, piece.bytes)
 		}
+		bytes += headerSize + len(piece.bytes)
 	}
 	c.vec = vec
 	c.node.ledger.addOverhead(len(c.chunks) * headerSize)
+	tells := c.paced && bytes >= chunkSize // a small one tells more of the system call
+	before := 0
+	if tells {
+		before = c.kernel.unacked()
+	}
 	begin := time.Now()
 	n, err := vec.WriteTo(c.conn)
-	switch took := time.Since(begin); {
+	took := time.Since(begin)
+	switch {
 	case took > longWrite:
 		c.piece = max(c.piece/2, chunkSize)
 	case took < shortWrite && int(n) >= c.piece:
 		c.piece = min(c.piece*2, maxChunk)
 	}
+	if tells && c.pace.wrote(before+int(n)-c.kernel.unacked(), took) {
+		c.settle()
+	}
 	return err
+}
+
+// settle judges the link, and tells the kernel.
+func (c *tcpConn) settle() {
+	least, now := c.kernel.trips()
+	if !c.pace.judge(least, now) {
+		return
+	}
+	c.kernel.hold(c.pace.room)
+	if c.pace.slow() && least < covered {
+		c.kernel.plain()
+	}
 }
 
 // writeFailed leaves it to the reader to say what happened, because the peer may

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"net"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// option is one of the socket's.
+func (k *kernel) option(t *testing.T, level, option int) (value int) {
+	t.Helper()
+	k.raw.Control(func(fd uintptr) {
+		var err error
+		if value, err = unix.GetsockoptInt(int(fd), level, option); err != nil {
+			t.Error(err)
+		}
+	})
+	return value
+}
+
+func TestKernelHolds(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	k := kernelOf(conn)
+	if leaves(conn) {
+		t.Error("a connection to this host leaves it")
+	}
+	k.tune()
+	if got := k.option(t, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT); got != unsent {
+		t.Errorf("%d bytes may wait, expected %d", got, unsent)
+	}
+	held := 0
+	for _, room := range []int{leastHeld, mostHeld} {
+		k.hold(room)
+		held = k.option(t, unix.SOL_SOCKET, unix.SO_SNDBUF)
+		if held > 2*room { // the kernel counts its own part too
+			t.Errorf("the kernel holds %d bytes, was told %d", held, room)
+		}
+	}
+	k.hold(0)
+	if got := k.option(t, unix.SOL_SOCKET, unix.SO_SNDBUF); got < held {
+		t.Errorf("the kernel holds %d bytes, before %d", got, held)
+	}
+	k.plain()
+	k.raw.Control(func(fd uintptr) {
+		if name, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || name != "reno" {
+			t.Errorf("congestion control is %q: %v", name, err)
+		}
+	})
+	if n := k.unacked(); n != 0 {
+		t.Errorf("%d bytes are on their way", n)
+	}
+}
+
+func TestKernelOfNoSocket(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if kernelOf(a) != nil {
+		t.Error("a pipe has a socket")
+	}
+}
