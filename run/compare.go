@@ -177,12 +177,12 @@ func (s *CompareSpec) run(ctx context.Context, events event.Listener) ([]*runsOf
 	return all, nil
 }
 
-// notesOnce leaves out notes that stand above already: one strategy after the other would
-// say the same of the same parts.
+// notesOnce leaves out minor notes that stand above already: one strategy after the other
+// would say the same of the same parts. What goes wrong again is said again.
 func notesOnce(l event.Listener) event.Listener {
 	said := map[string]bool{}
 	return event.Func(func(e event.Event) {
-		if n, ok := e.(event.Note); ok {
+		if n, ok := e.(event.Note); ok && n.Minor {
 			if said[n.Text] {
 				return
 			}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -367,4 +368,17 @@ func (s *Spec) field(name string) *field {
 		}
 	}
 	return nil
+}
+
+// TestNotesOnce: what strategies say alike is said once, what went wrong every time.
+func TestNotesOnce(t *testing.T) {
+	var heard []string
+	l := notesOnce(event.Func(func(e event.Event) { heard = append(heard, e.(event.Note).Text) }))
+	for range 2 {
+		l.On(event.Note{Text: "a hint", Minor: true})
+		l.On(event.Note{Text: "lost rank 1"})
+	}
+	if want := []string{"a hint", "lost rank 1", "lost rank 1"}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
 }
