@@ -7,10 +7,15 @@ GO ?= go
 BIN := bin/starling
 export CGO_ENABLED = 0
 
-.PHONY: build demo test test-go test-tools test-arm64 lint fuzz bench bench-peers generate clean
+.PHONY: build static demo test test-go test-tools test-arm64 lint fuzz bench bench-peers generate clean
 
 build:
 	$(GO) build -trimpath -o $(BIN) ./cmd/starling
+
+# Opening MPI's and METIS's libraries takes the system's loader and C library. This one does neither,
+# and so runs in an empty container and beside any C library.
+static:
+	$(GO) build -trimpath -tags static -o $(BIN)-static ./cmd/starling
 
 demo: build
 	$(BIN) demo
@@ -30,6 +35,7 @@ test-arm64:
 
 lint:
 	$(GO) vet ./...
+	$(GO) vet -tags static ./wire ./partition
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) test ./internal/lint
 

@@ -1,10 +1,9 @@
-//go:build !(darwin || linux)
+//go:build !(darwin || linux) || static
 
 package partition
 
-import (
-	"fmt"
-	"runtime"
-)
+import "errors"
 
-func (l *metisLib) open() error { return fmt.Errorf("not supported on %s", runtime.GOOS) }
+func (l *metisLib) open() error {
+	return errors.New("this build of starling opens no libraries: take one for Linux or macOS made without -tags static")
+}

@@ -1,11 +1,11 @@
-//go:build !((darwin || linux) && (amd64 || arm64))
+//go:build !((darwin || linux) && (amd64 || arm64)) || static
 
 package wire
 
 import "errors"
 
 func openMPILibrary() (*mpiLib, error) {
-	return nil, errors.New("libraries of MPI are only opened on Linux and macOS, on amd64 and arm64")
+	return nil, errors.New("this build of starling opens no libraries: take one for Linux or macOS, on amd64 or arm64, made without -tags static")
 }
 
 type mpiLib struct{ mpi }

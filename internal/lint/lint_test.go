@@ -46,6 +46,22 @@ var rooms = map[string][]string{
 	"internal/lint": {},
 }
 
+// TestStaticNeedsNoLoader: what opens shared libraries makes the binary need the system's
+// loader and C library, which an image of deploy/Dockerfile does not have.
+func TestStaticNeedsNoLoader(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-tags", "static", "./cmd/starling")
+	list.Dir, list.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pkg := range strings.Fields(string(out)) {
+		if strings.HasPrefix(pkg, "github.com/ebitengine/purego") || pkg == "runtime/cgo" {
+			t.Errorf("the static build has %s", pkg)
+		}
+	}
+}
+
 // modules that are built on their own, such as the generator of assembly.
 func ownModule(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
