@@ -19,6 +19,9 @@ type Tensor struct {
 // layouts of PyG's state dicts.
 func (m *Model) State(dev tensor.Device) []Tensor {
 	var out []Tensor
+	if _, ok := dev.(onPaper); ok {
+		return nil
+	}
 	for _, p := range m.Params {
 		out = append(out, p.tensor(dev, p.Name, p.Value))
 	}

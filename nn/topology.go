@@ -165,7 +165,7 @@ func (t *Topology) orient(g *graph.CSR) *structure {
 }
 
 // onPaper is a device that counts memory and computes nothing: it never looks at edges,
-// so that for it they need only be as many.
+// so that for it they need only be as many, and weights need not be drawn, nor kept.
 type onPaper interface{ OnPaper() }
 
 // transpose turns g round, on all cores where it is square.

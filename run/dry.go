@@ -3,6 +3,7 @@ package run
 import (
 	"sync"
 
+	"starling/event"
 	"starling/tensor"
 )
 
@@ -11,7 +12,8 @@ import (
 // touched.
 type dry struct {
 	*tensor.CPU
-	f64 bool
+	f64  bool
+	most int64 // a rehearsal that has more at once ends
 
 	mu sync.Mutex
 	// touched is how much of each block a real run would have written to: a block that
@@ -20,7 +22,7 @@ type dry struct {
 }
 
 func newDry(rows tensor.DType) *dry {
-	return &dry{CPU: tensor.NewCPU(1), f64: rows == tensor.F64, touched: map[*byte]int64{}}
+	return &dry{CPU: tensor.NewCPU(1), f64: rows == tensor.F64, most: mostRehearsed(), touched: map[*byte]int64{}}
 }
 
 // OnPaper says that nothing is computed: see nn.Topology.
@@ -58,7 +60,24 @@ func (d *dry) RowType(t tensor.DType) tensor.DType {
 
 func (d *dry) New(t tensor.DType, rows, cols int) tensor.Matrix { return d.Scratch(t, rows, cols) }
 
+// tooLarge is why a rehearsal ends early: so many bytes at once, and no end of it.
+type tooLarge int64
+
+func (b tooLarge) Error() string { return "it needs more than " + event.Bytes(int64(b)) }
+
+// mostRehearsed is where a rehearsal ends: many times what there is, and far from the end
+// of the addresses that a process has.
+func mostRehearsed() int64 {
+	if total := tensor.MemoryTotal(); total > 0 {
+		return 16 * total
+	}
+	return 1 << 40
+}
+
 func (d *dry) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
+	if n := d.InUse() + int64(rows)*int64(cols)*int64(t.Size()); n > d.most {
+		panic(tooLarge(n))
+	}
 	m := d.CPU.Scratch(t, rows, cols)
 	if b := d.CPU.Bytes(m); len(b) > 0 {
 		d.mu.Lock()
@@ -77,6 +96,9 @@ func (d *dry) SparseTranspose(s *tensor.Sparse, ptr []int64, index []uint32, per
 	return bare.WithValues(d.Scratch(tensor.F32, len(index), 1))
 }
 
+func (*dry) Upload(tensor.Matrix, []float64)                                                     {}
+func (*dry) Upload32(tensor.Matrix, []float32)                                                   {}
+func (*dry) Download([]float64, tensor.Matrix)                                                   {}
 func (*dry) MatMul(_, _, _ tensor.Matrix, _ tensor.MatMul)                                       {}
 func (*dry) ColumnSum(_, _ tensor.Matrix, _ bool)                                                {}
 func (*dry) Aggregate(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.Aggregate)    {}

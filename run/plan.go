@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -43,7 +44,7 @@ type Plan struct {
 	SentOnce, SentEpoch, SentMeasure int64
 	AtMost                           bool // or less: it depends on the numbers computed
 	Unplanned                        bool // what is sent is known only when the workers have met
-	AtLeast                          bool // and so is the memory for copies of others' vertices
+	AtLeast                          bool // and so is the memory for copies of others' vertices, or it is far too much
 	// Rows between servers in a layer, and as many if each goes to a server once.
 	Between, Once int64
 }
@@ -110,14 +111,13 @@ func plan(s *Spec, data *graph.Dataset) (*Plan, error) {
 	if s.ofPairs() {
 		pairs, p.Graph = s.pairBytes(data.Graph)
 	}
-	if w := s.weightBytes(&data.Meta); w > tensor.MemoryTotal()/4 && tensor.MemoryTotal() > 0 {
-		// Building such a model to count would itself not fit.
-		p.Matrices = w + int64(data.Graph.Nodes())*int64(s.Hidden)*int64(s.Layers*s.rows().Size())
-		return p, nil
-	}
 	n, err := s.rehearse(func(dev *dry, opt train.Options, events event.Listener) (*train.Rehearsed, error) {
 		return s.rehearseOn(dev, data, opt, events)
 	}, &data.Meta)
+	if large := tooLarge(0); errors.As(err, &large) {
+		p.Matrices, p.AtLeast = int64(large), true
+		return p, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +155,6 @@ func (s *Spec) labelled(data *graph.Dataset) *graph.Dataset {
 		d.Splits.Train[v] = uint32(v)
 	}
 	return d
-}
-
-// weightBytes is about what weights, gradients and the optimiser's state take.
-func (s *Spec) weightBytes(data *graph.Meta) int64 {
-	h := int64(s.Hidden)
-	return 16 * h * (int64(data.Features.Dim) + h*int64(s.Layers-1) + int64(s.outputs(data)))
 }
 
 // scaledBytes is what --row-normalize takes.

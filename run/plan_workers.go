@@ -9,7 +9,6 @@ import (
 	"starling/event"
 	"starling/graph"
 	"starling/partition"
-	"starling/tensor"
 	"starling/train"
 	"starling/wire"
 )
@@ -46,17 +45,16 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 			all.Mapped += a.Bytes
 		}
 	}
-	if w := s.weightBytes(data); w > tensor.MemoryTotal()/4 && tensor.MemoryTotal() > 0 {
-		// Building such a model to count would itself not fit.
-		all.Matrices = w * int64(s.Workers)
-		return all, nil
-	}
 	for r, part := range parts {
 		if err := c.addSent(all, part, c.onPaper(r), opt); err != nil {
 			return nil, err
 		}
 	}
 	needs, err := c.rehearsals(parts, all, events)
+	if large := tooLarge(0); errors.As(err, &large) {
+		all.Matrices, all.AtLeast = int64(large), true
+		return all, nil
+	}
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, s.scaledBytes(parts[r].Features))

@@ -122,10 +122,14 @@ func afterFirst(f func()) event.Listener {
 	})
 }
 
-// unplannable is the error of a device that panics where even addresses are refused.
+// unplannable is the error of a device that panics where there is no end, or where even
+// addresses are refused.
 func unplannable(r any) error {
-	if r == nil {
+	switch r := r.(type) {
+	case nil:
 		return nil
+	case tooLarge:
+		return r
 	}
 	return fmt.Errorf("the plan of this run failed: %v", r)
 }

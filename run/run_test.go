@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -368,10 +369,46 @@ func TestDoesNotFit(t *testing.T) {
 	if err := s.fits(p, data, 1); err != nil {
 		t.Error(err)
 	}
-	s.Hidden, s.Layers = 1<<16, 1000 // must not be tried on the way
-	if p, err := plan(&s, data); err != nil || p.Needed() < 1<<40 {
+	s.Hidden, s.Layers = 1<<16, 1000 // more than there are addresses for
+	if p, err := plan(&s, data); err != nil || !p.AtLeast || p.Needed() < mostRehearsed() {
 		t.Error(p, err)
 	}
+}
+
+// TestRefusedUntouched: a model that is far too large is refused, and smaller ones are
+// found, without as much memory as any of them has.
+func TestRefusedUntouched(t *testing.T) {
+	data, err := graph.Open(block(t, func(p *dataset.Params) { p.Nodes, p.Edges = 2_000, 8_000 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	s := quick("")
+	s.MemoryCheck, s.Hidden, s.Layers, s.CacheFirst = true, 16384, 3, "off"
+	s.complete()
+	s.resolve(&data.Meta, "auto")
+	before := heapTaken()
+	p, err := plan(&s, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := int64(16384 * 16384)
+	if p.Needed() < 16*weights {
+		t.Errorf("planned %d for %d weights", p.Needed(), weights)
+	}
+	if err := s.fits(p, data, p.Needed()/10); !isMistake(err, "memory") || !strings.Contains(err.Error(), "would fit: ") {
+		t.Error(err)
+	}
+	if took := heapTaken() - before; took > weights {
+		t.Errorf("to refuse %d weights took %d bytes", weights, took)
+	}
+}
+
+// heapTaken is the bytes of all that was ever made on the heap.
+func heapTaken() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.TotalAlloc)
 }
 
 func TestNumbers(t *testing.T) {
