@@ -442,3 +442,26 @@ func TestOvertaking(t *testing.T) {
 		}
 	})
 }
+
+// Close ends though the peer never takes what was sent to it.
+func TestCloseUnheard(t *testing.T) {
+	forEach(t, func(t *testing.T, tr transport) {
+		opt := DefaultOptions()
+		opt.EarlyLimit, opt.Timeout, opt.Linger = 1<<10, 50*time.Millisecond, 50*time.Millisecond
+		eps := tr.open(t, 2, opt)
+		for step := range 8 {
+			eps[0].Send(1, key(step), Feature, make([]byte, 1<<20))
+		}
+		closed := make(chan struct{})
+		go func() {
+			eps[0].Close()
+			close(closed)
+		}()
+		select {
+		case <-closed:
+			closeAll(eps)
+		case <-soon(t).Done():
+			t.Error("Close waits for ever")
+		}
+	})
+}

@@ -18,6 +18,9 @@ var errGone = errors.New("it has closed its end")
 // its process has died.
 var errVanished = errors.New("its connection ended without a goodbye")
 
+// errDeaf is the cause of what a peer has not taken in time when this end was closed.
+var errDeaf = errors.New("it did not take what was sent to it")
+
 // Timeout is the error of a wait that took too long: who waited for whom, and for what.
 type Timeout struct {
 	Rank, Peer int

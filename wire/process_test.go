@@ -24,6 +24,7 @@ type part struct {
 	TCP        bool
 	Role       string
 	N, Bytes   int
+	Early      int64 // the limit; 0: the default
 }
 
 const partVar = "STARLING_WIRE_PART"
@@ -72,7 +73,7 @@ func (p *part) config(l net.Listener) Config {
 	for r := range hosts {
 		hosts[r] = "this host"
 	}
-	return Config{Rank: p.Rank, Size: p.Size, Job: p.Job, Addrs: p.Addrs, HostIDs: hosts, Listener: l, NoSharedMemory: p.TCP}
+	return Config{Options: Options{EarlyLimit: p.Early}, Rank: p.Rank, Size: p.Size, Job: p.Job, Addrs: p.Addrs, HostIDs: hosts, Listener: l, NoSharedMemory: p.TCP}
 }
 
 // readyKey is of the message that says that all is prepared.
@@ -200,6 +201,34 @@ func TestKilled(t *testing.T) {
 					t.Errorf("left behind: %s", f.Name())
 				}
 			}
+		}
+	})
+}
+
+// Close ends when the process dies that did not take what was sent to it.
+func TestKilledWhileClosing(t *testing.T) {
+	forEachProcess(t, func(t *testing.T, p part) {
+		p.Size, p.Role, p.Early = 2, "idle", 1
+		c := start(t, p)
+		if err := c.Recv(1, key(0), Control, make([]byte, 5)).Wait(soon(t)); err != nil {
+			t.Fatal(err)
+		}
+		for step := 2; step < 8; step++ {
+			c.Send(1, key(step), Feature, make([]byte, 4<<20))
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		c.kids[0].Process.Kill()
+		c.kids[0].Wait()
+		select {
+		case err := <-closed:
+			if err != nil {
+				if _, ok := errors.AsType[*PeerLost](err); !ok { // it may have died before
+					t.Error(err)
+				}
+			}
+		case <-soon(t).Done():
+			t.Error("Close still waits for a process that is dead")
 		}
 	})
 }

@@ -61,7 +61,8 @@ func (p *memPeer) returned(number uint32) error {
 }
 
 // withdraw ends the wait of those whose messages the peer has not read. It may be
-// reading them now, so it is told first that they are no longer what they were.
+// reading them now, so it is told first that they are no longer what they were. Answers
+// that there was no room for are not waited for either.
 func (p *memPeer) withdraw(cause error) {
 	p.pumping.Lock()
 	defer p.pumping.Unlock()
@@ -74,6 +75,10 @@ func (p *memPeer) withdraw(cause error) {
 		p.queue.written(&c, cause)
 	}
 	clear(p.lent)
+	p.queue.flying -= len(p.owed)
+	p.owed = nil
+	p.owing.Store(0)
+	p.queue.wakeAll()
 }
 
 func (p *memPeer) fail(cause error) {
@@ -175,11 +180,16 @@ func (p *memPeer) read(from uint64, at *place) error {
 // answer tells the peer that its message was read.
 func (p *memPeer) answer(number uint32) {
 	p.queue.Lock()
-	p.owed = append(p.owed, number)
-	p.owing.Store(int32(len(p.owed)))
-	p.queue.flying++ // so that a goodbye waits for it
+	heard := p.queue.state != broken
+	if heard {
+		p.owed = append(p.owed, number)
+		p.owing.Store(int32(len(p.owed)))
+		p.queue.flying++ // so that a goodbye waits for it
+	}
 	p.queue.Unlock()
-	p.pump(ringSize)
+	if heard {
+		p.pump(ringSize)
+	}
 }
 
 // settle pushes answers, and says how many bytes that took, and whether there is no

@@ -31,10 +31,13 @@ type tcpPeer struct {
 	// drain is called when the peer has said goodbye on all connections, before
 	// what was expected of it fails.
 	drain func()
-	// left is called after that.
+	// left is called when the peer takes nothing more.
 	left func(cause error)
 	// control: messages travel by shared memory, and only the ending here.
 	control bool
+	// late runs from part on, for a peer that takes nothing: a write to it may not
+	// even have begun.
+	late *time.Timer
 
 	goodbyes atomic.Int32
 	running  atomic.Int32 // goroutines
@@ -65,6 +68,8 @@ type tcpConn struct {
 
 func newTCPPeer(n *node, peer int, conns []net.Conn) *tcpPeer {
 	p := &tcpPeer{node: n, peer: peer, queue: newSendQueue(), ended: make(chan struct{}), drain: func() {}, left: func(error) {}}
+	p.late = time.AfterFunc(time.Hour, func() { p.giveUp(n.lost(peer, errDeaf)) })
+	p.late.Stop()
 	for i, c := range conns {
 		k := kernelOf(c)
 		p.conns = append(p.conns, &tcpConn{tcpPeer: p, conn: c, cutoff: make(chan struct{}), first: i == 0, piece: chunkSize, kernel: k, paced: k != nil && leaves(c)})
@@ -104,9 +109,16 @@ func (p *tcpPeer) fail(cause error) {
 
 func (p *tcpPeer) part() {
 	p.queue.end(parting, ErrClosed)
+	p.late.Reset(p.node.opt.Timeout)
 	for _, c := range p.conns {
 		c.conn.SetWriteDeadline(time.Now().Add(p.node.opt.Timeout))
 	}
+}
+
+// giveUp ends what has not left yet: the peer will not take it.
+func (p *tcpPeer) giveUp(cause error) {
+	p.queue.end(broken, cause)
+	p.left(cause)
 }
 
 // sideEnds closes the connection when both sides have ended, and the carrier when
@@ -116,6 +128,7 @@ func (c *tcpConn) sideEnds() {
 		c.conn.Close()
 	}
 	if c.running.Add(-1) == 0 {
+		c.late.Stop()
 		close(c.ended)
 	}
 }
@@ -260,9 +273,11 @@ func (c *tcpConn) read() {
 	if err == nil {
 		return // nothing comes after a goodbye
 	}
-	c.node.Fail(c.node.lost(c.peer, c.cause(err)))
+	lost := c.node.lost(c.peer, c.cause(err))
+	c.node.Fail(lost)
 	if c.node.Err() == ErrClosed {
-		return // we said goodbye and waited long enough
+		c.giveUp(lost) // or we have said goodbye, and waited long enough
+		return
 	}
 	// Closing with bytes unread would destroy the cause on its way to the peer.
 	<-c.cutoff
@@ -356,6 +371,5 @@ func (c *tcpConn) goodbye() {
 	c.drain()
 	gone := c.node.lost(c.peer, errGone)
 	c.node.box.endPeer(c.peer, gone)
-	c.queue.end(broken, gone)
-	c.left(gone)
+	c.giveUp(gone)
 }
