@@ -206,14 +206,19 @@ func (m *mesh) start() {
 				conns = append(conns, s.conn)
 			}
 		}
-		if len(conns) > 0 {
-			peer := newTCPPeer(m.node, p, conns)
-			m.node.carriers[p] = peer
-			defer peer.start()
-			if mem := m.mu.memory[p]; mem != nil {
-				mem.lends = mem.lends && !m.cfg.ringsOnly
-				m.node.carriers[p] = m.hub.add(peer, mem)
+		mem := m.mu.memory[p]
+		if len(conns) == 0 {
+			if mem != nil {
+				mem.close()
 			}
+			continue
+		}
+		peer := newTCPPeer(m.node, p, conns)
+		m.node.carriers[p] = peer
+		defer peer.start()
+		if mem != nil {
+			mem.lends = mem.lends && !m.cfg.ringsOnly
+			m.node.carriers[p] = m.hub.add(peer, mem)
 		}
 	}
 	if m.hub != nil {
@@ -343,7 +348,14 @@ func (m *mesh) reserve(p, index int) bool {
 func (m *mesh) fill(p, index int, conn net.Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.peers[p][index] = seat{taken: conn != nil, conn: conn}
+	s := &m.mu.peers[p][index]
+	if s.spare { // since it was reserved; it is counted already
+		if conn != nil {
+			conn.Close()
+		}
+		return
+	}
+	*s = seat{taken: conn != nil, conn: conn}
 	if conn == nil {
 		return
 	}

@@ -59,13 +59,17 @@ func (m *mesh) admitMemory(g *guest) error {
 	return err
 }
 
-// share keeps the memory for the peer's carrier.
+// share keeps the memory for the peer's carrier. It may be there already: of a process
+// that died before it was connected, and was started again.
 func (m *mesh) share(p int, mem *memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.mu.over || m.mu.memory[p] != nil {
+	if m.mu.over || m.mu.peers[p][0].conn != nil {
 		mem.close()
 		return
+	}
+	if old := m.mu.memory[p]; old != nil {
+		old.close()
 	}
 	m.mu.memory[p] = mem
 }

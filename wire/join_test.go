@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+)
+
+// halfJoin is a worker that exchanges memory with rank 0, and dies before it says so.
+func halfJoin(t *testing.T, cfg Config) {
+	t.Helper()
+	cfg.Connections = 2
+	cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	m := newMesh(&cfg)
+	closeSock := m.openMemory()
+	defer closeSock()
+	if m.hub == nil {
+		t.Skip("this system has no memory to share")
+	}
+	defer m.hub.bell.close()
+	conn, invitation, err := m.dial(soon(t), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	mem, err := m.fetch(0, invitation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem.close()
+}
+
+// A worker that dies while it joins, and is started again, is met with its new memory,
+// not with what the dead one left.
+func TestJoinAfterDeath(t *testing.T) {
+	noLeaks(t)
+	cfgs := configs(t, 2)
+	joined := make(chan Endpoint)
+	go func() {
+		e, err := Join(soon(t), cfgs[0])
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- e
+	}()
+	halfJoin(t, cfgs[1])
+	b, err := Join(soon(t), cfgs[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := <-joined
+	if a == nil {
+		t.FailNow()
+	}
+	defer closeAll([]Endpoint{a, b})
+	a.Send(1, key(0), Feature, make([]byte, 100))
+	if err := b.Recv(0, key(0), Feature, make([]byte, 100)).Wait(soon(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a worker that died left to a Join that failed is freed.
+func TestJoinFailsAfterDeath(t *testing.T) {
+	noLeaks(t)
+	cfgs := configs(t, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	failed := make(chan struct{})
+	go func() {
+		Join(ctx, cfgs[0])
+		close(failed)
+	}()
+	halfJoin(t, cfgs[1])
+	cfgs[1].Listener.Close()
+	cancel()
+	<-failed
+}
+
+// A connection that comes in while shared memory makes it needless is counted once: all
+// other peers are still waited for.
+func TestSpareConnection(t *testing.T) {
+	m := newMesh(&Config{Rank: 0, Size: 3, Connections: 2, Addrs: make([]string, 3)})
+	a, b := net.Pipe()
+	m.reserve(1, 0)
+	m.reserve(1, 1)
+	m.fill(1, 0, a)
+	m.spare(1)
+	m.fill(1, 1, b)
+	if m.mu.missing != 2 {
+		t.Errorf("%d connections are missing, expected both of rank 2", m.mu.missing)
+	}
+	b.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := b.Write([]byte{1}); err == nil {
+		t.Error("it was kept")
+	}
+}
