@@ -17,7 +17,7 @@ var settingsOf = map[string][]string{
 	"preload":       {"granndis"},
 	"eas":           {"granndis"},
 	"memory_budget": {"granndis", "g3", "neutronstar"},
-	"relay":         {"halo", "g3", "pipegcn", "neutronstar"},
+	"relay":         {"halo", "bns", "g3", "pipegcn", "neutronstar"},
 }
 
 // strategyField is a setting of some strategies.

@@ -41,7 +41,7 @@ func TestRehearsals(t *testing.T) {
 	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
 		t.Fatal(err)
 	}
-	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1", "bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "halo+relay", "g3+relay", "pipegcn+relay"} {
+	for _, strategy := range []string{"halo", "pipegcn", "g3", "cagnet", "skipg:1", "sancus", "sancus:variation:0.1", "bns:0.3", "bns:0.3:cached", "granndis:1", "granndis:2", "granndis:eas1,4", "halo+relay", "g3+relay", "pipegcn+relay", "bns:0.3:cached+relay"} {
 		s := Default()
 		s.Dataset, s.Strategy, s.Hidden, s.Workers, s.Servers, s.InProcess, s.Quiet = out, strategy, 64, 4, 2, true, true
 		s.Epochs, s.Layers = 3, 2+r.IntN(4)

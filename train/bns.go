@@ -22,8 +22,13 @@ import (
 // ends know it without a word. An epoch moves a share p of halo's rows. Features
 // that never change travel once, all of them, and measuring is exact. bnsCached is the
 // same with a memory.
+//
+// Where rows are passed on inside servers (relay.go), the parts of a server keep the
+// same vertices of other servers. Each pair is kept as often as before, and a row that
+// travels serves all parts that need it.
 type bns struct {
 	*exact
+	whole  *lists // of the border with all its vertices
 	p      float64
 	all    int // epoch in which all are kept; -1: none
 	key    rng.Key
@@ -35,20 +40,21 @@ type bns struct {
 func newBNS(s *site) (planned, error) {
 	m := &bns{exact: &exact{site: s}, p: s.opt.Strategy.Keep, all: -1, key: rng.New(s.opt.Seed).Fold(keyBNS), absent: map[int]tensor.Matrix{}}
 	m.now.epoch, m.plan.epoch = -1, -1
-	b := newBorder(s.dev, haloLists(s.part))
+	var move mover = m
 	if s.opt.Strategy.Cached {
-		return newExchanging(s, newBNSCached(m), b), nil
-	}
-	if err := m.check(); err != nil {
+		move = newBNSCached(m)
+	} else if err := m.check(); err != nil {
 		return nil, err
 	}
-	return newExchanging(s, m, b), nil
+	x, whole, err := overHalo(s, move)
+	m.whole = whole
+	return x, err
 }
 
 // check refuses models that need every row.
 func (m *bns) check() error {
 	o := &m.opt
-	if name := o.Model.Model; m.p < 1 && slices.Contains(whole, name) {
+	if name := o.Model.Model; m.p < 1 && slices.Contains(needAll, name) {
 		return fmt.Errorf("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:%g:cached or halo, or one of the models gcn, sage, gat, gin", name, m.p)
 	}
 	if m.p < 1 && o.Model.Model == "gin" && o.Model.EdgeDim > 0 {
@@ -57,16 +63,19 @@ func (m *bns) check() error {
 	return nil
 }
 
-// whole are models whose layers have no way to leave a row out: no score to lower, and
+// needAll are models whose layers have no way to leave a row out: no score to lower, and
 // no sum in which others could stand for it.
-var whole = []string{"gatv2", "sage-pool", "film"}
+var needAll = []string{"gatv2", "sage-pool", "film"}
 
 // keyBNS tells the draws of border vertices from all others of a run.
 const keyBNS = 0x626e73
 
-// kept reports whether a part receives a vertex in an epoch.
-func (m *bns) kept(epoch, part int, vertex uint32) bool {
-	return epoch == m.all || m.key.Fold(uint64(epoch)).Fold(uint64(part)).Float64(uint64(vertex)) < m.p
+// kept reports whether a part receives a vertex of another in an epoch.
+func (m *bns) kept(epoch, from, to int, vertex uint32) bool {
+	if book := m.part.Book; m.relays() && book.Server(from) != book.Server(to) {
+		to = book.Server(to) * book.Parts / book.Servers // its first part draws for all
+	}
+	return epoch == m.all || m.key.Fold(uint64(epoch)).Fold(uint64(to)).Float64(uint64(vertex)) < m.p
 }
 
 // thinned is the border of an epoch.
@@ -86,25 +95,60 @@ func (d *thinned) draw(m *bns, epoch int) *thinned {
 	}
 	d.epoch, d.leave, d.from, d.far, d.gone = epoch, d.leave[:0], d.from[:0], d.far[:0], d.gone[:0]
 	d.sendPtr, d.farPtr = append(d.sendPtr[:0], 0), append(d.farPtr[:0], 0)
-	p, halo := m.part, m.part.IDs[m.part.Meta.Core:]
+	l, me := m.whole, m.end.Rank()
 	for q := range m.end.Size() {
-		for k := p.SendPtr[q]; k < p.SendPtr[q+1]; k++ {
-			if v := p.Send[k]; m.kept(epoch, q, p.IDs[v]) {
+		for k := l.sendPtr[q]; k < l.sendPtr[q+1]; k++ {
+			if v := l.send[k]; m.kept(epoch, me, q, l.ids[v]) {
 				d.leave, d.from = append(d.leave, v), append(d.from, uint32(k))
 			}
 		}
-		for k := p.HaloPtr[q]; k < p.HaloPtr[q+1]; k++ {
-			if m.kept(epoch, m.end.Rank(), halo[k]) {
-				d.far = append(d.far, uint32(k))
-			} else {
-				d.gone = append(d.gone, uint32(k))
-			}
+		for k := l.farPtr[q]; k < l.farPtr[q+1]; k++ {
+			d.take(uint32(k), m.kept(epoch, q, me, l.ids[l.src+int(k)]))
 		}
 		d.sendPtr, d.farPtr = append(d.sendPtr, int64(len(d.leave))), append(d.farPtr, int64(len(d.far)))
 	}
+	straight := len(d.far)
+	if l.relay != nil {
+		d.relay = d.pass(m, epoch)
+	}
 	d.send, d.come, d.miss = m.dev.Indices(d.leave), m.dev.Indices(d.far), m.dev.Indices(d.gone)
-	d.sendSlots, d.farSlots = &slots{m.dev.Indices(d.from), len(p.Send)}, &slots{d.come, len(halo)}
+	d.sendSlots, d.farSlots = &slots{m.dev.Indices(d.from), len(l.send)}, &slots{d.come.Slice(0, straight), int(l.farPtr[len(l.farPtr)-1])}
 	return d
+}
+
+// take lists a far row with those that come or with the others.
+func (d *thinned) take(k uint32, comes bool) {
+	if comes {
+		d.far = append(d.far, k)
+	} else {
+		d.gone = append(d.gone, k)
+	}
+}
+
+// pass is what is passed on of the straight rows that come, and what is passed on to
+// here: all of other servers.
+func (d *thinned) pass(m *bns, epoch int) *relay {
+	l, me, n := m.whole, m.end.Rank(), m.end.Size()
+	r := &relay{sendPtr: make([]int64, n+1), farPtr: make([]int64, n+1)}
+	straight, came := uint32(l.farPtr[n]), len(d.far)
+	for q := range n {
+		for _, row := range l.relay.send[l.relay.sendPtr[q]:l.relay.sendPtr[q+1]] {
+			if at, ok := slices.BinarySearch(d.far[:came], row); ok {
+				r.rows = append(r.rows, uint32(at))
+			}
+		}
+		for k := uint32(l.relay.farPtr[q]); k < uint32(l.relay.farPtr[q+1]); k++ {
+			v := straight + k
+			d.take(v, m.kept(epoch, m.part.Book.Owner(l.far[v]), me, l.ids[l.src+int(v)]))
+		}
+		r.sendPtr[q+1], r.farPtr[q+1] = int64(len(r.rows)), int64(len(d.far)-came)
+	}
+	var places []uint32
+	for _, v := range d.far[came:] {
+		places = append(places, v-straight)
+	}
+	r.send, r.farSlots = m.dev.Indices(r.rows), &slots{m.dev.Indices(places), int(l.relay.farPtr[n])}
+	return r
 }
 
 // thins reports whether a transfer moves fewer rows than halo's. With a memory scores do not, see transfer.always.

@@ -58,11 +58,11 @@ func (m *bnsCached) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arr
 	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
 	out := m.dev.Scratch(rows.Type(), len(d.far), rows.Cols)
 	m.dev.GatherRows(out, rows, d.come)
-	x := m.exact.giveBack(t, &d.border, out, dst).(*exchange)
-	x.arrived = func() {
-		m.renew(kept, x.in, d.sendSlots.at)
+	x := m.exact.giveBack(t, &d.border, out, dst).(homecoming)
+	x.instead(func(in tensor.Matrix) {
+		m.renew(kept, in, d.sendSlots.at)
 		m.addTheirs(b, dst, kept)
-	}
+	})
 	return &spread{arrival: x, m: m.bns, rows: out}
 }
 

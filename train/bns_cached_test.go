@@ -48,7 +48,7 @@ func (m *lasting) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 	}
 	return &maskedRows{a, func() {
 		m.lastly(t, into, func(k int) bool {
-			return m.draw.kept(m.epoch, m.end.Rank(), m.part.IDs[m.part.Core()+k])
+			return m.draw.kept(m.epoch, m.part.Book.Owner(m.part.Halo[k]), m.end.Rank(), m.part.IDs[m.part.Core()+k])
 		})
 	}}
 }
@@ -64,7 +64,7 @@ func (m *lasting) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriv
 			for int64(k) >= b.sendPtr[peer+1] {
 				peer++
 			}
-			return m.draw.kept(m.epoch, peer, m.part.IDs[m.part.Send[k]])
+			return m.draw.kept(m.epoch, m.end.Rank(), peer, m.part.IDs[m.part.Send[k]])
 		})
 		m.addTheirs(b, dst, x.in)
 	}
@@ -75,20 +75,15 @@ func (m *lasting) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriv
 // all and overwriting those not drawn gives, for every kind of layer, among them those
 // that plain bns refuses.
 func TestBNSCachedUsesWhatCameLast(t *testing.T) {
-	strategies["lasting"] = func(s *site) (planned, error) {
-		x, err := newBNS(s)
-		if err != nil {
-			return nil, err
-		}
-		m := x.(*exchanging).move.(*bnsCached).bns
-		return newExchanging(s, &lasting{&exact{site: s}, m, map[transfer][]float64{}}, x.(*exchanging).borders...), nil
-	}
-	defer delete(strategies, "lasting")
+	longWay(t, "lasting", func(s *site, x *exchanging) mover {
+		return &lasting{&exact{site: s}, x.move.(*bnsCached).bns, map[transfer][]float64{}}
+	})
 	for i, model := range append([]string{"gatv2", "sage-pool", "film"}, familyModels...) {
-		parts := cut(t, communities(t, 120, i%2 == 0), "random", 3)
-		for _, keep := range []float64{0.02, 0.6} {
+		for j, keep := range []float64{0.02, 0.6} {
 			o := small(model)
 			o.Strategy = cachedBNS(keep)
+			o.Strategy.Relay = (i+j)%2 == 0
+			parts := someServers(t, i%2 == 0, o.Strategy.Relay)
 			o.Strategy.Name = "lasting"
 			want := trainParts(t, parts, ref, o)
 			o.Strategy.Name = "bns"

@@ -68,11 +68,12 @@ func (m *masked) mask(t transfer, rows tensor.Matrix) []float64 {
 	v := make([]float64, rows.Rows*rows.Cols)
 	m.dev.Download(v, rows)
 	for k, id := range m.part.IDs[m.part.Meta.Core:] {
+		kept := m.draw.kept(m.epoch, m.part.Book.Owner(m.part.Halo[k]), m.end.Rank(), id)
 		for c := range rows.Cols {
 			x := &v[k*rows.Cols+c]
 			switch {
-			case m.draw.kept(m.epoch, m.end.Rank(), id) && t.across:
-			case m.draw.kept(m.epoch, m.end.Rank(), id):
+			case kept && t.across:
+			case kept:
 				*x /= m.draw.p
 			case t.scores && !t.backward:
 				*x = -1e20
@@ -104,25 +105,41 @@ func (m *masked) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriva
 	return m.exact.giveBack(t, b, rows, dst)
 }
 
-// TestBNSIsMasking: sending fewer rows gives what sending all and multiplying by
-// the mask gives, for every kind of layer.
-func TestBNSIsMasking(t *testing.T) {
-	strategies["masked"] = func(s *site) (planned, error) {
-		x, err := newBNS(s)
+// longWay makes a strategy of that name that moves all rows, each straight, and does the
+// rest as way has it, with the draws of bns.
+func longWay(t *testing.T, name string, way func(s *site, x *exchanging) mover) {
+	strategies[name] = func(s *site) (planned, error) {
+		p, err := newBNS(s)
 		if err != nil {
 			return nil, err
 		}
-		m := x.(*exchanging).move.(*bns)
-		return newExchanging(s, &masked{&exact{site: s}, m}, x.(*exchanging).borders...), nil
+		short := p.(*exchanging)
+		x := newExchanging(s, way(s, short), newBorder(s.dev, haloLists(s.part)))
+		x.prepare = short.prepare
+		return x, nil
 	}
-	defer delete(strategies, "masked")
+	t.Cleanup(func() { delete(strategies, name) })
+}
+
+// someServers are 3 workers on one server, or as many as relay needs.
+func someServers(t *testing.T, directed, relay bool) []*partition.Part {
+	workers, servers := 3, 1
+	if relay {
+		workers, servers = 6, 2
+	}
+	return cutForServers(t, communities(t, 120, directed), "random", workers, servers)
+}
+
+// TestBNSIsMasking: sending fewer rows gives what sending all and multiplying by
+// the mask gives, for every kind of layer, passed on or not.
+func TestBNSIsMasking(t *testing.T) {
+	longWay(t, "masked", func(s *site, x *exchanging) mover { return &masked{&exact{site: s}, x.move.(*bns)} })
 	for i, model := range familyModels {
-		d := communities(t, 120, i%2 == 0)
-		parts := cut(t, d, "random", 3)
-		for _, keep := range []float64{0.02, 0.3, 0.9} {
+		for j, keep := range []float64{0.02, 0.3, 0.9, 0.3} {
 			o := small(model)
 			o.Strategy = DefaultChoice("masked")
-			o.Strategy.Keep = keep
+			o.Strategy.Keep, o.Strategy.Relay = keep, (i+j)%2 == 0
+			parts := someServers(t, i%2 == 0, o.Strategy.Relay)
 			want := trainParts(t, parts, ref, o)
 			o.Strategy.Name = "bns"
 			for k, r := range trainParts(t, parts, ref, o) {

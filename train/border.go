@@ -57,7 +57,7 @@ type lists struct {
 func newBorder(dev tensor.Device, l lists) *border {
 	b := &border{dst: l.in.Nodes(), src: l.src, send: dev.Indices(l.send), sendPtr: l.sendPtr, farPtr: l.farPtr, ids: dev.Indices(l.ids)}
 	if r := l.relay; r != nil && len(r.send)+int(r.farPtr[len(r.farPtr)-1]) > 0 {
-		b.relay = &relay{r.send, dev.Indices(r.send), r.sendPtr, r.farPtr}
+		b.relay = &relay{rows: r.send, send: dev.Indices(r.send), sendPtr: r.sendPtr, farPtr: r.farPtr}
 	}
 	all := l.src + b.farRows()
 	rows, own, far := l.degrees.Slice(0, b.dst), l.degrees.Slice(0, l.src), l.degrees.Slice(l.src, all)

@@ -110,6 +110,15 @@ func (m *exact) takeBack(t transfer, b *border, rows, dst tensor.Matrix) *exchan
 	return x
 }
 
+// homecoming is gradients on their way to those whose rows they are of.
+type homecoming interface {
+	arrival
+	// instead is done with those that peers sent, in place of adding them.
+	instead(use func(theirs tensor.Matrix))
+}
+
+func (x *exchange) instead(use func(theirs tensor.Matrix)) { x.arrived = func() { use(x.in) } }
+
 // addTheirs adds the gradients that peers computed for our rows, in rank order.
 func (m *exact) addTheirs(b *border, dst, in tensor.Matrix) {
 	for q := range m.end.Size() {

@@ -188,5 +188,23 @@ func TestNeutronStarIsComplete(t *testing.T) {
 	}
 }
 
+// TestNeutronStarRelayed: whatever is chosen where rows are shared, losses are one worker's.
+func TestNeutronStarRelayed(t *testing.T) {
+	withCosts(t, "some of each", 100, 10, 1)
+	withCosts(t, "most recomputed", 10, 1, 1)
+	for i, model := range familyModels {
+		d := communities(t, 100, i%2 == 1)
+		o := modelOptions(model)
+		want := mustTrain(t, tensor.NewRef(), d, o)
+		o.Strategy.Relay, o.Strategy.Budget = true, 1<<40
+		parts := cutForServers(t, d, "fennel", 4, 2)
+		for _, o.Strategy.Name = range []string{"some of each", "most recomputed"} {
+			for _, r := range trainServers(t, parts, onRef, o).results {
+				sameCurve(t, model+", "+o.Strategy.Name, r.Loss, want.Loss, 1e-9)
+			}
+		}
+	}
+}
+
 func TestNeutronStarOnOddParts(t *testing.T)    { exactOnOddParts(t, DefaultChoice("neutronstar")) }
 func TestNeutronStarStopsTogether(t *testing.T) { allStop(t, DefaultChoice("neutronstar")) }

@@ -21,6 +21,7 @@ type relay struct {
 	rows            []uint32     // straight rows that are passed on, by peer
 	send            tensor.Index // the same
 	sendPtr, farPtr []int64
+	farSlots        *slots // of a part of another
 }
 
 // relayLists are the parts of a relay that need no device.
@@ -31,7 +32,7 @@ type relayLists struct {
 
 // border is the second half of an exchange as a border of its own.
 func (r *relay) border() *border {
-	return &border{send: r.send, sendPtr: r.sendPtr, farPtr: r.farPtr}
+	return &border{send: r.send, sendPtr: r.sendPtr, farPtr: r.farPtr, farSlots: r.farSlots}
 }
 
 func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {

@@ -48,10 +48,10 @@ func (s *site) checkRelay() error {
 	return nil
 }
 
-// CouldRelay reports whether a strategy exchanges all rows of a border and is not told to
-// pass them on.
+// CouldRelay reports whether a strategy exchanges the rows of a border, or the same share
+// of all of them, and is not told to pass them on.
 func CouldRelay(c Choice) bool {
-	return !c.Relay && slices.Contains([]string{"", "halo", "g3", "pipegcn"}, c.Name)
+	return !c.Relay && slices.Contains([]string{"", "halo", "bns", "g3", "pipegcn"}, c.Name)
 }
 
 // BetweenServers is how many rows the worker of a part sends to other servers in a layer,

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -27,8 +28,9 @@ func TestRelayIsExact(t *testing.T) {
 		d := communities(t, 120, i%2 == 0)
 		for _, c := range []struct{ workers, servers int }{{4, 2}, {6, 2}, {6, 3}}[i%3 : i%3+1] {
 			parts := cutForServers(t, d, "random", c.workers, c.servers)
-			for _, strategy := range []string{"halo", "g3", "neutronstar"} {
+			for _, strategy := range []string{"halo", "bns", "g3", "neutronstar"} {
 				o := relayOptions(model, strategy)
+				o.Strategy.Keep, o.Strategy.Cached = 1, i%2 == 0
 				if strategy == "neutronstar" {
 					o.Strategy.Budget = 1 // all is received
 				}
@@ -117,6 +119,29 @@ func TestRelaySendsRowsOnce(t *testing.T) {
 	}
 }
 
+// TestBNSRelayedSendsRowsOnce: between servers an epoch sends the kept pairs of a vertex
+// and a server, a share p of them, and inside it each worker has the rows that its server keeps.
+func TestBNSRelayedSendsRowsOnce(t *testing.T) {
+	d := communities(t, 200, false)
+	parts := cutForServers(t, d, "random", 6, 2)
+	_, once := pairsBetween(d, parts)
+	for _, cached := range []bool{false, true} {
+		o := relayOptions("gcn", "bns")
+		o.Strategy.Keep, o.Strategy.Cached, o.Epochs, o.EvalEvery = 0.3, cached, 30, 0
+		o.Model.Layers, o.Model.Norm, o.CacheFirst = 2, "none", true
+		run := trainServers(t, parts, onCPU, o)
+		row := float64(4 * o.Model.Out)
+		kept := (float64(run.between(1)) - float64(once)*row) / (2 * row) // without measuring, one way
+		want := 0.3 * float64(once) * 30
+		if cached { // all in the first epoch
+			want += 0.7 * float64(once)
+		}
+		if math.Abs(kept-want) > 0.05*want {
+			t.Errorf("cached %v: %g rows between servers, want about %g", cached, kept, want)
+		}
+	}
+}
+
 // TestRelayOfSmallRows: rows pass on in the form they came in, so that rounding them once
 // is all; sums of gradients are rounded twice.
 func TestRelayOfSmallRows(t *testing.T) {
@@ -134,23 +159,40 @@ func TestRelayOfSmallRows(t *testing.T) {
 	}
 }
 
+// TestBNSRelayedSmallRows: of fewer rows each finds its own rest.
+func TestBNSRelayedSmallRows(t *testing.T) {
+	parts := cutForServers(t, communities(t, 120, false), "random", 4, 2)
+	for _, cached := range []bool{false, true} {
+		o := relayOptions("sage", "bns")
+		o.Strategy.Keep, o.Strategy.Cached = 0.5, cached
+		want := trainParts(t, parts, single, o)
+		o.Strategy.WireRows = "int8"
+		for k, r := range trainParts(t, parts, single, o) {
+			sameCurve(t, fmt.Sprint("cached ", cached), r.Loss, want[k].Loss, 1e-2)
+		}
+	}
+}
+
 // TestRelayResumes: late rows and rests that are passed on are in the checkpoint.
 func TestRelayResumes(t *testing.T) {
 	parts := cutForServers(t, communities(t, 90, false), "hash", 4, 2)
-	for _, rows := range []string{"", "int8"} {
-		o := relayOptions("sage", "pipegcn")
-		o.Epochs, o.EvalEvery, o.Model.Layers, o.Strategy.WireRows = 7, 2, 3, rows
-		want := trainParts(t, parts, single, o)[0].Loss
-		for _, at := range []int{1, 4} {
-			if got := resumedAt(t, parts, o, at); !slices.Equal(got, want) {
-				t.Errorf("rows %q, saved after %d: %v, never stopped %v", rows, at, got, want)
+	for _, strategy := range []string{"pipegcn", "bns"} {
+		for _, rows := range []string{"", "int8"} {
+			o := relayOptions("sage", strategy)
+			o.Epochs, o.EvalEvery, o.Model.Layers, o.Strategy.WireRows = 7, 2, 3, rows
+			o.Strategy.Cached = true
+			want := trainParts(t, parts, single, o)[0].Loss
+			for _, at := range []int{1, 4} {
+				if got := resumedAt(t, parts, o, at); !slices.Equal(got, want) {
+					t.Errorf("%s, rows %q, saved after %d: %v, never stopped %v", strategy, rows, at, got, want)
+				}
 			}
 		}
 	}
 }
 
 func TestRelayStopsTogether(t *testing.T) {
-	for _, strategy := range []string{"halo", "pipegcn", "g3"} {
+	for _, strategy := range []string{"halo", "bns", "pipegcn", "g3"} {
 		allStop(t, relayOptions("gcn", strategy).Strategy)
 	}
 }
