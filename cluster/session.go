@@ -224,10 +224,11 @@ func (s *session) of(conn int) *guest {
 	return nil
 }
 
-// said takes in what a worker says during the run.
+// said takes in what a worker says during the run. Before it has a rank it has nothing
+// to say.
 func (s *session) said(conn int, m message) {
 	g := s.of(conn)
-	if g == nil || g.spoke {
+	if g == nil || g.spoke || s.ranks == nil {
 		return
 	}
 	switch m.Type {

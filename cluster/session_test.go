@@ -98,6 +98,26 @@ func TestWhoDoesNotBelongHere(t *testing.T) {
 	}
 }
 
+// TestTooEarly: whatever a worker says before it has a rank, the others meet on.
+func TestTooEarly(t *testing.T) {
+	m := newMeeting(2, false)
+	m.come(-1)
+	b, err := event.Encode(event.Note{Text: "x"}, t0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, early := range []message{{Type: "event", Body: b}, {Type: "state"}, {Type: "ping", Body: []byte(`{"rank":0}`)}, {Type: "result"}, {Type: "failure"}} {
+		if m.said(1000, early); len(m.out) > 0 {
+			t.Errorf("%s: %+v", early.Type, m.out)
+		}
+		m.out = nil
+	}
+	m.come(1)
+	if m.ending() || m.count("roster to 1000") != 1 {
+		t.Error(m.log)
+	}
+}
+
 func TestAllIsWell(t *testing.T) {
 	m := newMeeting(3, true)
 	m.come(0, 1, 2)

@@ -83,7 +83,7 @@ func (c *control) sign(last, now time.Time) (message, time.Time) {
 // status takes in what a worker says of itself.
 func (s *session) status(g *guest, body json.RawMessage) {
 	var st Status
-	if g.rank < 0 || json.Unmarshal(body, &st) != nil {
+	if json.Unmarshal(body, &st) != nil {
 		return
 	}
 	st.Rank = g.rank
@@ -212,10 +212,14 @@ func (c *Coordinator) show(p *control, welcome message) error {
 	if !c.tell(func() { view <- c.cfg.Watch() }) {
 		return errEnded
 	}
+	body, err := json.Marshal(<-view)
+	if err != nil { // whoever only looks must not end the job
+		return fmt.Errorf("this job cannot be shown: %w", err)
+	}
 	if err := p.write(welcome); err != nil {
 		return err
 	}
-	return p.write(say("view", <-view))
+	return p.write(message{Type: "view", Body: body})
 }
 
 // Watch asks a job, once, what there is to see, which is told into view.

@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -64,11 +66,16 @@ func TestWhoWaitsOfMany(t *testing.T) {
 // What workers report comes with their signs of life, and watchers see what the
 // coordinator shows, if they know the token.
 func TestReportsAndWatchers(t *testing.T) {
-	var mu sync.Mutex
+	var unseen atomic.Bool
 	told := make(chan Status, 100)
 	g := gather(t, context.Background(), Config{Workers: 2, Token: []byte("for workers only"), WatchToken: []byte("for watchers too"),
 		Status: func(s Status) { told <- s },
-		Watch:  func() any { mu.Lock(); defer mu.Unlock(); return []string{"a", "b"} }})
+		Watch: func() any {
+			if unseen.Load() {
+				return math.NaN()
+			}
+			return []string{"a", "b"}
+		}})
 	members := g.all(t, 2, "for workers only")
 	members[1].Report(func() Status { return Status{Rank: 77, Epoch: 5, Waits: []Waiting{{Rank: 0, For: "x", Seconds: 2}}} })
 	if s := <-told; s.Rank != 1 || s.Epoch != 5 || len(s.Waits) != 1 || s.Waits[0].Seconds != 2 {
@@ -78,6 +85,11 @@ func TestReportsAndWatchers(t *testing.T) {
 	in := Invitation{Coordinator: g.Addr(), Timeout: 5 * time.Second, Token: []byte("for watchers too")}
 	if err := Watch(t.Context(), in, &view); err != nil || strings.Join(view, "") != "ab" {
 		t.Error(view, err)
+	}
+	// A view that cannot be shown is the watcher's problem, not the job's.
+	unseen.Store(true)
+	if err := Watch(t.Context(), in, &view); err == nil || !strings.Contains(err.Error(), "cannot be shown") {
+		t.Error(err)
 	}
 	in.Token = []byte("for workers only")
 	if err := Watch(t.Context(), in, &view); err == nil || !strings.Contains(err.Error(), "wrong token") {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func (w *watcher) epoch(e event.Epoch) (end string) {
 		}
 	}
 	w.mu.took = append(w.mu.took[max(0, len(w.mu.took)-fewEpochs+1):], took)
-	if e.Measured {
+	if e.Measured && !math.IsNaN(e.Val) && !math.IsInf(e.Val, 0) { // NaN: nothing to validate on
 		w.mu.val = e.Val
 	}
 	w.mu.last, w.mu.since, w.mu.noted = e, now, false

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +120,17 @@ rank  host       pid  epoch   memory  same host  between servers  state kept  no
 `
 	if got := w.snapshot().String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A run that has nothing to validate on can be looked at.
+func TestSnapshotWithoutValidation(t *testing.T) {
+	w := newWatching(1)
+	w.On(event.Started{Epochs: 5})
+	w.On(event.Epoch{Seconds: 1, Loss: 0.5, Measured: true, Train: 1, Val: math.NaN(), Test: math.Inf(-1)})
+	s := w.snapshot()
+	if _, err := json.Marshal(s); err != nil || strings.Contains(s.String(), "val") {
+		t.Errorf("%v\n%s", err, s)
 	}
 }
 
