@@ -65,6 +65,9 @@ func (s *ladies) normalise(x *Block, dst []uint32) {
 		for e := s.Graph.Indptr[v]; e < s.Graph.Indptr[v+1]; e++ {
 			all += weight(s.Graph, e)
 		}
+		if sum == 0 { // none drawn, or none that weighs anything
+			continue
+		}
 		for j := range edges {
 			edges[j] = float32(float64(edges[j]) * all / sum)
 		}

@@ -337,6 +337,31 @@ func TestEdgeCases(t *testing.T) {
 	}
 }
 
+// TestWeightsOfZero: edges that weigh nothing make no edge count NaN.
+func TestWeightsOfZero(t *testing.T) {
+	g := odd(t, 60, 300, true)
+	for e := range g.Weights {
+		if e%3 > 0 {
+			g.Weights[e] = 0
+		}
+	}
+	finite := func(list []float32) bool {
+		return !slices.ContainsFunc(list, func(w float32) bool { return math.IsNaN(float64(w)) || math.IsInf(float64(w), 0) })
+	}
+	for name, m := range methods(t, g, 4) {
+		s := m.Sampler()
+		var b Batch
+		for i := range m.Batches() {
+			s.Sample(&b, 0, i)
+			for k := range b.Blocks {
+				if !finite(b.Blocks[k].Weights) || !finite(b.Blocks[k].RowWeights) {
+					t.Fatalf("%s, batch %d, block %d: weights %v, of rows %v", name, i, k, b.Blocks[k].Weights, b.Blocks[k].RowWeights)
+				}
+			}
+		}
+	}
+}
+
 // within fails when a mean of draws is further from what it should be than five
 // standard errors, which happens by chance once in a million times.
 func within(t *testing.T, what string, sum, squares, want float64, draws int) {
