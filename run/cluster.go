@@ -184,7 +184,7 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 		r, err = result(shares)
 	}
 	if err == nil && c.spec.Out != "" {
-		err = writeRunFolder(&c.spec, &c.parts.meta, r)
+		err = writeRunFolder(&c.spec, &c.parts.meta, c.parts.book.Weighted, r)
 	}
 	if err == nil {
 		events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric, Test: r.TestMetric, Seconds: time.Since(start).Seconds()})

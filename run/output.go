@@ -28,6 +28,7 @@ type runConfig struct {
 	Version      int       `json:"version"`
 	Model        nn.Config `json:"model"`
 	RowNormalize bool      `json:"row_normalize"`
+	EdgeWeights  bool      `json:"edge_weights"` // the graph has some
 	Dataset      string    `json:"dataset"`
 	Task         string    `json:"task"`
 	Classes      int       `json:"classes"`
@@ -61,7 +62,7 @@ func checkRunFolder(dir string) error {
 
 // writeRunFolder writes the best weights, config.json and whatever more there is to
 // a folder that appears whole or not at all.
-func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result, more ...func(dir string) error) (err error) {
+func writeRunFolder(s *Spec, data *graph.Meta, weighted bool, r *train.Result, more ...func(dir string) error) (err error) {
 	dir := filepath.Clean(s.Out)
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-*")
 	if err != nil {
@@ -72,7 +73,7 @@ func writeRunFolder(s *Spec, data *graph.Meta, r *train.Result, more ...func(dir
 	if err := nn.SaveSafetensors(filepath.Join(tmp, weightsFile), r.Best, meta); err != nil {
 		return err
 	}
-	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, Dataset: data.Name,
+	c := runConfig{Format: "starling-run", Version: 1, Model: s.modelConfig(data), RowNormalize: s.RowNormalize, EdgeWeights: weighted, Dataset: data.Name,
 		Task: s.Task, Classes: data.Classes, Metric: r.Metric, Measures: measuresOf(r.Measures), BestEpoch: r.BestEpoch, ValAccuracy: Number(r.ValMetric), TestAccuracy: Number(r.TestMetric), Spec: *s}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

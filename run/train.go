@@ -194,7 +194,7 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 	defer shown()
 	result, err := p.train(ctx, events)
 	if err == nil && p.spec.Out != "" {
-		err = writeRunFolder(&p.spec, &p.data.Meta, result, p.writeHeldOut)
+		err = writeRunFolder(&p.spec, &p.data.Meta, p.data.Graph.Weights != nil, result, p.writeHeldOut)
 	}
 	if err == nil {
 		events.On(event.Done{Reason: result.Reason, Epochs: len(result.Loss), BestEpoch: result.BestEpoch,

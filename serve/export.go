@@ -31,8 +31,12 @@ type Exported struct {
 	MeanHeads    bool `json:"mean_heads"`
 	SelfLoops    bool `json:"self_loops"` // to be added to the graph, one at each vertex
 	RowNormalize bool `json:"row_normalize"`
+	EdgeWeights  bool `json:"edge_weights"` // to be given to every layer
 	In           int  `json:"in"`
 	Out          int  `json:"out"`
+	// Decoder is the widths of the linear maps that score pairs of outputs; none: their
+	// dot product does, or the outputs are the result.
+	Decoder [][2]int `json:"decoder"`
 }
 
 // Layer is a class of the library and what it is built with.
@@ -98,7 +102,15 @@ func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
 	if c.EdgeDim > 0 && library == "dgl" {
 		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model + " with features of edges", Want: "a model without, or --format pyg", Fix: "DGL's layers have no place for them"}
 	}
-	e := &Exported{Format: "starling-export", Version: 1, Library: library, Model: c.Model, Task: t.taskOr(nn.TaskClassify), Norms: []Layer{}, Activation: "relu", In: c.In, Out: c.Out, RowNormalize: t.Config.RowNormalize}
+	if t.Config.EdgeWeights && weighs(c) && !takesWeights(library, c) {
+		return nil, nil, &graph.InputError{File: t.Dir, Field: "model", Found: c.Model + " trained on edges with weights", Want: "a model that looks at none, gcn for pyg, or gin for dgl",
+			Fix: library + "'s layers of this kind take no weights, or count them otherwise"}
+	}
+	e := &Exported{Format: "starling-export", Version: 1, Library: library, Model: c.Model, Task: t.taskOr(nn.TaskClassify), Norms: []Layer{}, Activation: "relu", In: c.In, Out: c.Out, RowNormalize: t.Config.RowNormalize,
+		EdgeWeights: t.Config.EdgeWeights && weighs(c), Decoder: [][2]int{}}
+	if c.Decoder == "mlp" {
+		e.Decoder = append(e.Decoder, [2]int{c.Out, c.Out}, [2]int{c.Out, 1})
+	}
 	if c.Attends() {
 		e.Activation = "elu"
 	}
@@ -130,6 +142,18 @@ func (t *Trained) translate(library string) (*Exported, []nn.Tensor, error) {
 	}
 	e.SelfLoops = gcnMean // PyG's mean has no vertex of its own
 	return e, t.renamed(c, toPyG), nil
+}
+
+// weighs reports whether the model's sums look at weights of edges.
+func weighs(c *nn.Config) bool {
+	return c.Model == "gcn" || c.Model == "sage" || c.Model == "gin" && c.EdgeDim == 0
+}
+
+// takesWeights reports whether a library's layer does so too, with the same result:
+// PyG's SAGEConv and GINConv take none, DGL's SAGEConv divides by the number of edges and
+// its GraphConv by degrees without weights.
+func takesWeights(library string, c *nn.Config) bool {
+	return library == "pyg" && c.Model == "gcn" || library == "dgl" && c.Model == "gin"
 }
 
 func norm(kind string, width int) Layer {
@@ -207,6 +231,7 @@ func (t *Trained) renamed(c *nn.Config, rename func(c *nn.Config, last bool, w n
 			w = rename(c, prefix == fmt.Sprintf("convs.%d.", c.Layers-1), w)
 			w.Name = prefix + w.Name
 		}
+		w.Name = strings.Replace(w.Name, "decoder.lins.", "decoder.", 1)
 		out = append(out, w)
 	}
 	if c.Model == "gin" && !c.TrainEps { // both libraries save the ε that is not trained

@@ -55,3 +55,51 @@ func TestExportNames(t *testing.T) {
 		}
 	}
 }
+
+// TestExportOfWeighted: weights of edges are told, or the model refused where a library's
+// layer would not look at them as ours does.
+func TestExportOfWeighted(t *testing.T) {
+	d := block(t)
+	for _, c := range []struct {
+		model, library string
+		told, refused  bool
+	}{
+		{"gcn", "pyg", true, false}, {"gin", "dgl", true, false}, {"gat", "pyg", false, false}, {"film", "pyg", false, false}, {"sage-pool", "dgl", false, false},
+		{"sage", "pyg", false, true}, {"sage-gcn", "dgl", false, true}, {"gin", "pyg", false, true}, {"gcn", "dgl", false, true},
+	} {
+		run := trained(t, models[c.model], d)
+		run.Config.EdgeWeights = true
+		e, err := run.Export(c.library, filepath.Join(t.TempDir(), "export"))
+		if errors.Is(err, graph.ErrInput) != c.refused || err == nil && e.EdgeWeights != c.told {
+			t.Errorf("%s for %s: %+v, %v", c.model, c.library, e, err)
+		}
+	}
+}
+
+// TestExportOfDecoder: every weight is one of what config.json says to build.
+func TestExportOfDecoder(t *testing.T) {
+	d := block(t)
+	config := models["sage"]
+	config.Decoder = "mlp"
+	dir := filepath.Join(t.TempDir(), "export")
+	e, err := trained(t, config, d).Export("pyg", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, _, err := nn.LoadSafetensors(filepath.Join(dir, weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes := map[string]string{}
+	for _, w := range weights {
+		shapes[w.Name] = fmt.Sprint(w.Shape)
+	}
+	for i, w := range e.Decoder {
+		if got, want := shapes[fmt.Sprintf("decoder.%d.weight", i)], fmt.Sprint([]int{w[1], w[0]}); got != want {
+			t.Errorf("map %d of the decoder: found %s, want %s", i, got, want)
+		}
+	}
+	if len(e.Decoder) != 2 {
+		t.Errorf("a decoder of %d maps", len(e.Decoder))
+	}
+}

@@ -31,6 +31,7 @@ type Config struct {
 	Version      int       `json:"version"`
 	Model        nn.Config `json:"model"`
 	RowNormalize bool      `json:"row_normalize"`
+	EdgeWeights  bool      `json:"edge_weights"` // the graph it was trained on has some
 	Dataset      string    `json:"dataset"`
 	// Task is one of nn.Tasks; empty: as the dataset has it.
 	Task string `json:"task"`
