@@ -11,9 +11,21 @@ import (
 
 func frombits(b uint64) float64 { return math.Float64frombits(b) }
 
+// fromHalf widens a float of 16 bits: sign, 5 of the exponent, 10 of the fraction.
+func fromHalf(h uint16) float32 {
+	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
+	switch exponent {
+	case 0: // below the least exponent: so many times 2^-24
+		return math.Float32frombits(sign | math.Float32bits(float32(fraction)/(1<<24)))
+	case 31: // infinity, NaN
+		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
+	}
+	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
+}
+
 // itemSizes are the element types arrays may have, by numpy's name without the
 // byte order.
-var itemSizes = map[string]int{"i1": 1, "u1": 1, "b1": 1, "i2": 2, "u2": 2, "i4": 4, "u4": 4, "f4": 4, "i8": 8, "u8": 8, "f8": 8}
+var itemSizes = map[string]int{"i1": 1, "u1": 1, "b1": 1, "i2": 2, "u2": 2, "i4": 4, "u4": 4, "f2": 2, "f4": 4, "i8": 8, "u8": 8, "f8": 8}
 
 // elements decodes little-endian data, a function of each position. Integers are
 // exact as int64, reals as float64; the caller takes the one it wants.
@@ -40,11 +52,14 @@ func elements(descr string, data []byte, ints func(i int, x int64) error, reals 
 			x = int64(le.Uint64(b))
 		case "u8":
 			x = int64(min(le.Uint64(b), math.MaxInt64))
-		case "f4", "f8":
+		case "f2", "f4", "f8":
 			f := float64(0)
-			if size == 4 {
+			switch size {
+			case 2:
+				f = float64(fromHalf(le.Uint16(b)))
+			case 4:
 				f = float64(math.Float32frombits(le.Uint32(b)))
-			} else {
+			default:
 				f = frombits(le.Uint64(b))
 			}
 			if reals == nil {
@@ -162,11 +177,11 @@ func readArray(r io.Reader, size int64) (*ndarray, error) {
 	case h.Descr == "|O":
 		return nil, fmt.Errorf("Python objects, which are not read")
 	case h.Descr[:min(1, len(h.Descr))] == ">":
-		return nil, fmt.Errorf("a big-endian array")
+		return nil, fmt.Errorf("a big-endian array (save a.astype(a.dtype.newbyteorder('<')) instead)")
 	case h.ItemSize() == 0:
 		return nil, fmt.Errorf("an array of %q", h.Descr)
 	case h.Fortran && len(h.Shape) > 1:
-		return nil, fmt.Errorf("a column-major array")
+		return nil, fmt.Errorf("a column-major array (save numpy.ascontiguousarray(a) instead)")
 	case h.DataBytes() != size-h.Offset:
 		return nil, fmt.Errorf("%d bytes for shape %v of %s", size-h.Offset, h.Shape, h.Descr)
 	}

@@ -24,6 +24,7 @@ type layout struct {
 	delim   byte // 0: blanks
 	columns int
 	skip    int // lines before the first edge that are no comments: the header
+	header  string
 }
 
 // block is a piece of the file that ends at a line end, and the edges in it, until
@@ -32,6 +33,7 @@ type block struct {
 	data     []byte
 	index    int
 	line     int64 // lines in it
+	comments int64 // lines after its first edge that are taken for comments
 	src, dst []uint32
 	weights  []float32
 	at       int64 // where they are put
@@ -74,22 +76,37 @@ func sniff(path string, opt ImportOptions) (layout, error) {
 	if len(lines) == 0 {
 		return lay, nil
 	}
-	last := lines[len(lines)-1]
-	if at := bytes.IndexAny(last, "\t,;"); at >= 0 {
-		lay.delim = last[at]
+	if bytes.IndexByte(lines[0], '\r') >= 0 && bytes.IndexByte(head[:n], '\n') < 0 {
+		return lay, badFile(path, "line 1", "lines that end with a carriage return only", "a line feed after each", "convert the file, for example with mac2unix")
 	}
-	lay.columns = lay.count(last)
+	last := lines[len(lines)-1]
+	lay.delim = separator(last)
+	lay.columns = lay.count(bytes.Clone(last))
 	isHeader := opt.Header == "yes"
 	if opt.Header == "" && len(lines) == 2 {
-		isHeader = looksLikeHeader(lay, lines[0], lines[1])
+		isHeader = looksLikeHeader(lay, bytes.Clone(lines[0]), lines[1])
 	}
 	if isHeader {
-		lay.skip = 1
+		lay.skip, lay.header = 1, string(lines[0])
 	}
 	if opt.Header != "" && opt.Header != "yes" && opt.Header != "no" {
 		return lay, badParam("header", opt.Header, `"yes", "no" or nothing`)
 	}
 	return lay, nil
+}
+
+// separator is the first tab, comma or semicolon outside quotes; 0: there are blanks.
+func separator(line []byte) byte {
+	quoted := false
+	for _, c := range line {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == '\t' || c == ',' || c == ';'):
+			return c
+		}
+	}
+	return 0
 }
 
 func comment(line []byte) bool { return len(line) == 0 || line[0] == '#' || line[0] == '%' }
@@ -110,27 +127,46 @@ func isNumber(b []byte) bool {
 	return err == nil
 }
 
-// next splits the first field off a line. Quotes around a field are taken off.
+// next splits the first field off a line. Quotes around a field are taken off, and of
+// doubled ones inside it one, where they are: a line can be split once.
 func (l layout) next(line []byte) (field, rest []byte) {
 	if l.delim == 0 {
 		line = bytes.TrimLeft(line, " \t")
 	}
-	var at int
-	switch {
-	case len(line) > 1 && line[0] == '"' && bytes.IndexByte(line[1:], '"') >= 0:
-		end := bytes.IndexByte(line[1:], '"')
-		field, line = line[1:end+1], line[end+2:]
-		if at = l.index(line); at < 0 {
-			return field, nil
+	if field, rest, ok := unquote(line); ok {
+		if at := l.index(rest); at >= 0 {
+			return field, rest[at+1:]
 		}
-		return field, line[at+1:]
-	default:
-		at = l.index(line)
+		return field, nil
 	}
+	at := l.index(line)
 	if at < 0 {
 		return bytes.TrimSpace(line), nil
 	}
 	return bytes.TrimSpace(line[:at]), line[at+1:]
+}
+
+// unquote splits off a field in quotes.
+func unquote(line []byte) (field, rest []byte, ok bool) {
+	if len(line) == 0 || line[0] != '"' {
+		return nil, nil, false
+	}
+	doubled := false
+	for at := 1; at < len(line); at++ {
+		switch {
+		case line[at] != '"':
+		case at+1 < len(line) && line[at+1] == '"':
+			doubled = true
+			at++
+		default:
+			field, rest = line[1:at], line[at+1:]
+			if doubled {
+				field = append(field[:0], bytes.ReplaceAll(field, []byte(`""`), []byte(`"`))...)
+			}
+			return field, rest, true
+		}
+	}
+	return nil, nil, false
 }
 
 // plain splits a line of two fields that need no trimming and no look at quotes, as
@@ -257,6 +293,7 @@ func (e *edges) join(path string) error {
 		}
 		lines += b.line
 		e.total += int64(b.edges)
+		e.comments += b.comments
 	}
 	return nil
 }
@@ -267,11 +304,13 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 	if b.index == 0 {
 		skip = lay.skip
 	}
+	edges := 0
 	for rest := b.data; len(rest) > 0; {
 		line, more, _ := bytes.Cut(rest, newline)
 		rest = more
 		b.line++
 		if u, v, ok := lay.plain(line); ok && skip == 0 && !weighted {
+			edges++
 			if err := f(u, v); err != nil {
 				b.err = &lineError{err: err}
 				return
@@ -280,12 +319,16 @@ func (b *block) eachLine(lay layout, weighted bool, f func(u, v []byte) error) {
 		}
 		line = bytes.TrimSpace(line)
 		if comment(line) {
+			if len(line) > 0 && (edges > 0 || b.index > 0) {
+				b.comments++
+			}
 			continue
 		}
 		if skip > 0 {
 			skip--
 			continue
 		}
+		edges++
 		u, tail := lay.next(line)
 		v, tail := lay.next(tail)
 		if len(u) == 0 || len(v) == 0 {

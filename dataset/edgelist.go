@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -59,6 +60,12 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	r := &read{name: opt.Name, intIDs: ids.ints, textIDs: ids.texts}
 	if r.name == "" {
 		r.name, _, _ = strings.Cut(filepath.Base(path), ".")
+	}
+	if first, _ := lay.next([]byte(lay.header)); opt.Header == "" && lay.skip > 0 && !slices.Contains(headerWords, strings.ToLower(string(first))) {
+		r.notes = append(r.notes, fmt.Sprintf("the first line, %.60q, is taken for names of columns; --header no takes it for an edge", lay.header))
+	}
+	if e.comments > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("%d lines between edges start with # or %% and are taken for comments; names that do so need quotes", e.comments))
 	}
 	if lay.columns > 2 && !opt.Weights {
 		r.notes = append(r.notes, fmt.Sprintf("columns 3 to %d of the edge list are not used", lay.columns))

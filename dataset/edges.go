@@ -57,6 +57,7 @@ func (o ImportOptions) newScratch() (*os.File, error) {
 type edges struct {
 	blocks   []*block
 	total    int64
+	comments int64 // lines between edges
 	weighted bool
 	file     *os.File
 	end      atomic.Int64

@@ -187,6 +187,24 @@ func TestOGBText(t *testing.T) {
 	s.in(t, imported(t, "ogb", folder(t, s.ogbFiles(false)), keepAll), keepAll, false)
 }
 
+func TestOGBLabelsWithHoles(t *testing.T) {
+	for text, want := range map[string][]int32{
+		"1\n\n\n0\n":               {1, -1, -1, 0},
+		"\n1\n\n0\n":               {-1, 1, -1, 0},
+		"1\r\n\r\n\"\"\r\nnan\r\n": {1, -1, -1, -1},
+	} {
+		s := newSample(1, 4, 9)
+		m := s.ogbFiles(false)
+		m["raw/node-label.csv.gz"] = []byte(text)
+		for _, name := range []string{"train", "valid", "test"} {
+			delete(m, "split/time/"+name+".csv.gz")
+		}
+		if d := imported(t, "ogb", folder(t, m), keepAll); !slices.Equal(d.Labels.Class, want) {
+			t.Errorf("%q: %v, want %v", text, d.Labels.Class, want)
+		}
+	}
+}
+
 func TestOGBRefuses(t *testing.T) {
 	for mention, change := range map[string]func(map[string][]byte){
 		"line 3":        func(m map[string][]byte) { m["raw/node-feat.csv.gz"] = []byte("1,2\n3,4\nx,5\n") },
@@ -198,6 +216,8 @@ func TestOGBRefuses(t *testing.T) {
 		"train.csv.gz":  func(m map[string][]byte) { m["split/time/train.csv.gz"] = []byte("1\n1\n") },
 		"line 2":        func(m map[string][]byte) { m["split/time/train.csv.gz"] = []byte("1\nx\n") },
 		"no such file":  func(m map[string][]byte) { delete(m, "raw/edge.csv.gz") },
+		"30 edges":      func(m map[string][]byte) { m["raw/num-edge-list.csv.gz"] = []byte("31\n") },
+		"also in train": func(m map[string][]byte) { m["split/time/valid.csv.gz"] = m["split/time/train.csv.gz"] },
 		"2 splits":      func(m map[string][]byte) { m["split/other/train.csv.gz"] = nil },
 		"raw":           func(m map[string][]byte) { clear(m); m["x"] = nil },
 		"column 1":      func(m map[string][]byte) { m["raw/node-feat.csv.gz"] = bytes.Repeat([]byte("1,nan\n"), 10) },
@@ -236,6 +256,10 @@ func TestOGBBinary(t *testing.T) {
 	m := s.ogbBinary(t, zip.Store)
 	at := bytes.Index(m["raw/data.npz"], []byte("(2, 50)"))
 	m["raw/data.npz"][at+len("(2, 50), }")+8*7] ^= 1 // a vertex becomes the next
+	refused(t, "ogb", folder(t, m), ImportOptions{}, "checksum")
+	m = s.ogbBinary(t, zip.Store)
+	at = bytes.Index(m["raw/node-label.npz"], []byte("(20, 1)"))
+	m["raw/node-label.npz"][at+len("(20, 1), }")+8*slices.Index(s.class, 0)+7] ^= 0x80 // 0 becomes -0, which is as good a class
 	refused(t, "ogb", folder(t, m), ImportOptions{}, "checksum")
 	m = s.ogbBinary(t, zip.Deflate)
 	label := make([]float64, s.n)
@@ -336,6 +360,9 @@ func TestSAINTRefuses(t *testing.T) {
 			m["adj_full.npz"] = npzOf(t, zip.Store, map[string][]byte{"shape": npyOf("(2,)", []int64{2, 3})})
 		},
 		"adj_full.npz": func(m map[string][]byte) { m["adj_full.npz"] = []byte("PK nothing") },
+		"tocsr": func(m map[string][]byte) {
+			m["adj_full.npz"] = npzOf(t, zip.Store, map[string][]byte{"format": npyBytes("|S3", "()", []byte("csc"))})
+		},
 	} {
 		m := newSample(5, 12, 30).saintFiles(t, false)
 		change(m)
@@ -508,6 +535,63 @@ func TestParquetOfArrow(t *testing.T) {
 	}
 	if !slices.Equal(d.Splits.Train, []uint32{0, 3}) || !slices.Equal(d.Splits.Val, []uint32{1}) || d.Splits.Test != nil {
 		t.Errorf("%v", d.Splits)
+	}
+}
+
+// What else pyarrow writes: ids of 64 bits without a sign, splits as floats, and features
+// that are stored as something else, made by
+//
+//	table(src=uint64([2**63+5, 7, 2**64-1]), dst=uint64([7, 2**64-1, 2**63+5]))
+//	table(id=uint64([7, 2**64-1, 2**63+5]), price=decimal128(7,2)(["1.50", "2.25", "-3"]), half=float16([1, -0.5, 3]),
+//	      n=uint32([1, 2, 3000000000]), when=timestamp("us")([1, 2, 3]), city=["a", "b", "c"], label=[0, 1, 0], split=[0., 1., 2.])
+func TestParquetKinds(t *testing.T) {
+	d := imported(t, "parquet", "testdata/parquet-kinds", ImportOptions{})
+	if idsOf(d) != "9223372036854775813 7 18446744073709551615" || !slices.Equal(d.Graph.Indices, []uint32{2, 0, 1}) {
+		t.Errorf("%s %v", idsOf(d), d.Graph.Indices)
+	}
+	if !slices.Equal(d.Features.F32, []float32{-3, 3, 3e9, 1.5, 1, 1, 2.25, -0.5, 2}) {
+		t.Errorf("features %v", d.Features.F32)
+	}
+	if !slices.Equal(d.Splits.Train, []uint32{1}) || !slices.Equal(d.Splits.Val, []uint32{2}) || !slices.Equal(d.Splits.Test, []uint32{0}) {
+		t.Errorf("splits %v", d.Splits)
+	}
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, "not used: when, city") {
+		t.Error(notes)
+	}
+}
+
+func TestParquetLabelsOfDifferentLengths(t *testing.T) {
+	dir := t.TempDir()
+	parquet.WriteFile(filepath.Join(dir, "edges.parquet"), []edgeRow{{0, 1}, {1, 2}})
+	type row struct {
+		ID    int64     `parquet:"id"`
+		Label []float32 `parquet:"label,list"`
+	}
+	parquet.WriteFile(filepath.Join(dir, "nodes.parquet"), []row{{0, []float32{1, 0, 1}}, {1, []float32{1}}, {2, []float32{0, 1}}})
+	refused(t, "parquet", dir, ImportOptions{}, "label: found a list of 1, want 3")
+}
+
+func TestParquetSplits(t *testing.T) {
+	type row struct {
+		ID    int64  `parquet:"id"`
+		Label int64  `parquet:"label"`
+		Split string `parquet:"split"`
+	}
+	dir := t.TempDir()
+	parquet.WriteFile(filepath.Join(dir, "edges.parquet"), []edgeRow{{0, 1}, {1, 2}})
+	write := func(splits ...string) {
+		var rows []row
+		for i, s := range splits {
+			rows = append(rows, row{int64(i), int64(i % 2), s})
+		}
+		parquet.WriteFile(filepath.Join(dir, "nodes.parquet"), rows)
+	}
+	write("learn", "check", "")
+	refused(t, "parquet", dir, ImportOptions{}, "learn")
+	write("train", "holdout", "")
+	d := imported(t, "parquet", dir, ImportOptions{})
+	if notes := strings.Join(d.Meta.Notes, "; "); len(d.Splits.Train) != 1 || len(d.Splits.Val) != 0 || !strings.Contains(notes, "holdout") {
+		t.Errorf("%v %s", d.Splits, notes)
 	}
 }
 

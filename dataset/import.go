@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -13,8 +14,7 @@ import (
 	"starling/rng"
 )
 
-// ImportOptions says how to read. Fields an importer has no use for are ignored,
-// those it cannot honour are refused.
+// ImportOptions says how to read.
 type ImportOptions struct {
 	Name string // of the dataset; planetoid also finds its files by it
 
@@ -43,6 +43,31 @@ type ImportOptions struct {
 	Progress  Progress
 
 	scratch func() (*os.File, error) // where the dataset will be; nil: in the system's place
+}
+
+// Check refuses options that cannot be, or that the format has no use for: whoever gives
+// one expects it to be heard.
+func (o ImportOptions) Check(format string) error {
+	if o.Nodes < 0 || o.Nodes > graph.MaxNodes {
+		return badParam("nodes", fmt.Sprint(o.Nodes), "the number of vertices, below 2^32, or 0: as many as there are")
+	}
+	for _, x := range []struct {
+		flag  string
+		given bool
+		of    []string
+	}{
+		{"weights", o.Weights, []string{"edgelist", "parquet", "metis"}}, // which has them anyway
+		{"nodes", o.Nodes != 0, []string{"edgelist", "parquet"}},
+		{"header", o.Header != "", []string{"edgelist"}},
+		{"labels", o.Labels != "", []string{"edgelist"}},
+		{"features", o.Features != "", []string{"edgelist"}},
+		{"standardise", o.Standardise, []string{"saint"}},
+	} {
+		if x.given && !slices.Contains(x.of, format) {
+			return badParam(x.flag, "a setting without effect on "+format, "it only for "+strings.Join(x.of, " or "))
+		}
+	}
+	return o.checkTask(format)
 }
 
 // SplitOptions says how to split data that comes without splits: PerClass
@@ -108,7 +133,7 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	if !ok {
 		return Summary{}, badParam("format", fmt.Sprintf("%q", format), strings.Join(Formats(), ", "))
 	}
-	if err := opt.checkTask(format); err != nil {
+	if err := opt.Check(format); err != nil {
 		return Summary{}, err
 	}
 	w, err := graph.Create(out, graph.WriterOptions{Overwrite: opt.Overwrite})
@@ -118,13 +143,36 @@ func Import(format, src string, opt ImportOptions, out string) (Summary, error) 
 	defer w.Abort()
 	opt.scratch = w.Scratch
 	r, err := reader(src, opt)
+	if err == nil {
+		err = r.check()
+	}
 	if err != nil {
-		return Summary{}, err
+		return Summary{}, inPath(src, err)
 	}
 	if opt.Progress != nil {
 		opt.Progress("write", 0, 1)
 	}
 	return r.write(w, format, opt)
+}
+
+// check looks at labels and splits before anything is written.
+func (r *read) check() (err error) {
+	n := 0
+	if r.graph != nil {
+		n = r.graph.Nodes()
+	} else {
+		n = r.edges.nodes
+	}
+	if r.labels != nil {
+		err = r.labels.Validate(n)
+	}
+	if err == nil {
+		err = r.splits.Validate(n, r.labels)
+	}
+	if err != nil && r.edges != nil && r.edges.close != nil {
+		r.edges.close()
+	}
+	return err
 }
 
 func (r *read) write(w *graph.Writer, format string, opt ImportOptions) (Summary, error) {
@@ -212,7 +260,7 @@ type input struct {
 
 func (in *input) Close() error { return in.f.Close() }
 
-// openInput opens a file for reading and looks inside to see whether it is gzip,
+// openInput opens a text for reading and looks inside to see whether it is gzip,
 // whatever its name.
 func openInput(path string) (*input, error) {
 	f, err := os.Open(path)
@@ -227,15 +275,22 @@ func openInput(path string) (*input, error) {
 		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
 	}
 	r := bufio.NewReaderSize(f, 1<<16)
-	if magic, _ := r.Peek(2); string(magic) != "\x1f\x8b" {
-		return &input{r, f}, nil
+	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			f.Close()
+			return nil, badFile(path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
+		}
+		r = bufio.NewReaderSize(gzipReader{path, z}, 1<<16)
 	}
-	z, err := gzip.NewReader(r)
-	if err != nil {
+	switch mark, _ := r.Peek(3); {
+	case string(mark) == "\xef\xbb\xbf": // some editors put this before UTF-8
+		r.Discard(3)
+	case len(mark) > 1 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff"):
 		f.Close()
-		return nil, badFile(path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
+		return nil, badFile(path, "", "text in UTF-16", "UTF-8", "save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8")
 	}
-	return &input{gzipReader{path, z}, f}, nil
+	return &input{r, f}, nil
 }
 
 // gzipReader names the file when its packing is damaged.

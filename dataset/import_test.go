@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -305,19 +306,24 @@ func TestEdgeListSpellings(t *testing.T) {
 		ids     string
 		mapped  bool
 	}{
-		"snap":          {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"blanks":        {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"csv header":    {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"odd header":    {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
-		"sparse ids":    {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000", true},
-		"wide ids":      {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
-		"names":         {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
-		"quotes":        {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "b, ob alice carol", true},
-		"symmetrised":   {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrise: true}, []uint32{1, 0}, "0 1", false},
-		"everything":    {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true}, []uint32{0, 0, 1}, "0 1", false},
-		"nodes given":   {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
-		"forced header": {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
-		"leading zeros": {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
+		"snap":            {"# a comment\n# more\n0\t1\n2\t1\n1\t0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"blanks":          {"0  1\r\n2 1\r\n\r\n% x\n1 0", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"csv header":      {"source,target\n0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"odd header":      {"acct;payee\n0;1\n2;1\n1;0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"sparse ids":      {"70,300\n5000000,300\n300,70\n", ImportOptions{}, []uint32{1, 0, 2}, "70 300 5000000", true},
+		"wide ids":        {"-7,99999999999\n3,-7\n", ImportOptions{}, []uint32{1, 0}, "-7 3 99999999999", true},
+		"names":           {"src,dst\nbob,alice\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "bob alice carol", true},
+		"quotes":          {"\"b, ob\",\"alice\"\ncarol,alice\n", ImportOptions{}, []uint32{0, 2}, "b, ob alice carol", true},
+		"symmetrised":     {"0 1\n1 0\n1 1\n", ImportOptions{Symmetrise: true}, []uint32{1, 0}, "0 1", false},
+		"everything":      {"0 1\n0 1\n1 1\n", ImportOptions{KeepDuplicates: true, KeepSelfLoops: true}, []uint32{0, 0, 1}, "0 1", false},
+		"nodes given":     {"0 3\n", ImportOptions{Nodes: 5}, []uint32{0}, "0 1 2 3 4", false},
+		"forced header":   {"1 2\n0 1\n", ImportOptions{Header: "yes"}, []uint32{0}, "0 1", false},
+		"byte order mark": {"\xef\xbb\xbf0,1\n2,1\n1,0\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"quotes inside":   {"\"a \"\"x\"\"\",b\n\"a \"\"y\"\"\",b\n", ImportOptions{}, []uint32{0, 2}, "a \"x\" b a \"y\"", true},
+		"quoted commas":   {"\"b, ob\";\"a, lice\"\ncarol;\"a, lice\"\n", ImportOptions{}, []uint32{0, 2}, "b, ob a, lice carol", true},
+		"trailing comma":  {"0,1,\n2,1,\n1,0,\n", ImportOptions{}, []uint32{1, 0, 2}, "0 1 2", false},
+		"twenty digits":   {"18446744073709551615,1\n", ImportOptions{}, []uint32{0}, "18446744073709551615 1", true},
+		"leading zeros":   {"a 007\na 7\n", ImportOptions{}, []uint32{0, 0}, "a 007 7", true},
 	} {
 		d := imported(t, "edgelist", written(t, "e.txt", c.text), c.opt)
 		if !slices.Equal(d.Graph.Indices, c.indices) || idsOf(d) != c.ids || d.HasIDs() != c.mapped {
@@ -346,6 +352,52 @@ func TestEdgeListWeightsLabelsFeatures(t *testing.T) {
 	}
 	if !slices.Equal(d.Labels.Class, []int32{0, -1, 1}) || !slices.Equal(d.Features.F32, []float32{7, 8, 9}) {
 		t.Errorf("%v %v", d.Labels.Class, d.Features.F32)
+	}
+}
+
+func TestTablesOfVertices(t *testing.T) {
+	edges := written(t, "e.csv", "0,1\n1,2\n2,0\n")
+	for name, c := range map[string]struct {
+		labels string
+		class  []int32
+	}{
+		"header of other words": {"paper,venue\n0,1\n1,0\n2,1\n", []int32{1, 0, 1}},
+		"missing, as pandas":    {"id,label\n0,1\n1,\n2,0\n", []int32{1, -1, 0}},
+		"missing, by tabs":      {"0\t1\n1\t\n2\t0\n", []int32{1, -1, 0}},
+		"mark of bytes":         {"\xef\xbb\xbf0,1\n1,0\n2,1\n", []int32{1, 0, 1}},
+		"one line":              {"2,1\n", []int32{-1, -1, 1}},
+		"returns":               {"0,1\r\n1,0\r\n\r\n2,1\r\n", []int32{1, 0, 1}},
+	} {
+		opt := ImportOptions{Split: SplitOptions{Train: 1}, Labels: written(t, "l.csv", c.labels)}
+		d := imported(t, "edgelist", edges, opt)
+		if !slices.Equal(d.Labels.Class, c.class) {
+			t.Errorf("%s: classes %v, want %v", name, d.Labels.Class, c.class)
+		}
+	}
+}
+
+func TestEdgeListSaysWhatItLeavesOut(t *testing.T) {
+	d := imported(t, "edgelist", written(t, "e.csv", "alice,1\n2,3\n#tag,3\n3,4\n"), ImportOptions{})
+	if notes := strings.Join(d.Meta.Notes, "; "); !strings.Contains(notes, `"alice,1"`) || !strings.Contains(notes, "1 lines between edges") {
+		t.Error(notes)
+	}
+	d = imported(t, "edgelist", written(t, "e.csv", "# comment\nsource,target\n# more\n0,1\n1,2\n"), ImportOptions{})
+	if len(d.Meta.Notes) != 1 {
+		t.Error(d.Meta.Notes)
+	}
+}
+
+func TestFromHalf(t *testing.T) {
+	for h, want := range map[uint16]float32{0: 0, 1: 1.0 / (1 << 24), 0x3ff: 1023.0 / (1 << 24), 0x400: 1.0 / (1 << 14), 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 0x3555: 0.33325195} {
+		if got := fromHalf(h); got != want {
+			t.Errorf("%#x is %g, want %g", h, got, want)
+		}
+	}
+	if x := fromHalf(0xfc00); !math.IsInf(float64(x), -1) {
+		t.Errorf("0xfc00 is %g", x)
+	}
+	if x := fromHalf(0x7e00); x == x {
+		t.Errorf("0x7e00 is %g", x)
 	}
 }
 
@@ -380,6 +432,13 @@ func TestBadEdgeLists(t *testing.T) {
 		"f.csv: rows":        {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
 		"f.csv: line 2":      {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
 		"f.npy: shape":       {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
+		"carriage return":    {"1,2\r3,4\r5,6\r", ImportOptions{}},
+		"UTF-16":             {"\xff\xfe0\x00,\x001\x00\n\x00", ImportOptions{}},
+		"--nodes: found -1":  {"0 1\n", ImportOptions{Nodes: -1}},
+		"--standardise":      {"0 1\n", ImportOptions{Standardise: true}},
+		"e.txt: ids":         {"0 9\n", ImportOptions{Nodes: 5}},
+		"e.txt: test":        {"0 1\n", ImportOptions{Labels: written(t, "l.csv", "0,1\n1,0\n")}},
+		"none for \"9\"":     {"0 9\n", ImportOptions{Features: written(t, "f.csv", "0,1\n")}},
 		"no-such: found no ": {"0 1\n", ImportOptions{Labels: "no-such"}},
 	} {
 		refused(t, "edgelist", written(t, "e.txt", c.text), c.opt, mention)

@@ -38,11 +38,11 @@ func newArrayStream(r io.Reader, size int64) (*arrayStream, error) {
 	case h.Descr == "|O":
 		return nil, fmt.Errorf("Python objects, which are not read")
 	case h.Descr[:min(1, len(h.Descr))] == ">":
-		return nil, fmt.Errorf("a big-endian array")
+		return nil, fmt.Errorf("a big-endian array (save a.astype(a.dtype.newbyteorder('<')) instead)")
 	case itemSizes[a.descr] == 0:
 		return nil, fmt.Errorf("an array of %q", h.Descr)
 	case h.Fortran && len(h.Shape) > 1:
-		return nil, fmt.Errorf("a column-major array")
+		return nil, fmt.Errorf("a column-major array (save numpy.ascontiguousarray(a) instead)")
 	case h.DataBytes() != size-h.Offset:
 		return nil, fmt.Errorf("%d bytes for shape %v of %s", size-h.Offset, h.Shape, h.Descr)
 	}

@@ -90,7 +90,7 @@ func (o *ogb) file(name string) (path string, ok bool) {
 
 // text reads the CSV files.
 func (o *ogb) text(r *read) (n int, err error) {
-	if n, err = o.nodes(); err != nil {
+	if n, err = o.number("num-node-list", 1); err != nil {
 		return 0, err
 	}
 	path, _ := o.file("edge")
@@ -100,6 +100,15 @@ func (o *ogb) text(r *read) (n int, err error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if list, ok := o.file("num-edge-list"); ok {
+		if want, err := o.number("num-edge-list", 0); err != nil || int64(want) != e.total {
+			e.Close()
+			if err == nil {
+				err = badFile(path, "", fmt.Sprintf("%d edges", e.total), fmt.Sprintf("%d, as %s says", want, filepath.Base(list)), "the file was cut off or is of another dataset: download it again")
+			}
+			return 0, err
+		}
 	}
 	r.edges = &edgeFeed{nodes: n, expected: e.total, fill: func(s *graph.Sorter) error { return inPath(path, e.fill(s)) }, close: e.Close}
 	if path, ok := o.file("node-feat"); ok {
@@ -120,15 +129,15 @@ func (o *ogb) text(r *read) (n int, err error) {
 
 // inPath names the file in a mistake that does not know its own.
 func inPath(path string, err error) error {
-	if in, ok := err.(*graph.InputError); ok && in.File == "" {
+	if in, ok := err.(*graph.InputError); ok && in.File == "" && !strings.HasPrefix(in.Field, "--") {
 		in.File = path
 	}
 	return err
 }
 
-// nodes reads the one number of num-node-list.
-func (o *ogb) nodes() (int, error) {
-	path, _ := o.file("num-node-list")
+// number reads the one number of num-node-list or num-edge-list.
+func (o *ogb) number(list string, least int64) (int, error) {
+	path, _ := o.file(list)
 	in, err := openInput(path)
 	if err != nil {
 		return 0, err
@@ -139,8 +148,8 @@ func (o *ogb) nodes() (int, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64)
-	if err != nil || n < 1 || n > graph.MaxNodes {
-		return 0, badFile(path, "", fmt.Sprintf("%.40q", bytes.TrimSpace(b)), "one number of vertices", "only datasets of one graph can be read")
+	if err != nil || n < least || n > graph.MaxNodes {
+		return 0, badFile(path, "", fmt.Sprintf("%.40q", bytes.TrimSpace(b)), fmt.Sprintf("one number from %d, below 2^32", least), "only datasets of one graph can be read")
 	}
 	return int(n), nil
 }
@@ -165,24 +174,29 @@ func csvRows(path string, n int, opt ImportOptions) (*rowFeed, error) {
 	}
 	cols := bytes.Count(first, []byte{','}) + 1
 	return &rowFeed{file: path, rows: n, cols: cols, each: func(put func([]float32) error) error {
-		return lineBlocks(path, maxRowBytes, opt, func(data []byte) ([]float32, *lineError) { return parseRows(data, cols) }, put)
+		return lineBlocks(path, maxRowBytes, opt, func(data []byte) ([]float32, *lineError) { return parseRows(data, cols, false) }, put)
 	}}, nil
 }
 
-// parseRows reads lines of cols numbers.
-func parseRows(data []byte, cols int) ([]float32, *lineError) {
+// parseRows reads lines of cols numbers. With holes, empty fields are NaN, also in quotes,
+// as pandas writes a line of nothing else.
+func parseRows(data []byte, cols int, holes bool) ([]float32, *lineError) {
 	var out []float32
 	var line int64
 	for rest := data; len(rest) > 0; {
 		row, more, _ := bytes.Cut(rest, newline)
 		rest = more
 		line++
-		if row = bytes.TrimSpace(row); len(row) == 0 {
+		if row = bytes.TrimSpace(row); len(row) == 0 && !(holes && cols == 1) {
 			continue
 		}
 		got := 0
 		for field := range bytes.SplitSeq(row, []byte{','}) {
-			x, err := strconv.ParseFloat(text(bytes.TrimSpace(field)), 32)
+			field = bytes.TrimSpace(field)
+			if holes && (len(field) == 0 || string(field) == `""`) {
+				field = []byte("nan")
+			}
+			x, err := strconv.ParseFloat(text(field), 32)
 			if got++; err != nil || got > cols {
 				return nil, &lineError{line: line, found: fmt.Sprintf("%.60q", row), want: fmt.Sprintf("%d numbers", cols)}
 			}

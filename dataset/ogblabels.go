@@ -20,11 +20,7 @@ func csvLabels(path string, n int, opt ImportOptions) (*graph.Labels, error) {
 	err := lineBlocks(path, maxRowBytes, opt, func(data []byte) (part, *lineError) {
 		first, _, _ := bytes.Cut(data, newline)
 		cols := bytes.Count(first, []byte{','}) + 1
-		// A vertex without a label has an empty line or field in some files.
-		if cols == 1 {
-			data = bytes.ReplaceAll(append([]byte{'\n'}, data...), []byte("\n\n"), []byte("\nnan\n"))[1:]
-		}
-		x, err := parseRows(data, cols)
+		x, err := parseRows(data, cols, true)
 		return part{x, cols}, err
 	}, func(p part) error { return all.add(p.values, p.cols, n) })
 	if err != nil {
@@ -147,6 +143,9 @@ func npzLabels(path, name string, n int) (*graph.Labels, error) {
 		if err := l.add(x, int(cols), n); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.end(); err != nil {
+		return nil, badFile(path, name, err.Error(), "a whole array of numbers", "download the file again")
 	}
 	return l.labels(n)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -308,7 +307,7 @@ func (g *edgeGroup) end(c *parquetColumn, which uint64, out *[]uint32) error {
 	return g.ints(g.group, c, func(page []int64) error {
 		if g.names != nil {
 			for _, x := range page {
-				digits = strconv.AppendInt(digits[:0], x, 10)
+				digits = c.id(digits[:0], x)
 				if err := name(digits); err != nil {
 					return err
 				}

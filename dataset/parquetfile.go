@@ -19,14 +19,6 @@ type parquetFile struct {
 	cols []parquetColumn
 }
 
-// parquetColumn is a leaf at the top of the table, or inside one list there.
-type parquetColumn struct {
-	name string
-	leaf int
-	list bool
-	kind parquet.Kind
-}
-
 func openParquet(path string) (p *parquetFile, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -73,6 +65,12 @@ func (p *parquetFile) guarded(f func() error) (err error) {
 
 // columns lists the leaves that are plain, or the only one of a list.
 func (p *parquetFile) columns() {
+	var half []bool // of all leaves; the library does not tell of its columns
+	for _, e := range p.pf.Metadata().Schema {
+		if e.Type != nil {
+			half = append(half, e.LogicalType != nil && e.LogicalType.Float16 != nil)
+		}
+	}
 	for _, c := range p.pf.Root().Columns() {
 		leaf, list := c, false
 		for !leaf.Leaf() && len(leaf.Columns()) == 1 {
@@ -80,7 +78,9 @@ func (p *parquetFile) columns() {
 			list = true
 		}
 		if leaf.Leaf() {
-			p.cols = append(p.cols, parquetColumn{c.Name(), leaf.Index(), list || c.Repeated(), leaf.Type().Kind()})
+			column := newParquetColumn(c.Name(), leaf, list || c.Repeated())
+			column.half = column.leaf < len(half) && half[column.leaf]
+			p.cols = append(p.cols, column)
 		}
 	}
 }
@@ -97,30 +97,8 @@ func (p *parquetFile) find(names ...string) *parquetColumn {
 	return nil
 }
 
-func (c *parquetColumn) whole() bool {
-	return !c.list && (c.kind == parquet.Int32 || c.kind == parquet.Int64)
-}
-
-func (c *parquetColumn) text() bool { return !c.list && c.kind == parquet.ByteArray }
-
-func (c *parquetColumn) number() bool {
-	switch c.kind {
-	case parquet.Int32, parquet.Int64, parquet.Float, parquet.Double, parquet.Boolean:
-		return true
-	}
-	return false
-}
-
-// parquetCell is one value: a number or a text, or missing.
-type parquetCell struct {
-	whole   int64
-	real    float64
-	text    []byte
-	missing bool
-	first   bool // the first of a row
-}
-
-// ints hands out the whole numbers of a column in a row group, a page at a time.
+// ints hands out the whole numbers of a column in a row group, a page at a time. Those of
+// unsigned columns that need all 64 bits come out negative.
 func (p *parquetFile) ints(group int, c *parquetColumn, put func([]int64) error) error {
 	var buf []int64
 	return p.pages(group, c, func(page parquet.Page) error {
@@ -153,6 +131,11 @@ func (p *parquetFile) ints(group int, c *parquetColumn, put func([]int64) error)
 		if len(buf) < n {
 			return p.bad(c.name, fmt.Sprintf("a page of %d values", len(buf)), fmt.Sprint(n))
 		}
+		if c.unsigned && c.kind == parquet.Int32 {
+			for i, x := range buf {
+				buf[i] = int64(uint32(x))
+			}
+		}
 		return put(buf[:n])
 	})
 }
@@ -165,7 +148,7 @@ func (p *parquetFile) cells(group int, c *parquetColumn, put func(parquetCell) e
 		for {
 			n, err := values.ReadValues(buf[:])
 			for _, v := range buf[:n] {
-				if err := put(cellOf(v)); err != nil {
+				if err := put(c.cell(v)); err != nil {
 					return err
 				}
 			}
@@ -180,34 +163,6 @@ func (p *parquetFile) cells(group int, c *parquetColumn, put func(parquetCell) e
 			}
 		}
 	})
-}
-
-func cellOf(v parquet.Value) parquetCell {
-	x := parquetCell{first: v.RepetitionLevel() == 0}
-	if v.IsNull() {
-		x.missing = true
-		return x
-	}
-	switch v.Kind() {
-	case parquet.Boolean:
-		if v.Boolean() {
-			x.whole = 1
-		}
-		x.real = float64(x.whole)
-	case parquet.Int32:
-		x.whole = int64(v.Int32())
-		x.real = float64(x.whole)
-	case parquet.Int64:
-		x.whole = v.Int64()
-		x.real = float64(x.whole)
-	case parquet.Float:
-		x.real = float64(v.Float())
-	case parquet.Double:
-		x.real = v.Double()
-	case parquet.ByteArray, parquet.FixedLenByteArray:
-		x.text = v.ByteArray()
-	}
-	return x
 }
 
 // pages calls use with every page of a column in a row group.

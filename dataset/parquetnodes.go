@@ -13,8 +13,9 @@ import (
 // parquetNodes is a vertex table in the order of its rows.
 type parquetNodes struct {
 	path   string
-	ints   []int64  // ids,
-	texts  []string // or names
+	ints   []int64                    // ids,
+	called func([]byte, int64) []byte // what they are called,
+	texts  []string                   // or names
 	labels labelTable
 	marks  []float32
 	cols   int // marks a row
@@ -22,6 +23,7 @@ type parquetNodes struct {
 	masks  [3][]bool
 	values []float32
 	dim    int
+	unused []string // columns
 }
 
 func readParquetNodes(paths []string) (*parquetNodes, error) {
@@ -51,7 +53,10 @@ func (n *parquetNodes) add(p *parquetFile) error {
 		return p.bad("columns", p.names(), "a column id of whole numbers or text")
 	}
 	masks := [3]*parquetColumn{p.find("train_mask"), p.find("val_mask", "valid_mask"), p.find("test_mask")}
-	features := n.featureColumns(p, append([]*parquetColumn{id, label, split}, masks[:]...))
+	features, err := n.featureColumns(p, append([]*parquetColumn{id, label, split}, masks[:]...))
+	if err != nil {
+		return err
+	}
 	for g := range p.pf.RowGroups() {
 		before := n.rows()
 		if err := n.addIDs(p, g, id); err != nil {
@@ -76,7 +81,7 @@ func (n *parquetNodes) add(p *parquetFile) error {
 				continue
 			}
 			if err := p.cells(g, mask, func(c parquetCell) error {
-				n.masks[i] = append(n.masks[i], c.whole != 0)
+				n.masks[i] = append(n.masks[i], !c.missing && c.real != 0)
 				return nil
 			}); err != nil {
 				return err
@@ -90,20 +95,28 @@ func (n *parquetNodes) add(p *parquetFile) error {
 }
 
 // featureColumns is the list of features, or every other column of numbers.
-func (n *parquetNodes) featureColumns(p *parquetFile, used []*parquetColumn) (out []*parquetColumn) {
-	if c := p.find(featureNames...); c != nil && c.list && c.number() {
-		return []*parquetColumn{c}
-	}
-	for i := range p.cols {
-		if c := &p.cols[i]; !c.list && c.number() && !slices.Contains(used, c) {
-			out = append(out, c)
+func (n *parquetNodes) featureColumns(p *parquetFile, used []*parquetColumn) (out []*parquetColumn, err error) {
+	if c := p.find(featureNames...); c != nil && c.list {
+		if out = append(out, c); !c.number() {
+			return nil, p.bad(c.name, fmt.Sprintf("lists of %s", c.kind), "lists of numbers")
 		}
 	}
-	return out
+	listed := len(out) > 0
+	for i := range p.cols {
+		switch c := &p.cols[i]; {
+		case slices.Contains(used, c) || slices.Contains(out, c):
+		case !listed && !c.list && c.number():
+			out = append(out, c)
+		case !slices.Contains(n.unused, c.name):
+			n.unused = append(n.unused, c.name)
+		}
+	}
+	return out, nil
 }
 
 func (n *parquetNodes) addIDs(p *parquetFile, g int, c *parquetColumn) error {
 	if c.whole() && n.texts == nil {
+		n.called = c.id
 		return p.ints(g, c, func(x []int64) error {
 			n.ints = append(n.ints, x...)
 			return nil
@@ -121,25 +134,47 @@ func (n *parquetNodes) addIDs(p *parquetFile, g int, c *parquetColumn) error {
 	})
 }
 
+// lists reads a column of lists, rows of them and each of dim numbers, which is that of
+// the first if it is 0.
+func (p *parquetFile) lists(g int, c *parquetColumn, rows int, dim *int, values *[]float32, ok func(x parquetCell) bool) error {
+	row, width := 0, 0
+	end := func() error {
+		if *dim == 0 {
+			*dim = width
+		}
+		if width != *dim {
+			return p.bad(c.name, fmt.Sprintf("a list of %d", width), fmt.Sprintf("%d, as in the first row", *dim))
+		}
+		width = 0
+		return nil
+	}
+	err := p.cells(g, c, func(x parquetCell) error {
+		if x.first {
+			if row++; row > 1 {
+				if err := end(); err != nil {
+					return err
+				}
+			}
+		}
+		width++
+		if *values = append(*values, float32(x.real)); x.missing || !ok(x) {
+			return p.bad(c.name, "a missing list or number, NaN or infinity", "lists of finite numbers")
+		}
+		return nil
+	})
+	if err == nil && row > 0 {
+		err = end()
+	}
+	if err == nil && row != rows {
+		err = p.bad(c.name, fmt.Sprintf("%d lists", row), fmt.Sprintf("one in each of %d rows", rows))
+	}
+	return err
+}
+
 // addLabels reads classes, their names, or lists of marks. A missing one is no label.
 func (n *parquetNodes) addLabels(p *parquetFile, g int, c *parquetColumn, rows int) error {
 	if c.list {
-		marks := len(n.marks)
-		if err := p.cells(g, c, func(x parquetCell) error {
-			if x.missing {
-				return p.bad(c.name, "a missing list", "0 or 1 for each class, in every row")
-			}
-			n.marks = append(n.marks, float32(x.real))
-			return nil
-		}); err != nil {
-			return err
-		}
-		got := len(n.marks) - marks
-		if rows > 0 && (got%rows != 0 || n.cols != 0 && got/rows != n.cols || got == 0) {
-			return p.bad(c.name, fmt.Sprintf("%d marks in %d rows", got, rows), "as many in every row")
-		}
-		n.cols = max(n.cols, got/max(rows, 1))
-		return nil
+		return p.lists(g, c, rows, &n.cols, &n.marks, func(parquetCell) bool { return true })
 	}
 	return p.cells(g, c, func(x parquetCell) error {
 		label := ""
@@ -161,14 +196,17 @@ func splitName(c parquetCell) string {
 		return ""
 	}
 	if c.text == nil {
-		return map[int64]string{0: "train", 1: "val", 2: "test"}[c.whole]
+		if name, ok := map[float64]string{0: "train", 1: "val", 2: "test"}[c.real]; ok {
+			return name
+		}
+		return strconv.FormatFloat(c.real, 'g', -1, 64)
 	}
 	switch s := strings.ToLower(string(c.text)); s {
 	case "valid", "validation", "dev", "va":
 		return "val"
-	case "tr":
+	case "tr", "training":
 		return "train"
-	case "te":
+	case "te", "testing":
 		return "test"
 	default:
 		return s
@@ -180,55 +218,33 @@ func (n *parquetNodes) addFeatures(p *parquetFile, g int, cols []*parquetColumn,
 	if len(cols) == 0 || rows == 0 {
 		return nil
 	}
-	finite := func(c *parquetColumn, x parquetCell) error {
-		if x.missing || math.IsNaN(x.real) || math.IsInf(x.real, 0) || math.Abs(x.real) > math.MaxFloat32 {
-			return p.bad(c.name, "a missing value, NaN or infinity", "finite numbers")
-		}
-		return nil
+	finite := func(x parquetCell) bool { return math.Abs(x.real) <= math.MaxFloat32 }
+	if cols[0].list {
+		return p.lists(g, cols[0], rows, &n.dim, &n.values, finite)
+	}
+	if n.dim != 0 && n.dim != len(cols) {
+		return p.bad("columns", fmt.Sprintf("%d of features", len(cols)), fmt.Sprintf("%d, as in other tables", n.dim))
 	}
 	start := len(n.values)
-	if cols[0].list {
-		row, width := -1, 0
-		if err := p.cells(g, cols[0], func(x parquetCell) error {
-			if x.first {
-				if row++; row > 0 && n.dim == 0 {
-					n.dim = width
-				}
-				if row > 0 && width != n.dim {
-					return p.bad(cols[0].name, fmt.Sprintf("a list of %d", width), fmt.Sprintf("%d, as in the first row", n.dim))
-				}
-				width = 0
+	n.dim = len(cols)
+	n.values = append(n.values, make([]float32, rows*n.dim)...)
+	for k, c := range cols {
+		row := 0
+		if err := p.cells(g, c, func(x parquetCell) error {
+			if x.missing || !finite(x) {
+				return p.bad(c.name, "a missing value, NaN or infinity", "finite numbers")
 			}
-			width++
-			n.values = append(n.values, float32(x.real))
-			return finite(cols[0], x)
+			if row < rows {
+				n.values[start+row*n.dim+k] = float32(x.real)
+			}
+			row++
+			return nil
 		}); err != nil {
 			return err
 		}
-		if n.dim == 0 {
-			n.dim = width
+		if row != rows {
+			return p.bad(c.name, fmt.Sprintf("%d values", row), fmt.Sprintf("one in each of %d rows", rows))
 		}
-	} else {
-		n.dim = len(cols)
-		n.values = append(n.values, make([]float32, rows*n.dim)...)
-		for k, c := range cols {
-			row := 0
-			if err := p.cells(g, c, func(x parquetCell) error {
-				if row < rows {
-					n.values[start+row*n.dim+k] = float32(x.real)
-				}
-				row++
-				return finite(c, x)
-			}); err != nil {
-				return err
-			}
-			if row != rows {
-				return p.bad(c.name, fmt.Sprintf("%d values", row), fmt.Sprintf("one in each of %d rows", rows))
-			}
-		}
-	}
-	if len(n.values)-start != rows*n.dim {
-		return p.bad(cols[0].name, fmt.Sprintf("%d numbers in %d rows", len(n.values)-start, rows), fmt.Sprintf("%d a row", n.dim))
 	}
 	return nil
 }
@@ -253,7 +269,7 @@ func (n *parquetNodes) names() []string {
 	}
 	out := make([]string, len(n.ints))
 	for i, x := range n.ints {
-		out[i] = strconv.FormatInt(x, 10)
+		out[i] = string(n.called(nil, x))
 	}
 	return out
 }
@@ -276,6 +292,9 @@ func (n *parquetNodes) attach(r *read, ids *idMap, opt ImportOptions) error {
 		permuteRows(n.values, n.dim, vertex)
 		r.features = &graph.Features{Rows: ids.n, Cols: n.dim, F32: n.values}
 	}
+	if len(n.unused) > 0 {
+		r.notes = append(r.notes, fmt.Sprintf("columns that are not used: %.200s", strings.Join(n.unused, ", ")))
+	}
 	if err := n.attachLabels(r, vertex, ids.n, opt.Task); err != nil {
 		return err
 	}
@@ -286,13 +305,9 @@ func (n *parquetNodes) attach(r *read, ids *idMap, opt ImportOptions) error {
 func (n *parquetNodes) vertices(ids *idMap) ([]uint32, error) {
 	vertex := make([]uint32, n.rows())
 	seen := make([]bool, ids.n)
+	names := n.names()
 	for i := range vertex {
-		var name string
-		if n.texts != nil {
-			name = n.texts[i]
-		} else {
-			name = strconv.FormatInt(n.ints[i], 10)
-		}
+		name := names[i]
 		v, ok := ids.find(name)
 		if !ok || seen[v] {
 			return nil, badFile(n.path, fmt.Sprintf("row %d", i), fmt.Sprintf("id %.40q", name), "each vertex once", "drop repeats from the table (or give a larger --nodes)")
@@ -300,13 +315,7 @@ func (n *parquetNodes) vertices(ids *idMap) ([]uint32, error) {
 		vertex[i], seen[v] = v, true
 	}
 	if v := slices.Index(seen, false); v >= 0 {
-		name := fmt.Sprint(v)
-		if ids.ints != nil {
-			name = fmt.Sprint(ids.ints[v])
-		} else if ids.texts != nil {
-			name = ids.texts[v]
-		}
-		return nil, badFile(n.path, "id", fmt.Sprintf("no row for %.40q, which an edge names", name), "a row for every vertex", "add the row or drop its edges")
+		return nil, badFile(n.path, "id", fmt.Sprintf("no row for %.40q, which an edge names", ids.name(v)), "a row for every vertex", "add the row or drop its edges")
 	}
 	return vertex, nil
 }
@@ -377,10 +386,26 @@ func (n *parquetNodes) attachSplits(r *read, vertex []uint32, opt ImportOptions)
 	for _, ids := range all {
 		slices.Sort(*ids)
 	}
+	if others := n.otherSplits(); len(others) > 0 {
+		if len(r.splits.Train) == 0 {
+			return badFile(n.path, "split", fmt.Sprintf("%.60q and no train", others), "train, val and test, or 0, 1 and 2", "rename them")
+		}
+		r.notes = append(r.notes, fmt.Sprintf("vertices of split %.60q are in none", others))
+	}
 	if r.splits.Empty() && r.labels != nil {
 		r.splits, err = opt.Split.or(edgeSplit).split(r.labels, opt.Seed)
 	}
 	return err
+}
+
+// otherSplits are values of the column of splits that are not known.
+func (n *parquetNodes) otherSplits() (others []string) {
+	for _, s := range n.split {
+		if s != "train" && s != "val" && s != "test" && s != "" && !slices.Contains(others, s) && len(others) < 5 {
+			others = append(others, s)
+		}
+	}
+	return others
 }
 
 // permuteRows moves row i to row to[i], following each circle.

@@ -37,6 +37,8 @@ type (
 var allowedGlobals = map[string]global{
 	"numpy.core.multiarray _reconstruct":  "array",
 	"numpy._core.multiarray _reconstruct": "array",
+	"numpy.core.numeric _frombuffer":      "buffer",
+	"numpy._core.numeric _frombuffer":     "buffer",
 	"numpy ndarray":                       "ndarray",
 	"numpy dtype":                         "dtype",
 	"scipy.sparse.csr csr_matrix":         "csr",
@@ -195,7 +197,7 @@ func (u *unpickler) scalar(op byte) bool {
 		u.push(u.take(u.uint(1)))
 	case 'T', 'X', 'B': // BINSTRING, BINUNICODE, BINBYTES
 		u.push(u.take(u.uint(4)))
-	case 0x8d, 0x8e: // BINUNICODE8, BINBYTES8
+	case 0x8d, 0x8e, 0x96: // BINUNICODE8, BINBYTES8, BYTEARRAY8
 		u.push(u.take(u.uint(8)))
 	default:
 		return false
@@ -402,20 +404,25 @@ type ndarray struct {
 }
 
 // asArray reads the state numpy gives an array: (version, shape, dtype, is
-// column-major, bytes).
+// column-major, bytes); or, in protocol 5, what it is made of: (bytes, dtype, shape, order).
 func asArray(v any) (*ndarray, error) {
 	o, ok := v.(*object)
-	if !ok || o.class != "array" {
+	if !ok {
 		return nil, errShape
 	}
-	state, ok := o.state.(tuple)
-	if !ok || len(state) != 5 {
-		return nil, errShape
+	var parts [4]any // shape, dtype, is column-major, bytes
+	state, _ := o.state.(tuple)
+	switch {
+	case o.class == "array" && len(state) == 5:
+		copy(parts[:], state[1:])
+	case o.class == "buffer" && len(o.args) == 4:
+		order, _ := o.args[3].([]byte)
+		parts = [4]any{o.args[2], o.args[1], string(order) == "F", o.args[0]}
 	}
-	shape, ok1 := state[1].(tuple)
-	dtype, ok2 := state[2].(*object)
-	fortran, ok3 := state[3].(bool)
-	data, ok4 := state[4].([]byte)
+	shape, ok1 := parts[0].(tuple)
+	dtype, ok2 := parts[1].(*object)
+	fortran, ok3 := parts[2].(bool)
+	data, ok4 := parts[3].([]byte)
 	if !ok1 || !ok2 || !ok3 || !ok4 || dtype.class != "dtype" || len(dtype.args) < 1 || len(shape) > 2 {
 		return nil, errShape
 	}

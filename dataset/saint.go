@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"starling/graph"
 )
@@ -78,6 +79,9 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 		z.zip.Close()
 		return nil, err
 	}
+	if form := z.format(); form != "csr" && form != "" {
+		return fail(z.bad("format", fmt.Sprintf("%q", form), "csr: save matrix.tocsr()"))
+	}
 	n, err := z.square()
 	if err != nil {
 		return fail(err)
@@ -106,6 +110,19 @@ func scipyCSR(path string, opt ImportOptions) (*edgeFeed, error) {
 		defer a.Close()
 		return z.named("indices", addPairs(s, expandRows(ptr), ahead(a, ptr[n], true)))
 	}}, nil
+}
+
+// format is what kind of matrix scipy saved: those by rows and by columns have arrays of
+// the same names.
+func (z *npz) format() string {
+	if z.find("format") == nil {
+		return "" // of an old scipy
+	}
+	a, err := z.array("format")
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(string(a.data), "\x00", "") // also of text that numpy kept in UTF-32
 }
 
 // square reads the shape of a scipy matrix.

@@ -17,6 +17,17 @@ type idMap struct {
 	find  func(id string) (uint32, bool)
 }
 
+// name is what vertex v is called in the files.
+func (m *idMap) name(v int) string {
+	switch {
+	case m.ints != nil:
+		return strconv.FormatInt(m.ints[v], 10)
+	case m.texts != nil:
+		return m.texts[v]
+	}
+	return strconv.Itoa(v)
+}
+
 // numericIDs numbers ids that are all whole numbers below 2^32: as they are if
 // they are 0..N-1 or opt.Nodes says so, else by rank.
 func numericIDs(e *edges, ranks *ranks, t tables, opt ImportOptions) (*idMap, error) {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -85,41 +86,64 @@ func eachRow(path string, f func(id string, fields []string) (bad string)) error
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 1<<16), 16<<20)
 	var lay layout
-	var fields []string
-	for n, rows := 1, 0; lines.Scan(); n++ {
-		line := []byte(strings.TrimSpace(lines.Text()))
-		if comment(line) {
-			continue
-		}
-		if rows++; rows == 1 {
-			if at := strings.IndexAny(string(line), "\t,;"); at >= 0 {
-				lay.delim = line[at]
-			}
-		}
-		fields = fields[:0]
-		for rest := line; len(rest) > 0; {
-			var field []byte
-			field, rest = lay.next(rest)
-			fields = append(fields, string(field))
-		}
+	var first []string // until the second row tells whether it is a header
+	use := func(n int, fields []string, mayHead bool) error {
 		want := "an id and a value"
 		if len(fields) >= 2 {
 			want = f(fields[0], fields[1:])
 		}
-		if want != "" && !(want == header && rows == 1) {
-			return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", line), want, "correct the line")
+		if want == "" || want == header && mayHead {
+			return nil
+		}
+		return badFile(path, fmt.Sprintf("line %d", n), fmt.Sprintf("%.60q", strings.Join(fields, ", ")), want, "correct the line")
+	}
+	at, rows := 0, 0
+	for n := 1; lines.Scan(); n++ {
+		line := bytes.Trim(lines.Bytes(), " \r")
+		if comment(bytes.TrimSpace(line)) {
+			continue
+		}
+		if rows++; rows == 1 {
+			lay.delim = separator(line)
+			first, at = lay.split(line), n
+			continue
+		}
+		fields := lay.split(line)
+		if rows == 2 && !(isNumber([]byte(fields[0])) && !isNumber([]byte(first[0]))) {
+			if err := use(at, first, true); err != nil {
+				return err
+			}
+		}
+		if err := use(n, fields, false); err != nil {
+			return err
 		}
 	}
-	if err := lines.Err(); err == bufio.ErrTooLong {
+	switch err := lines.Err(); {
+	case err == bufio.ErrTooLong:
 		return badFile(path, "", "a line above 16 MiB", "a row a line", "this is no table of vertices")
-	} else if err != nil {
+	case err == nil && rows == 1:
+		return use(at, first, true)
+	default:
 		return err
 	}
-	return nil
+}
+
+// split is all fields of a line. One after a separator that ends the line counts if it
+// would be the second: the value is missing.
+func (l layout) split(line []byte) (fields []string) {
+	for rest := line; len(rest) > 0; {
+		var field []byte
+		field, rest = l.next(rest)
+		fields = append(fields, string(field))
+	}
+	if len(fields) == 1 && l.delim != 0 && line[len(line)-1] == l.delim {
+		fields = append(fields, "")
+	}
+	return fields
 }
 
 func (t *labelTable) add(id string, fields []string) string {
-	if len(t.ids) == 0 && slices.Contains([]string{"id", "node", "node_id", "vertex", "name"}, strings.ToLower(id)) {
+	if len(t.ids) == 0 && slices.Contains([]string{"id", "node", "nodeid", "node_id", "vertex", "vertex_id", "user_id", "name"}, strings.ToLower(id)) {
 		return header
 	}
 	t.ids, t.labels = append(t.ids, id), append(t.labels, fields[0])
@@ -212,18 +236,20 @@ func (t *featureTable) matrix(ids *idMap) (*graph.Features, error) {
 	if t.cols == 0 {
 		return nil, badFile(t.path, "", "no rows", "an id and numbers a line", "check the file")
 	}
-	f := &graph.Features{Rows: ids.n, Cols: t.cols, F32: make([]float32, ids.n*t.cols)}
-	seen := make([]bool, ids.n)
+	seen, vertex := make([]bool, ids.n), make([]uint32, len(t.ids))
 	for i, id := range t.ids {
 		v, ok := ids.find(id)
 		if !ok || seen[v] {
 			return nil, badFile(t.path, "id", fmt.Sprintf("%q", id), "each id of the graph once", "correct the file")
 		}
-		seen[v] = true
-		copy(f.F32[int(v)*t.cols:], t.values[i*t.cols:(i+1)*t.cols])
+		seen[v], vertex[i] = true, v
 	}
 	if v := slices.Index(seen, false); v >= 0 {
-		return nil, badFile(t.path, "rows", fmt.Sprintf("none for vertex %d", v), fmt.Sprintf("one for each of %d vertices", ids.n), "add the missing rows")
+		return nil, badFile(t.path, "rows", fmt.Sprintf("none for %q", ids.name(v)), fmt.Sprintf("one for each of %d vertices", ids.n), "add the missing rows")
+	}
+	f := &graph.Features{Rows: ids.n, Cols: t.cols, F32: make([]float32, ids.n*t.cols)}
+	for i, v := range vertex {
+		copy(f.F32[int(v)*t.cols:], t.values[i*t.cols:(i+1)*t.cols])
 	}
 	return f, nil
 }
