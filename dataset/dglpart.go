@@ -55,7 +55,7 @@ func readDGL(src string, opt ImportOptions) (*read, error) {
 func readBook(src string) (*dglBook, error) {
 	path := src
 	if info, err := os.Stat(src); err == nil && info.IsDir() {
-		found, _ := filepath.Glob(filepath.Join(src, "*.json"))
+		found := matching(src, "*.json")
 		if len(found) != 1 {
 			return nil, badFile(src, "", fmt.Sprintf("%d files *.json", len(found)), "NAME.json of one partition", "name the json file itself")
 		}

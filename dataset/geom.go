@@ -74,7 +74,7 @@ func readGeom(dir string, opt ImportOptions) (*read, error) {
 
 // geomFile finds the only file that ends in suffix, or that of a name.
 func geomFile(dir, name, suffix string) (path, prefix string, err error) {
-	found, _ := filepath.Glob(filepath.Join(dir, "*"+suffix))
+	found := matching(dir, "*"+suffix)
 	if len(found) > 1 && name != "" {
 		found = slices.DeleteFunc(found, func(p string) bool { return !strings.HasPrefix(filepath.Base(p), name) })
 	}
@@ -229,7 +229,7 @@ func (g *geomNodes) finish() (*graph.Features, *graph.Labels, error) {
 
 // geomSplits reads the masks beside the files, or draws a split.
 func geomSplits(dir, prefix string, n int, r *read, opt ImportOptions) (err error) {
-	found, _ := filepath.Glob(filepath.Join(dir, prefix+"*split_*.npz"))
+	found := slices.DeleteFunc(matching(dir, "*split_*.npz"), func(p string) bool { return !strings.HasPrefix(filepath.Base(p), prefix) })
 	if opt.Split == (SplitOptions{}) && len(found) == 1 {
 		return geomMasks(found[0], n, r)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -305,6 +306,18 @@ func (g gzipReader) Read(b []byte) (int, error) {
 		err = badFile(g.path, "gzip", err.Error(), "a whole gzip file", "download or pack it again")
 	}
 	return n, err
+}
+
+// matching lists the paths in a folder whose names match a pattern. The folder's own name
+// may have brackets and stars in it.
+func matching(dir, pattern string) (paths []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if ok, _ := filepath.Match(pattern, e.Name()); ok {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
 }
 
 func badFile(file, field, found, want, fix string) error {

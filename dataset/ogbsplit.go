@@ -15,7 +15,7 @@ import (
 
 // splits reads the only folder of split/, or that which Split names.
 func (o *ogb) splits(r *read, n int) error {
-	found, _ := filepath.Glob(filepath.Join(o.dir, "split", "*"))
+	found := matching(filepath.Join(o.dir, "split"), "*")
 	found = slices.DeleteFunc(found, func(p string) bool {
 		info, err := os.Stat(p)
 		return err != nil || !info.IsDir()

@@ -70,16 +70,17 @@ func parquetFiles(src string) (edges, nodes []string, err error) {
 	if !info.IsDir() {
 		return []string{src}, nil, nil
 	}
-	for _, pattern := range []string{"*.parquet", "*/*.parquet"} {
-		found, _ := filepath.Glob(filepath.Join(src, pattern))
-		for _, path := range found {
-			rel, _ := filepath.Rel(src, path)
-			switch name := strings.ToLower(rel); {
-			case strings.HasPrefix(name, "edge"):
-				edges = append(edges, path)
-			case strings.HasPrefix(name, "node"), strings.HasPrefix(name, "vert"):
-				nodes = append(nodes, path)
-			}
+	found := matching(src, "*.parquet")
+	for _, dir := range matching(src, "*") {
+		found = append(found, matching(dir, "*.parquet")...)
+	}
+	for _, path := range found {
+		rel, _ := filepath.Rel(src, path)
+		switch name := strings.ToLower(rel); {
+		case strings.HasPrefix(name, "edge"):
+			edges = append(edges, path)
+		case strings.HasPrefix(name, "node"), strings.HasPrefix(name, "vert"):
+			nodes = append(nodes, path)
 		}
 	}
 	if len(edges) == 0 {

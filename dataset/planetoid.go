@@ -87,7 +87,7 @@ func planetoidName(dir, name string) (string, error) {
 	if name != "" {
 		return name, nil
 	}
-	found, _ := filepath.Glob(filepath.Join(dir, "ind.*.graph"))
+	found := matching(dir, "ind.*.graph")
 	if len(found) != 1 {
 		return "", badFile(dir, "name", fmt.Sprintf("%d files ind.NAME.graph", len(found)), "one, or a name to choose by", "give --name cora, citeseer or pubmed")
 	}

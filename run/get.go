@@ -39,6 +39,12 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 	if opt.Out == "" {
 		opt.Out = name
 	}
+	in := set.options
+	in.Symmetrise, in.Overwrite = in.Symmetrise || opt.Symmetrise, opt.Overwrite
+	in.Standardise = opt.Standardise
+	if err := in.Check(set.format); err != nil {
+		return Summary{}, err
+	}
 	if err := opt.checkOut(); err != nil {
 		return Summary{}, err
 	}
@@ -54,29 +60,45 @@ func Get(ctx context.Context, name string, opt GetOptions, events Listener) (Sum
 		return Summary{}, err
 	}
 	l := event.Locked(event.All(events))
-	src := dir
+	src, unpacked := dir, filepath.Join(dir, "unpacked")
+	defer os.RemoveAll(unpacked)
+	sums := map[string]string{} // of files of which none was known
 	for _, f := range set.files {
-		path, err := set.fetch(ctx, name, f, dir, opt, l)
+		path, recorded, err := set.fetch(ctx, name, f, dir, opt, l)
 		if err != nil {
 			return Summary{}, err
 		}
+		if recorded != "" {
+			sums[path] = recorded
+		}
 		if strings.HasSuffix(f.name, ".zip") {
-			if src, err = unzip(path, filepath.Join(dir, "unpacked"), l); err != nil {
+			if src, err = unzip(ctx, path, unpacked, l); err != nil {
 				return Summary{}, err
 			}
-			defer os.RemoveAll(filepath.Join(dir, "unpacked"))
 		} else if set.single {
 			src = path
 		}
 	}
-	in := set.options
-	in.Symmetrise, in.Overwrite = in.Symmetrise || opt.Symmetrise, opt.Overwrite
-	in.Standardise = opt.Standardise
 	sum, err := Import(ctx, set.format, src, in, opt.Out, events)
-	if err == nil && !opt.Keep {
-		err = os.RemoveAll(dir)
+	switch {
+	case errors.Is(err, graph.ErrInput):
+		return sum, fmt.Errorf("%w (what was downloaded is in %s; remove that to download it again)", err, dir)
+	case err != nil:
+		return sum, err
+	case !opt.Keep:
+		return sum, os.RemoveAll(dir)
 	}
-	return sum, err
+	return sum, keepSums(sums)
+}
+
+// keepSums notes the sums of files that turned out to be good, for later downloads.
+func keepSums(sums map[string]string) error {
+	for path, sum := range sums {
+		if err := os.WriteFile(path+".sha256", []byte(sum+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkOut refuses before an hour of downloading, not after.
@@ -90,21 +112,21 @@ func (o *GetOptions) checkOut() error {
 }
 
 // fetch downloads one file unless it is there already, and checks it.
-func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l Listener) (string, error) {
+func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir string, opt GetOptions, l Listener) (path, recorded string, err error) {
 	address := f.url
 	if opt.Mirror != "" {
 		address = strings.TrimRight(opt.Mirror, "/") + "/" + name + "/" + f.name
 	}
 	d := download{url: address, path: filepath.Join(dir, f.name), size: f.size, sha256: f.sha256, opt: opt.download, events: l}
-	recorded, err := d.run(ctx)
+	recorded, err = d.run(ctx)
 	if errors.Is(err, context.Canceled) {
 		l.On(event.Note{Text: "the download stopped; run the same command again to go on from there"})
-		return "", ErrInterrupted
+		return "", "", ErrInterrupted
 	}
 	if err == nil && recorded != "" {
 		l.On(event.Note{Text: fmt.Sprintf("%s: no checksum is known for it; its SHA-256 is %s", f.name, recorded)})
 	}
-	return d.path, err
+	return d.path, recorded, err
 }
 
 // maxUnpacked bounds what a zip may unpack to, as a multiple of its own size: text
@@ -112,7 +134,7 @@ func (s *publicSet) fetch(ctx context.Context, name string, f publicFile, dir st
 const maxUnpacked = 200
 
 // unzip unpacks into a folder and returns the one inside it, if there is but one.
-func unzip(path, to string, l Listener) (string, error) {
+func unzip(ctx context.Context, path, to string, l Listener) (string, error) {
 	bad := func(found, want string) error {
 		return &graph.InputError{File: path, Found: found, Want: want, Fix: "remove the file to download it again, or use another --mirror"}
 	}
@@ -147,7 +169,7 @@ func unzip(path, to string, l Listener) (string, error) {
 			continue
 		}
 		l.On(event.Progress{Task: "unpack", Done: done, Total: total})
-		if err := unzipFile(f, target, bad); err != nil {
+		if err := unzipFile(ctx, f, target, bad); err != nil {
 			return "", err
 		}
 		done += int64(f.UncompressedSize64)
@@ -163,7 +185,7 @@ func unzip(path, to string, l Listener) (string, error) {
 	return to, nil
 }
 
-func unzipFile(f *zip.File, target string, bad func(found, want string) error) error {
+func unzipFile(ctx context.Context, f *zip.File, target string, bad func(found, want string) error) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
@@ -176,7 +198,7 @@ func unzipFile(f *zip.File, target string, bad func(found, want string) error) e
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyN(out, in, int64(f.UncompressedSize64))
+	_, err = io.CopyN(out, untilDone{ctx, in}, int64(f.UncompressedSize64))
 	if err == nil {
 		_, err = io.ReadFull(in, make([]byte, 1)) // the checksum is compared at the end
 		if err == nil {
@@ -188,6 +210,9 @@ func unzipFile(f *zip.File, target string, bad func(found, want string) error) e
 	if closed := out.Close(); closed != nil {
 		return closed
 	}
+	if ctx.Err() != nil {
+		return ErrInterrupted
+	}
 	var disk *os.PathError
 	if errors.As(err, &disk) {
 		return err
@@ -196,4 +221,17 @@ func unzipFile(f *zip.File, target string, bad func(found, want string) error) e
 		return bad(f.Name+": "+err.Error(), "a whole zip")
 	}
 	return nil
+}
+
+// untilDone is a reader that ends with a context.
+type untilDone struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r untilDone) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(b)
 }

@@ -81,8 +81,7 @@ type partOf struct {
 	Total    int64  `json:"total,omitempty"`
 }
 
-// run fetches the file if it is not there. It returns its checksum if none was known
-// before.
+// run fetches the file if it is not there. It returns its checksum if none was known.
 func (d *download) run(ctx context.Context) (recorded string, err error) {
 	d.opt = d.opt.complete()
 	if u, err := url.Parse(d.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -95,9 +94,8 @@ func (d *download) run(ctx context.Context) (recorded string, err error) {
 		}
 		return recorded, err
 	}
-	pause, failures := d.opt.pause, 0
+	pause, failures, most := d.opt.pause, 0, d.have()
 	for {
-		before := d.have()
 		err := d.attempt(ctx)
 		if err == nil {
 			break
@@ -110,8 +108,9 @@ func (d *download) run(ctx context.Context) (recorded string, err error) {
 		if errors.As(err, &final) || errors.As(err, &disk) {
 			return "", err
 		}
-		if failures++; d.have() > before {
-			failures, pause = 1, d.opt.pause
+		// Only what was never there before counts: servers without ranges start again.
+		if failures++; d.have() > most {
+			failures, pause, most = 1, d.opt.pause, d.have()
 		}
 		if failures >= d.opt.tries {
 			return "", fmt.Errorf("%s: given up after %d attempts, %s of it are kept and a next try goes on from there: %w (--mirror takes files from elsewhere)", d.url, failures, event.Bytes(d.have()), cause(err))
@@ -198,7 +197,7 @@ func (d *download) attempt(ctx context.Context) error {
 		return because(ctx, err)
 	}
 	defer answer.Body.Close()
-	from, total, err := d.place(answer, have)
+	from, total, err := d.place(answer, have, of)
 	if err != nil {
 		return err
 	}
@@ -225,7 +224,10 @@ func (d *download) known() (of partOf) {
 
 // place reads from an answer where its bytes belong and how many there are in all (0:
 // not said).
-func (d *download) place(a *http.Response, have int64) (from, total int64, err error) {
+func (d *download) place(a *http.Response, have int64, of partOf) (from, total int64, err error) {
+	if packed := a.Header.Get("Content-Encoding"); a.StatusCode < 300 && packed != "" && packed != "identity" {
+		return 0, 0, d.bad("an answer packed with "+packed, "the file as it is", "use another --mirror")
+	}
 	switch a.StatusCode {
 	case http.StatusOK:
 		if total = max(a.ContentLength, 0); strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") {
@@ -236,6 +238,11 @@ func (d *download) place(a *http.Response, have int64) (from, total int64, err e
 		if _, err := fmt.Sscanf(a.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &total); err != nil || first != have || total < have {
 			d.forget()
 			return 0, 0, fmt.Errorf("a part %q where %d- was asked for", a.Header.Get("Content-Range"), have)
+		}
+		// Servers that know no If-Range, or gave nothing to ask by, still tell this much.
+		if tag := a.Header.Get("ETag"); have > 0 && (of.Total > 0 && total != of.Total || of.ETag != "" && tag != "" && tag != of.ETag) {
+			d.forget()
+			return 0, 0, errors.New("the file on the server has changed")
 		}
 		from = have
 	case http.StatusRequestedRangeNotSatisfiable:
@@ -295,7 +302,14 @@ func (d *download) append(a *http.Response, from, total int64, alive func()) err
 			if total > 0 && at < total {
 				return io.ErrUnexpectedEOF
 			}
-			return f.Sync()
+			if d.have() != at {
+				d.forget()
+				return &diskError{fmt.Errorf("%s is being written by another process; run one download at a time", d.part())}
+			}
+			if err := f.Sync(); err != nil {
+				return &diskError{err}
+			}
+			return nil
 		}
 		if err != nil {
 			return err
@@ -314,7 +328,7 @@ func (d *download) name() string {
 }
 
 // check compares a whole file with what is known of it: the table's checksum, or the
-// one noted when it first came.
+// one noted when it was first imported. Where there is none it returns that of the file.
 func (d *download) check(path string) (recorded string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -335,7 +349,7 @@ func (d *download) check(path string) (recorded string, err error) {
 	case d.size > 0 && n != d.size:
 		return "", &graph.InputError{File: path, Field: "size", Found: fmt.Sprint(n), Want: fmt.Sprint(d.size), Fix: "the server sent another file: use another --mirror"}
 	case want == "":
-		return sum, os.WriteFile(d.path+".sha256", []byte(sum+"\n"), 0o644)
+		return sum, nil
 	case sum != want:
 		return "", &graph.InputError{File: path, Field: "SHA-256", Found: sum, Want: want,
 			Fix: "the file was damaged on its way or is another one: it was removed, try again or use another --mirror"}

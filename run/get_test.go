@@ -124,7 +124,10 @@ func TestDownloadStartsAgainWhenTheFileChanged(t *testing.T) {
 		t.Fatal(recorded, err)
 	}
 	mustHold(t, d.path, b)
-	// The sum was noted: the file as it is stays, another one is refused and removed.
+	// With its sum noted the file as it is stays, another one is refused and removed.
+	if err := keepSums(map[string]string{d.path: recorded}); err != nil {
+		t.Fatal(err)
+	}
 	if again, err := d.run(context.Background()); again != "" || err != nil {
 		t.Error(again, err)
 	}
@@ -134,6 +137,39 @@ func TestDownloadStartsAgainWhenTheFileChanged(t *testing.T) {
 	}
 	if _, err := os.Stat(d.path); err == nil {
 		t.Error("the damaged file is still there")
+	}
+}
+
+// A server that gives nothing to ask by, and sends a part of whatever it has now.
+func TestDownloadNeverMixesTwoFiles(t *testing.T) {
+	old, b := someBytes(300_000), someBytes(200_000)
+	for _, tags := range [][2]string{{"", ""}, {`"old"`, `"new"`}} {
+		was := old
+		if tags[0] != "" {
+			was = someBytes(200_001)[:200_000] // the length does not tell
+		}
+		s := fileServed(t, func(n int, w http.ResponseWriter, r *http.Request) {
+			if n == 0 {
+				cutOff(w, was, 100_000, tags[0])
+			}
+			r.Header.Del("If-Range")
+			w.Header()["Etag"] = []string{tags[1]}
+			http.ServeContent(w, r, "f.bin", time.Time{}, bytes.NewReader(b))
+		})
+		d, recorded, err := fetchFile(t, s.URL, patience, "")
+		if err != nil || recorded != sumOf(b) {
+			t.Fatal(recorded, err)
+		}
+		mustHold(t, d.path, b)
+	}
+}
+
+// A server without ranges that breaks off here and there is given up.
+func TestDownloadThatNeverGetsFurther(t *testing.T) {
+	b := someBytes(200_000)
+	s := fileServed(t, func(n int, w http.ResponseWriter, r *http.Request) { cutOff(w, b, 100_000-1000*(n%2), "") })
+	if _, _, err := fetchFile(t, s.URL, patience, ""); err == nil || len(s.asked) > 2*patience.tries {
+		t.Errorf("%d requests, %v", len(s.asked), err)
 	}
 }
 
@@ -176,6 +212,10 @@ func TestDownloadRefuses(t *testing.T) {
 		"redirections": {func(_ int, w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
 		}, 10},
+		"packed with gzip": {func(_ int, w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(b)
+		}, 1},
 		"a web page": {func(_ int, w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.Write([]byte("<html>please sign in"))
@@ -345,6 +385,33 @@ func TestGetRefusesBadArchives(t *testing.T) {
 		if found, _ := filepath.Glob(filepath.Join(dir, "*.csv")); found != nil {
 			t.Errorf("%s: unpacked outside: %v", mention, found)
 		}
+	}
+}
+
+// What was wrong once, and has no known checksum, must not stand in the way of the right file.
+func TestGetAfterABadDownload(t *testing.T) {
+	good := arxivZip(t, nil)
+	bad := bytes.Clone(good)
+	bad[65] ^= 1 // inside the first file: behind 30 bytes and its name
+	served := bad
+	s := fileServed(t, func(_ int, w http.ResponseWriter, r *http.Request) { sendWhole(w, r, served, `"a"`) })
+	dir := t.TempDir()
+	opt := GetOptions{Out: filepath.Join(dir, "arxiv"), Cache: filepath.Join(dir, "cache"), Mirror: s.URL, Keep: true, download: patience}
+	if _, err := Get(context.Background(), "ogbn-arxiv", opt, event.All()); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "remove") {
+		t.Fatal(err)
+	}
+	left, _ := filepath.Glob(filepath.Join(opt.Cache, "ogbn-arxiv", "*"))
+	if len(left) != 1 || filepath.Base(left[0]) != "arxiv.zip" {
+		t.Errorf("left in the cache: %v", left)
+	}
+	os.Remove(left[0])
+	served = good
+	if _, err := Get(context.Background(), "ogbn-arxiv", opt, event.All()); err != nil {
+		t.Fatal(err)
+	}
+	sum, _ := os.ReadFile(left[0] + ".sha256")
+	if strings.TrimSpace(string(sum)) != sumOf(good) {
+		t.Errorf("the sum that is kept is %q", sum)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"starling/event"
 )
@@ -42,6 +43,18 @@ func Suggest(word string, known []string) string { return suggest(word, known) }
 // UserError is a mistake on the command line itself.
 func UserError(field, found, want, fix string) error { return mistake(field, found, want, fix) }
 
+// hidden lists the folders that out is being written in.
+func hidden(out string) (dirs []string) {
+	parent, name := filepath.Split(filepath.Clean(out))
+	entries, _ := os.ReadDir(filepath.Clean(parent))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "."+name+".tmp-") {
+			dirs = append(dirs, filepath.Join(parent, e.Name()))
+		}
+	}
+	return dirs
+}
+
 // untilInterrupted runs work, which writes a folder out through a hidden one
 // beside it. When ctx ends first, the hidden folder is removed and the work
 // abandoned: the process is about to exit.
@@ -50,8 +63,7 @@ func untilInterrupted(ctx context.Context, out string, work func() (Summary, err
 		sum Summary
 		err error
 	}
-	hidden := filepath.Join(filepath.Dir(filepath.Clean(out)), "."+filepath.Base(filepath.Clean(out))+".tmp-*")
-	before, _ := filepath.Glob(hidden)
+	before := hidden(out)
 	done := make(chan outcome, 1)
 	go func() {
 		sum, err := work()
@@ -62,8 +74,7 @@ func untilInterrupted(ctx context.Context, out string, work func() (Summary, err
 		return o.sum, o.err
 	case <-ctx.Done():
 	}
-	now, _ := filepath.Glob(hidden)
-	for _, dir := range now {
+	for _, dir := range hidden(out) {
 		if !slices.Contains(before, dir) {
 			os.RemoveAll(dir)
 		}
