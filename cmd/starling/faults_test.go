@@ -338,11 +338,15 @@ func (r *ordeal) clear() {
 // finish waits for the end and compares.
 func (r *ordeal) finish(want wanted) {
 	r.t.Helper()
-	select {
-	case <-r.main.ended:
-	case <-time.After(hang):
-		r.hangs("it does not end")
-		return
+	for ended := false; !ended; {
+		select {
+		case <-r.main.ended:
+			ended = true
+		case <-r.main.news: // it goes on, however slowly
+		case <-time.After(hang):
+			r.hangs("it does not end")
+			return
+		}
 	}
 	if code := r.main.ProcessState.ExitCode(); code != 0 {
 		r.t.Errorf("%s, %s, %d workers: status %d%s", r.name, r.where, r.workers, code, r.story())

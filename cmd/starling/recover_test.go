@@ -42,6 +42,7 @@ func TestRecovery(t *testing.T) {
 			if err := faults[c.fault](victim); err != nil {
 				t.Fatal(err)
 			}
+			s.until(t, fmt.Sprintf(`^lost rank \d \(pid %d `, victim)) // and not one that only seemed lost
 			s.until(t, `training goes on from epoch`)
 			s.until(t, `^epoch `)
 			if err := s.Process.Signal(syscall.SIGINT); err != nil {

@@ -25,16 +25,19 @@ var update = flag.Bool("update", false, "write what scenarios show into their fi
 //
 //	starling ARGS             runs to its end
 //	start NAME starling ARGS  runs beside what follows; other is another build of
-//	                          starling, netcluster scripts/netcluster
+//	                          starling, netcluster scripts/netcluster, and on HOST starling
+//	                          is on one of its hosts
 //	await NAME PATTERN        until it has shown a line of this pattern, or has it in
 //	                          the file of this name
-//	kill, stop, cont NAME [RANK]  it, or its worker of a rank
+//	kill, stop, cont, interrupt NAME [RANK]  it, or its worker of a rank
 //	end NAME                  waits for its end
 //	same A B                  compares the losses of two results
 //	disk FOLDER SIZE [ro]     mounts a small disk there, or changes the one there
 //	write FILE TEXT
 //
-// PORT is a free port.
+// PORT is a free port, EPOCHS how many the result in got.json has: a run that something
+// happens to has no end of its own, so that none comes before it on a fast machine. It is
+// interrupted, and compared with one of as many epochs.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
@@ -109,7 +112,11 @@ func (s *scenario) play(text string) string {
 // do is one command, and what it shows.
 func (s *scenario) do(command string) string {
 	s.t.Helper()
-	words := strings.Fields(strings.ReplaceAll(command, "PORT", s.port))
+	command = strings.ReplaceAll(command, "PORT", s.port)
+	if strings.Contains(command, "EPOCHS") {
+		command = strings.ReplaceAll(command, "EPOCHS", fmt.Sprint(result(s.t, readFile(s.t, s.dir, "got.json"))["epochs"]))
+	}
+	words := strings.Fields(command)
 	rest := words[1:]
 	switch words[0] {
 	case "starling", "other", "netcluster":
@@ -124,8 +131,8 @@ func (s *scenario) do(command string) string {
 			break
 		}
 		s.await(s.run(rest[0]), strings.Join(rest[1:], " "))
-	case "kill", "stop", "cont":
-		signal := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "cont": syscall.SIGCONT}[words[0]]
+	case "kill", "stop", "cont", "interrupt":
+		signal := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "cont": syscall.SIGCONT, "interrupt": syscall.SIGINT}[words[0]]
 		if err := syscall.Kill(s.pid(rest), signal); err != nil {
 			s.t.Fatalf("%s: %v", command, err)
 		}
@@ -170,6 +177,8 @@ func (s *scenario) start(words []string) *scene {
 			newCluster(s.t, words[2:]...)
 			r.Cmd = exec.Command("true")
 		}
+	case "on":
+		r.Cmd = netcluster("exec", append([]string{words[1], binary}, words[3:]...)...)
 	case "other":
 		r.Cmd = exec.Command(otherBuild(s.t), words[1:]...)
 	default:
@@ -206,7 +215,7 @@ func (r *scene) string() string {
 	return r.text.String()
 }
 
-// await returns when a command has shown a line that it had not shown at the last await.
+// await returns when a command has shown a line of a pattern.
 func (s *scenario) await(r *scene, pattern string) {
 	s.t.Helper()
 	match := regexp.MustCompile("(?m)" + pattern)
@@ -282,15 +291,19 @@ var fickle = []struct {
 	{regexp.MustCompile(`epoch \d+ (stalls|is done)`), "epoch N $1"},
 	{regexp.MustCompile(`epoch-?\d{4,}[^ :]*`), "epoch-N"},
 	{regexp.MustCompile(`best epoch \d+: .*`), "best epoch N"},
+	{regexp.MustCompile(`^interrupted after \d+ epochs`), "interrupted after N epochs"},
 	{regexp.MustCompile(`\d+(\.\d+)? (s|ms)\b`), "T"},
 	{regexp.MustCompile(`T for rank (\d) \([^)]*\)`), "T for rank $1 (…)"},
 	{regexp.MustCompile(`build is [^ ,]+, this job's is [^ ;]+;`), "build is A, this job's is B;"},
-	{regexp.MustCompile(`^.*(the coordinator was lost): .*;`), "…$1: …;"},
+	{regexp.MustCompile(`^.*; joining again`), "…; joining again"},
 }
 
 // again is a worker that seems lost after one that was, on a machine that is too slow for
 // the heartbeat.
 var again = regexp.MustCompile(`(?m)(^gcn on .*; going on after epoch N .*\n)(^lost rank .*nothing was heard of it.*\n^training goes on .*\n^gcn on .*; going on after epoch N .*\n)+`)
+
+// rejoins is a worker that comes again, perhaps more than once on such a machine.
+var rejoins = regexp.MustCompile(`(?m)(^…; joining again\n^rank \d of \d, in job J\n)+`)
 
 // show is what a command wrote, without what is different every time, and how it ended.
 func (s *scenario) show(r *scene) string {
@@ -306,7 +319,7 @@ func (s *scenario) show(r *scene) string {
 		}
 		out.WriteString(line + "\n")
 	}
-	shown := again.ReplaceAllString(out.String(), "$1")
+	shown := rejoins.ReplaceAllString(again.ReplaceAllString(out.String(), "$1"), "$1")
 	code := r.ProcessState.ExitCode()
 	if code < 0 {
 		return shown + "killed\n"

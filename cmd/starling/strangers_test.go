@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -303,6 +304,7 @@ const strangersModel = "--layers 2 --hidden 16 --eval-every 0"
 
 func (s *scenario) strangersJob(with string) *strangersJob {
 	s.t.Helper()
+	with += " --heartbeat 60" // a machine may be slow in a crowd
 	meet, door := "127.0.0.1:"+s.port, "127.0.0.1:"+freePort()
 	s.do("start run starling train three --epochs 1000000 --no-launch --on-failure stop --out got --json got.json " + strangersModel + " --listen " + meet + " " + with)
 	s.do("start zero starling worker --rank 0 --join " + meet + " --listen " + door + " " + with)
@@ -314,11 +316,16 @@ func (s *scenario) strangersJob(with string) *strangersJob {
 	return &strangersJob{s, s.run("run"), []*port{controlPort(meet), dataPort(door, job[1])}}
 }
 
-// freePort is one that nobody listens on. It is below those that the system gives to who
-// asks for any, so that nobody else comes by it.
+// ports counts those that were given to tests, from anywhere on.
+var ports atomic.Uint32
+
+func init() { ports.Store(rand.Uint32N(20000)) }
+
+// freePort is one that nobody listens on, and that no other test was given. It is below
+// those that the system gives to who asks for any, so that nobody else comes by it.
 func freePort() string {
 	for {
-		port := fmt.Sprint(10000 + rand.IntN(20000))
+		port := fmt.Sprint(10000 + ports.Add(1)%20000)
 		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
 			l.Close()
 			return port
