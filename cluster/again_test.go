@@ -14,7 +14,7 @@ import (
 // Every worker of a job that goes on is told to come again, the first that says
 // farewell too, and every time the door is open again.
 func TestComeAgain(t *testing.T) {
-	c, err := Listen(Config{Workers: 3, Job: "job", Version: "v1", Again: true, Timeout: 10 * time.Second})
+	c, err := Listen(Config{Workers: 3, Job: "job", Version: "v1", Again: true, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestComeAgain(t *testing.T) {
 		var wg sync.WaitGroup
 		for r := range 3 {
 			wg.Go(func() {
-				m, err := Join(context.Background(), Invitation{Coordinator: c.Addr(), Rank: r, Version: "v1", Timeout: 10 * time.Second})
+				m, err := Join(context.Background(), Invitation{Coordinator: c.Addr(), Rank: r, Version: "v1", Timeout: time.Minute})
 				if err != nil {
 					t.Errorf("start %d, rank %d: %v", start, r, err)
 					return

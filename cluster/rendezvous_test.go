@@ -193,6 +193,9 @@ func TestNobodyGetsIn(t *testing.T) {
 			t.Errorf("%s was answered %q", what, answer)
 		}
 	}
+	for g.turned() < 9 { // they hear of it before the coordinator is told
+		time.Sleep(time.Millisecond)
+	}
 	m, err := g.join(t, 0, "secret")
 	if err != nil {
 		t.Fatal(err)

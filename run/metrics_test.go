@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"starling/cluster"
 )
@@ -137,6 +138,7 @@ func TestServeMetrics(t *testing.T) {
 	}
 	// However many come and say nothing, no more than a few are kept.
 	var open []net.Conn
+	began := time.Now()
 	for range 3 * mostAsking {
 		c, err := net.Dial("tcp", s.addr)
 		if err != nil {
@@ -153,7 +155,8 @@ func TestServeMetrics(t *testing.T) {
 		}()
 	}
 	for range mostAsking {
-		if i := <-away; i < mostAsking/2 {
+		// After so long, on a slow machine, the first are sent away for saying nothing.
+		if i := <-away; i < mostAsking/2 && time.Since(began) < s.server.ReadTimeout {
 			t.Errorf("number %d of those that came was sent away", i)
 		}
 	}

@@ -271,7 +271,7 @@ func TestG3LooksBeforeItWaits(t *testing.T) {
 	if err := came.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	e := &exact{site: &site{ctx: ctx, events: event.All()}}
 	f := &flow{}
