@@ -332,7 +332,7 @@ type checkpoint struct {
 	Epoch   int     `json:"epoch"`
 	Steps   int     `json:"steps"`
 	History history `json:"history"`
-	Caches  bool    `json:"caches,omitempty"` // every worker keeps some beside
+	Caches  bool    `json:"caches,omitempty"` // every worker sends its own beside
 	Only    bool    `json:"only,omitempty"`   // these are a worker's caches and no more
 }
 
@@ -350,7 +350,7 @@ func packState(st *train.State) (*checkpoint, []byte, error) {
 		}
 	}
 	blob, err := packTensors(all)
-	return &checkpoint{Epoch: st.Epoch, Steps: st.Steps, History: historyOf(&st.History), Caches: len(st.Caches) > 0}, blob, err
+	return &checkpoint{Epoch: st.Epoch, Steps: st.Steps, History: historyOf(&st.History), Caches: st.Caches != nil}, blob, err
 }
 
 // unpackState is the way back; own are the worker's caches, or nothing.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"starling/dataset"
 	"starling/event"
+	"starling/graph"
 	"starling/nn"
 	"starling/train"
 	"starling/wire"
@@ -150,5 +152,118 @@ func TestInterruptInProcess(t *testing.T) {
 	}
 	if got := trained(t, s, nil); got.Epochs != s.Epochs || got.Bytes.Total != 0 || got.Bytes.Planned != 0 {
 		t.Errorf("nothing was left to do, and %d of %d bytes were sent", got.Bytes.Total, got.Bytes.Planned)
+	}
+}
+
+// cliques is a dataset of three, the first two or the last two of which are joined: cut
+// into chunks one worker has nothing to send, and nobody sends it anything.
+func cliques(t *testing.T, joined int) string {
+	t.Helper()
+	const each = 10
+	var src, dst []uint32
+	for v := range uint32(3 * each) {
+		for u := v / each * each; u < v; u++ {
+			src, dst = append(src, u), append(dst, v)
+		}
+	}
+	src, dst = append(src, uint32(joined*each)), append(dst, uint32(joined*each+each))
+	g, err := graph.FromEdges(3*each, src, dst, nil, graph.BuildOptions{Symmetrise: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &graph.Dataset{Graph: g, Labels: &graph.Labels{Classes: 3}, Features: &graph.Features{Rows: 3 * each, Cols: 8}}
+	for v := range uint32(3 * each) {
+		d.Labels.Class = append(d.Labels.Class, int32(v%3))
+		d.Splits.Train = append(d.Splits.Train, v)
+		for c := range uint32(8) {
+			d.Features.F32 = append(d.Features.F32, float32(v*c%7)/3)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "cliques")
+	if err := graph.Save(dir, d, graph.WriterOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestResumeBesideAnIdleWorker: a worker that never sends has nothing to remember, and
+// what the others remember is saved all the same.
+func TestResumeBesideAnIdleWorker(t *testing.T) {
+	for joined := range 2 {
+		s := quick(cliques(t, joined))
+		s.Workers, s.InProcess, s.Partitioner, s.WireDType, s.Quiet, s.Epochs = 3, true, "chunk", "int8", true, 6
+		want := trained(t, s, nil)
+		s.CheckpointDir, s.Epochs = t.TempDir(), 3
+		trained(t, s, nil)
+		s.Resume, s.Epochs = true, 6
+		if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) {
+			t.Errorf("resumed %v, undisturbed %v", got.Loss, want.Loss)
+		}
+	}
+}
+
+// TestResumeAsAnother: a run goes on with another strategy, or as one worker, whatever
+// settings its own strategy had; with the same one those must be the same.
+func TestResumeAsAnother(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Workers, s.Servers, s.InProcess, s.Quiet, s.Epochs, s.CheckpointDir = 4, 2, true, true, 2, t.TempDir()
+	s.Strategy, s.Smooth, s.Relay, s.WireDType = "pipegcn", 0.5, true, "int8"
+	trained(t, s, nil)
+	s.Resume, s.Epochs, s.CheckpointEvery = true, 3, 0
+	for flag, change := range map[string]func(*Spec){
+		"":             func(s *Spec) {},
+		"--smooth":     func(s *Spec) { s.Smooth = 0 },
+		"--wire-dtype": func(s *Spec) { s.WireDType = "none" },
+	} {
+		c := s
+		c.CheckpointDir = copied(t, s.CheckpointDir)
+		change(&c)
+		if _, err := Train(context.Background(), c, nil); flag == "" && err != nil || flag != "" && !isMistake(err, flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+	for _, strategy := range []string{"none", "halo", "skipg", "sancus"} {
+		c := s.forStrategy(strategy)
+		c.CheckpointDir, c.WireDType = copied(t, s.CheckpointDir), "none"
+		if strategy == "none" {
+			c.Workers, c.Servers, c.InProcess = 1, 0, false
+		}
+		if r := trained(t, c, nil); r.Epochs != 3 {
+			t.Errorf("%s: %d epochs", strategy, r.Epochs)
+		}
+	}
+}
+
+// copied is a copy of a folder.
+func copied(t *testing.T, dir string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestStrategyMistakes: what a strategy cannot do is the user's mistake, not a failure.
+func TestStrategyMistakes(t *testing.T) {
+	dir := block(t, nil)
+	parts := filepath.Join(t.TempDir(), "parts")
+	cut := DefaultPartition()
+	cut.Parts, cut.Out = 4, parts
+	if _, err := Partition(context.Background(), dir, cut, event.All()); err != nil {
+		t.Fatal(err)
+	}
+	for flag, change := range map[string]func(*Spec){
+		"--relay":         func(s *Spec) { s.Relay = true },
+		"bns:0.1:cached":  func(s *Spec) { s.Strategy, s.Model = "bns", "film" },
+		"--memory-budget": func(s *Spec) { s.Strategy, s.Servers, s.MemoryBudget = "granndis:2", 2, "1KB" },
+		"--partitioner":   func(s *Spec) { s.Dataset, s.Partitioner = parts, "chunk" },
+	} {
+		s := quick(dir)
+		s.Workers, s.InProcess, s.Quiet, s.Epochs = 4, true, true, 1
+		change(&s)
+		if _, err := Train(context.Background(), s, nil); !isMistake(err, flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
 	}
 }

@@ -69,7 +69,7 @@ func Compare(ctx context.Context, s CompareSpec, events event.Listener) (*Compar
 		return nil, err
 	}
 	defer parts.remove()
-	s.Partition = parts.dir
+	s.Partition, s.Partitioner = parts.dir, Default().Partitioner // it is cut
 	if s.Dataset != "" && IsPartition(s.Dataset) {
 		s.Dataset = ""
 	}

@@ -34,7 +34,7 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	s := comparing(block(t, nil), names...)
-	s.Rounds, s.Servers, s.Workers = 2, 2, 4
+	s.Rounds, s.Servers, s.Workers, s.Partitioner = 2, 2, 4, "chunk"
 	var notes []string
 	c, err := Compare(context.Background(), s, event.Func(func(e event.Event) {
 		if n, ok := e.(event.Note); ok {

@@ -75,6 +75,7 @@ func TestEdgeFeatures(t *testing.T) {
 	}
 	for _, change := range []func(*Spec){
 		func(s *Spec) { s.Mode = "mini" },
+		func(s *Spec) { s.Mode, s.Model, s.Sampler = "mini", "gin", "cluster" },
 		func(s *Spec) { s.Task, s.EvalEvery = "link", 5 },
 		func(s *Spec) { s.Task, s.EvalEvery, s.Mode = "link", 5, "mini" },
 	} {

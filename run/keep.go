@@ -43,6 +43,7 @@ type start struct {
 	*train.State
 	caches [][]nn.Tensor
 	cut    string
+	spec   *Spec
 }
 
 func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFunc) (*keeper, error) {
@@ -65,8 +66,8 @@ func (k *keeper) startFrom(from *start) (err error) {
 	if k.newest.from, k.newest.blob, err = packState(from.State); err != nil || len(from.caches) == 0 {
 		return err
 	}
-	if from.cut != k.cut || len(from.caches) != k.spec.Workers {
-		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition and are left out: the strategy starts anew, as in its first epoch"})
+	if from.cut != k.cut || len(from.caches) != k.spec.Workers || !k.spec.keepsAs(from.spec) {
+		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: the strategy starts anew, as in its first epoch"})
 		return nil
 	}
 	for _, list := range from.caches {
@@ -77,6 +78,12 @@ func (k *keeper) startFrom(from *start) (err error) {
 		k.newest.own = append(k.newest.own, b)
 	}
 	return nil
+}
+
+// keepsAs reports whether caches of another run mean the same here: rows that are passed
+// on inside servers come in another order.
+func (s *Spec) keepsAs(o *Spec) bool {
+	return s.strategyName() == o.strategyName() && s.Relay == o.Relay && (!s.Relay || s.Servers == o.Servers)
 }
 
 // keep is where a rank's state goes that runs in this process.
@@ -235,7 +242,7 @@ func keepWith(rank int, send func(body json.RawMessage, blob []byte) error) func
 				return err
 			}
 		}
-		if len(st.Caches) == 0 {
+		if st.Caches == nil {
 			return nil
 		}
 		blob, err := packTensors(st.Caches)

@@ -111,9 +111,6 @@ func (s *Spec) trainOn(ctx context.Context, dev tensor.Device, data *graph.Datas
 	if s.Mode == "full" {
 		return train.Full(ctx, dev, data, opt, events)
 	}
-	if s.Weighted && data.Graph.Weights == nil {
-		return nil, mistake("--weighted", "a graph without edge weights", "a dataset with weights.npy", "leave it out, or import the graph with weights")
-	}
 	mini, err := s.mini()
 	if err != nil {
 		return nil, err

@@ -72,3 +72,14 @@ func TestBenchSample(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFewTrainingVertices: the few batches of the rehearsal have none of them, those of
+// an epoch have.
+func TestFewTrainingVertices(t *testing.T) {
+	dir := block(t, func(p *dataset.Params) { p.Nodes, p.Edges, p.Train = 4000, 8000, 0.002 })
+	for _, sampler := range []string{"saint-node", "saint-edge", "saint-walk"} {
+		s := miniSpec(dir, sampler)
+		s.BatchSize, s.Epochs, s.EvalEvery = 4, 1, 0
+		trained(t, s, nil)
+	}
+}

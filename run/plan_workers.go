@@ -55,11 +55,14 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 		all.Matrices, all.AtLeast = int64(large), true
 		return all, nil
 	}
+	if err != nil {
+		return nil, err
+	}
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, s.scaledBytes(parts[r].Features))
 	}
-	return all, err
+	return all, nil
 }
 
 // processCount is of the whole run: workers, and the one that starts them.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,19 +144,25 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, er
 	if s.Epochs < st.Epoch {
 		return nil, mistake("--epochs", fmt.Sprint(s.Epochs), fmt.Sprintf("at least the %d that the checkpoint has done", st.Epoch), "")
 	}
-	from := &start{State: st, cut: before.Cut}
-	for r := 0; c.Groups[cachesOf(r)] != nil; r++ {
-		from.caches = append(from.caches, c.Groups[cachesOf(r)])
+	from := &start{State: st, cut: before.Cut, spec: &before.Spec}
+	for r := 0; ; r++ {
+		list, ok := c.Groups[cachesOf(r)]
+		if !ok {
+			return from, nil
+		}
+		from.caches = append(from.caches, list)
 	}
-	return from, nil
 }
 
-// sameAs names the first setting that would make the continuation another run.
+// sameAs names the first setting that would make the continuation another run. Another
+// strategy may go on, with settings of its own.
 func (s *Spec) sameAs(before *Spec) error {
-	old := before.fields()
+	old, sameStrategy := before.fields(), s.strategyName() == before.strategyName()
 	for i, f := range s.fields() {
-		if !f.free && !reflect.DeepEqual(f.value.Interface(), old[i].value.Interface()) {
-			return mistake(f.flag(), fmt.Sprint(f.value), fmt.Sprintf("%v, as the checkpoint in --checkpoint-dir was trained with", old[i].value),
+		free := f.free || !sameStrategy && (settingsOf[f.name] != nil || f.name == "wire_dtype")
+		if !free && !reflect.DeepEqual(f.value.Interface(), old[i].value.Interface()) {
+			given := func(f field) string { return cmp.Or(fmt.Sprint(f.value), "none") }
+			return mistake(f.flag(), given(f), given(old[i])+", as the checkpoint in --checkpoint-dir was trained with",
 				"give the same setting, or another --checkpoint-dir without --resume")
 		}
 	}

@@ -63,16 +63,26 @@ func prepare(s Spec, events event.Listener) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{spec: s, data: data}
-	if s.EdgeFeatures && data.Graph.EdgeDim == 0 {
-		data.Close()
-		return nil, &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none", Want: "edge_features.npy, a row an edge",
-			Fix: "leave it out, or add the file: see docs/data.md"}
+	if err = s.checkEdges(data); err == nil {
+		err = p.settle(events)
 	}
-	if err := p.settle(events); err != nil {
+	if err != nil {
 		data.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// checkEdges refuses what the edges do not have.
+func (s *Spec) checkEdges(data *graph.Dataset) error {
+	switch {
+	case s.EdgeFeatures && data.Graph.EdgeDim == 0:
+		return &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none", Want: "edge_features.npy, a row an edge",
+			Fix: "leave it out, or add the file: see docs/data.md"}
+	case s.Weighted && data.Graph.Weights == nil:
+		return &graph.InputError{File: s.Dataset, Field: "--weighted", Found: "a graph without edge weights", Want: "a dataset with weights.npy", Fix: "leave it out, or import the graph with weights"}
+	}
+	return nil
 }
 
 // settle compares the spec with the data, the checkpoints and the machine.

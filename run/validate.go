@@ -42,9 +42,12 @@ func (s *Spec) inProcess() bool   { return s.InProcess || s.Transport == "inproc
 func (s *Spec) processes() bool   { return s.distributed() && !s.inProcess() }
 
 // uses tells whether the run's strategy is one of those named.
-func (s *Spec) uses(names ...string) bool {
+func (s *Spec) uses(names ...string) bool { return slices.Contains(names, s.strategyName()) }
+
+// strategyName is the strategy without what follows a colon.
+func (s *Spec) strategyName() string {
 	name, _, _ := strings.Cut(s.Strategy, ":")
-	return slices.Contains(names, name)
+	return name
 }
 
 // mistake is a setting that cannot be.
@@ -119,7 +122,7 @@ func (s *Spec) choice() (train.Choice, error) {
 		return c, err
 	}
 	if c, err = c.Parse(s.Strategy); err != nil {
-		name, _, _ := strings.Cut(s.Strategy, ":")
+		name := s.strategyName()
 		if known := train.Strategies(); !slices.Contains(known, name) {
 			return c, mistake("--strategy", fmt.Sprintf("%q", name), "one of "+strings.Join(known, ", "), suggest(name, known))
 		}
@@ -218,7 +221,7 @@ func (s *Spec) checkUnused() error {
 		{"--servers", s.Servers > 0, s.distributed(), "one worker has no others to be grouped with"},
 		{"--partition", s.Partition != "", s.distributed(), "it needs a --strategy of several workers, as halo"},
 		{"--wire-dtype", s.WireDType != "none", s.distributed(), "one worker sends nothing"},
-		{"--partitioner", s.Partitioner != d.Partitioner, s.distributed() && s.Partition == "", "nothing is partitioned in this run"},
+		{"--partitioner", s.Partitioner != d.Partitioner, s.distributed() && s.partitionFolder() == "", "nothing is partitioned in this run"},
 		{"--in-process", s.InProcess, s.distributed(), "one worker always is"},
 		{"--transport", s.Transport != "auto", s.distributed(), "one worker sends nothing"},
 		{"--listen", s.Listen != "", s.processes(), "workers do not meet in this run"},

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"fmt"
 	"slices"
 
 	"starling/rng"
@@ -55,10 +54,10 @@ func newBNS(s *site) (planned, error) {
 func (m *bns) check() error {
 	o := &m.opt
 	if name := o.Model.Model; m.p < 1 && slices.Contains(needAll, name) {
-		return fmt.Errorf("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:%g:cached or halo, or one of the models gcn, sage, gat, gin", name, m.p)
+		return mistaken("bns leaves out border rows, and %s cannot tell that a row is missing; use --strategy bns:%g:cached or halo, or one of the models gcn, sage, gat, gin", name, m.p)
 	}
 	if m.p < 1 && o.Model.Model == "gin" && o.Model.EdgeDim > 0 {
-		return fmt.Errorf("bns leaves out border rows, and with --edge-features gin makes messages of rows that are missing too; use --strategy bns:%g:cached or halo, or --model gat", m.p)
+		return mistaken("bns leaves out border rows, and with --edge-features gin makes messages of rows that are missing too; use --strategy bns:%g:cached or halo, or --model gat", m.p)
 	}
 	return nil
 }

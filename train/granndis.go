@@ -112,7 +112,7 @@ func (s *surroundings) preload(k, layers int) (*recomputing, error) {
 	}
 	need := s.memory(k)
 	if b := s.opt.Strategy.Budget; b > 0 && need > b && k > 0 {
-		return nil, fmt.Errorf("granndis: %d preloaded layers need about %s on worker %d, over the memory budget of %s; preload fewer, or auto", k, event.Bytes(need), s.end.Rank(), event.Bytes(b))
+		return nil, mistaken("granndis: %d preloaded layers need about %s on worker %d, over the --memory-budget of %s; --preload fewer, or auto", k, event.Bytes(need), s.end.Rank(), event.Bytes(b))
 	}
 	if s.end.Rank() == 0 {
 		s.events.On(event.Note{Minor: true, Text: fmt.Sprintf("granndis preloads %d of %d layers: worker 0 has %d own vertices and %d copies, about %s", k, layers, s.part.Core(), len(c.ids), event.Bytes(need))})

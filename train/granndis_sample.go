@@ -173,7 +173,7 @@ func newSampled(s *site, layers int) (planned, error) {
 	case layers == 0:
 		return newHalo(s)
 	case s.opt.Model.Model == "gin" && s.opt.Model.EdgeDim > 0:
-		return nil, fmt.Errorf("granndis with sampling makes kept edges heavier, and with --edge-features gin does not weigh its edges; use --strategy granndis without sampling or halo, or --model gat")
+		return nil, mistaken("granndis with sampling makes kept edges heavier, and with --edge-features gin does not weigh its edges; use --strategy granndis without sampling or halo, or --model gat")
 	case s.paper:
 		return nil, fmt.Errorf("granndis with sampling: %w", ErrUnplanned)
 	}

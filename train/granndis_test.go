@@ -601,7 +601,7 @@ func TestGranndisOverBudget(t *testing.T) {
 		wg.Go(func() {
 			dev := tensor.NewRef()
 			_, err := Worker(context.Background(), dev, parts[k], ends[k], NewGroup(context.Background(), ends[k], dev, parts[k].Book.Servers), o, nil)
-			if err == nil || !strings.Contains(err.Error(), "over the memory budget of 100 B") {
+			if err == nil || !strings.Contains(err.Error(), "over the --memory-budget of 100 B") {
 				t.Errorf("worker %d: %v", k, err)
 			}
 			ends[k].Close()

@@ -97,7 +97,7 @@ type links struct {
 func (l *links) epoch(epoch int, lr float64) (float64, error) {
 	l.drawn.Draw(l.link.Pairs, l.link.Negatives, l.link.PerPair, epoch, 0, l.upTo(l.link.Pairs.Len()))
 	if l.drawn.Positives == 0 {
-		return 0, fmt.Errorf("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
+		return 0, mistaken("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
 	}
 	p := l.pass(l.trainOn, true, epoch)
 	l.model.ZeroGrad(l.dev)

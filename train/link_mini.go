@@ -54,7 +54,7 @@ func (l *links) batches(epoch int, lr float64) (float64, error) {
 		l.mini.ahead.release(b)
 	}
 	if positives == 0 {
-		return 0, fmt.Errorf("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
+		return 0, mistaken("no walk of epoch %d meets another vertex: the graph has hardly any edges", epoch)
 	}
 	return sum / float64(positives), nil
 }

@@ -148,6 +148,7 @@ func marked(n int, ids []uint32) []bool {
 type mini struct {
 	*loop
 	batches int
+	few     bool // a rehearsal: batches without roots take memory as well
 	ahead   *ahead
 	on      *onBlocks
 }
@@ -157,8 +158,9 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	if layered := len(mo.Fanouts); (mo.Sampler == "neighbour" || mo.Sampler == "fastgcn" || mo.Sampler == "ladies") && layered != convs {
 		return nil, fmt.Errorf("%d fanouts for a model of %d graph layers; give one a layer", layered, convs)
 	}
-	if f.opt.Model.Model == "gin" && f.opt.Model.EdgeDim > 0 && (mo.Weighted || mo.Sampler != "neighbour" && mo.Sampler != "cluster") {
-		return nil, fmt.Errorf("sampler %s makes each edge count by what it drew, and with --edge-features gin does not weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", mo.Sampler)
+	weighs := mo.Weighted || mo.Sampler != "neighbour" && mo.Sampler != "cluster"
+	if f.opt.Model.Model == "gin" && f.opt.Model.EdgeDim > 0 && weighs && !mo.few { // few: in the place of cluster
+		return nil, mistaken("sampler %s makes each edge count by what it drew, and with --edge-features gin does not weigh its edges; use --sampler neighbour without --weighted, or cluster, or --model gat", mo.Sampler)
 	}
 	if text := mo.before(g.Nodes()); text != "" {
 		f.events.On(event.Note{Minor: true, Text: text})
@@ -182,7 +184,7 @@ func newMini(ctx context.Context, f *loop, g *graph.CSR, data *graph.Dataset, mo
 	if mo.few {
 		batches = min(batches, 32)
 	}
-	return &mini{loop: f, batches: batches, on: on,
+	return &mini{loop: f, batches: batches, few: mo.few, on: on,
 		ahead: newAhead(method, host, f.state.Epoch, f.opt.Epochs, threads)}, nil
 }
 
@@ -204,16 +206,19 @@ func (m *mini) epoch(epoch int, lr float64) (float64, error) {
 		wait := m.spans("wait")("batch")
 		b := m.ahead.next()
 		wait()
-		if len(b.Roots) > 0 {
+		if len(b.Roots) > 0 || m.few {
 			sum += m.batch(b, lr)
 			roots += len(b.Roots)
 		}
 		m.ahead.release(b)
 	}
-	if roots == 0 {
-		return 0, fmt.Errorf("no batch of epoch %d has a training vertex; use larger batches", epoch)
+	switch {
+	case roots > 0:
+		return sum / float64(roots), nil
+	case !m.few:
+		return 0, mistaken("no batch of epoch %d has a training vertex; use a larger --batch-size", epoch)
 	}
-	return sum / float64(roots), nil
+	return 0, nil
 }
 
 // batch is one step. It returns the sum of the roots' losses.

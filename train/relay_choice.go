@@ -36,7 +36,8 @@ func (s *site) couldRelay() bool {
 func (s *site) checkRelay() error {
 	switch c := s.opt.Strategy; {
 	case c.Relay && s.part.Book.Servers < 2:
-		return fmt.Errorf("--relay passes rows from other servers on, and all %d workers are on one; group them with --servers, or leave out --relay", s.part.Book.Parts)
+		return &graph.InputError{Field: "--relay", Found: fmt.Sprintf("all %d workers on one server", s.part.Book.Parts), Want: "several: it passes on rows from other servers",
+			Fix: "group the workers with --servers, or leave out --relay"}
 	case s.end.Rank() != 0:
 	case c.Relay && !s.couldRelay():
 		s.events.On(event.Note{Minor: true, Text: "--relay has nothing to pass on: every server has one worker"})

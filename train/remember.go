@@ -21,13 +21,18 @@ type remembering interface {
 	remember() []remembered
 }
 
-// Caches are what the strategy needs from the epochs before.
+// Caches are what the strategy needs from the epochs before. A worker that sent nothing
+// has no rests, and others may: its list is empty then, not nil.
 func (x *exchanging) Caches() []nn.Tensor {
 	m, ok := x.move.(remembering)
 	if !ok {
 		return x.known
 	}
-	return append(x.download(m.remember()), x.known...)
+	list := append(x.download(m.remember()), x.known...)
+	if list == nil && x.opt.Strategy.WireRows != "" {
+		list = []nn.Tensor{}
+	}
+	return list
 }
 
 // figures are numbers that the clock or the machine decides, and that choices follow

@@ -23,7 +23,8 @@ type Strategy interface {
 	Begin(epoch int, training bool)
 	// Err is the failure that has made rows since then meaningless.
 	Err() error
-	// Caches are what the next epoch needs from this one, beside the weights.
+	// Caches are what the next epoch needs from this one, beside the weights; nil: no worker
+	// has any.
 	Caches() []nn.Tensor
 	// Finish ends the run: nothing is on its way after it.
 	Finish() error
@@ -94,4 +95,9 @@ func newStrategy(s *site) (planned, error) {
 		return nil, err
 	}
 	return make(s)
+}
+
+// mistaken is a choice of the user's that cannot be: what it is and what to do.
+func mistaken(text string, values ...any) error {
+	return &graph.InputError{Field: fmt.Sprintf(text, values...)}
 }

@@ -46,7 +46,8 @@ type State struct {
 	Steps   int
 	Best    []nn.Tensor // the weights of the best epoch
 	History History
-	// Caches are what this worker's strategy needs from the epochs before.
+	// Caches are what this worker's strategy needs from the epochs before; nil: no worker
+	// has any.
 	Caches []nn.Tensor
 }
 
