@@ -175,13 +175,22 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 			close(ended)
 		}
 	}()
-	told, err := c.expect("roster", maxLine, maxBlob, c.silence)
+	told, err := c.expect("roster", maxLine, maxBlob, time.Time{})
 	if errors.Is(err, errUnheard) { // it was the job's coordinator, and may come back
 		return nil, lost(err)
 	}
 	if err != nil {
 		return nil, err
 	}
+	if m, err = memberOf(told); err != nil {
+		return nil, err
+	}
+	m.Listener, m.control, m.ended = listener, c, ended
+	return m, nil
+}
+
+// memberOf is a worker's place as a roster tells it.
+func memberOf(told message) (*Member, error) {
 	var r roster
 	if err := json.Unmarshal(told.Body, &r); err != nil || r.Rank < 0 || r.Rank >= len(r.Peers) {
 		return nil, fmt.Errorf("a roster that makes no sense: rank %d of %d (%v)", r.Rank, len(r.Peers), err)
@@ -190,8 +199,8 @@ func join1(c *control, in Invitation) (m *Member, err error) {
 	if r.Own < 0 || r.Own > all {
 		return nil, fmt.Errorf("a roster that makes no sense: %d of %d bytes for this rank", r.Own, all)
 	}
-	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own], Own: told.blob[all-r.Own:], Listener: listener, control: c,
-		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), ended: ended, deaf: make(chan struct{})}, nil
+	return &Member{Rank: r.Rank, Job: r.Job, Peers: r.Peers, Task: r.Task, Blob: told.blob[:all-r.Own], Own: told.blob[all-r.Own:],
+		events: make(chan event.Event, 1024), flushed: make(chan struct{}), stop: make(chan struct{}), deaf: make(chan struct{})}, nil
 }
 
 // introduce says hello in a role; both sides prove that they know the token.
@@ -200,8 +209,10 @@ func (c *control) introduce(hello message, role string, in Invitation) error {
 	if err := c.write(hello); err != nil {
 		return err
 	}
-	// Between two starts of a job the coordinator may take a while to answer.
-	challenge, err := c.expect("challenge", maxGreeting, 0, in.Timeout)
+	// Between two starts of a job the coordinator may take a while to answer. What
+	// answers there may also be no coordinator, and say something for ever.
+	by := time.Now().Add(in.Timeout)
+	challenge, err := c.expect("challenge", maxGreeting, 0, by)
 	if err != nil {
 		return err
 	}
@@ -210,7 +221,7 @@ func (c *control) introduce(hello message, role string, in Invitation) error {
 	if err := c.write(say("proof", proof(in.Token, role, said, random))); err != nil {
 		return err
 	}
-	welcome, err := c.expect("welcome", maxGreeting, 0, in.Timeout)
+	welcome, err := c.expect("welcome", maxGreeting, 0, by)
 	if err != nil {
 		return err
 	}
@@ -253,9 +264,14 @@ func listenNear(conn net.Conn, in Invitation) (net.Listener, string, error) {
 // errUnheard is a connection that ended where a message was expected.
 var errUnheard = errors.New("it cannot be heard")
 
-// expect reads until a message of a type comes.
-func (c *control) expect(kind string, line int, blob int64, within time.Duration) (message, error) {
+// expect reads until a message of a type comes, by a time; the zero time: as long as
+// something comes.
+func (c *control) expect(kind string, line int, blob int64, by time.Time) (message, error) {
 	for {
+		within := c.silence
+		if !by.IsZero() {
+			within = time.Until(by)
+		}
 		m, _, err := c.read(line, blob, within)
 		switch {
 		case err != nil:

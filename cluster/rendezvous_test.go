@@ -219,7 +219,7 @@ func TestReplay(t *testing.T) {
 		defer conn.Close()
 		c := newControl(conn, 0)
 		c.write(hello)
-		m, err := c.expect("challenge", maxGreeting, 0, time.Minute)
+		m, err := c.expect("challenge", maxGreeting, 0, time.Now().Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

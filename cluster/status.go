@@ -236,7 +236,7 @@ func Watch(ctx context.Context, in Invitation, view any) error {
 	if err := c.introduce(said, "watcher", in); err != nil {
 		return err
 	}
-	m, err := c.expect("view", maxLine, 0, c.silence)
+	m, err := c.expect("view", maxLine, 0, time.Time{})
 	if err != nil {
 		return err
 	}

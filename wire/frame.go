@@ -111,6 +111,22 @@ func (h *header) parse(b []byte) error {
 	return nil
 }
 
+// belongs checks who a frame says it is from, and for whom.
+func (h *header) belongs(from, to int) error {
+	if h.from != from || h.to != to {
+		return fmt.Errorf("%w: from rank %d to rank %d, on the connection of ranks %d and %d", ErrFrame, h.from, h.to, from, to)
+	}
+	return nil
+}
+
+// failure is what a frame of failure tells, among so many ranks.
+func (h *header) failure(text []byte, size int) (*Failure, error) {
+	if int64(h.key.Step) >= int64(size) {
+		return nil, fmt.Errorf("%w: a failure of rank %d of %d", ErrFrame, h.key.Step, size)
+	}
+	return &Failure{Rank: int(h.key.Step), Cause: told(text)}, nil
+}
+
 // check reports whether the chunk is what the header says.
 func (h *header) check(chunk []byte) error {
 	if checksum(chunk) != h.sum {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,6 +64,34 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("%d bytes and %q", len(body), text)
 		}
 	})
+}
+
+// What a peer says in another's name, or of a rank that there is not, ends the connection
+// and names the peer.
+func TestLies(t *testing.T) {
+	for want, h := range map[string]header{
+		"rank 0 lost rank 1: not a valid frame: from rank 2 to rank 0":    {frame: frameGoodbye, from: 2},
+		"rank 0 lost rank 1: not a valid frame: from rank 1 to rank 2":    {frame: frameGoodbye, from: 1, to: 2},
+		"rank 0 lost rank 1: not a valid frame: a failure of rank 3 of 3": {frame: frameFailure, from: 1, key: Key{Step: 3}},
+	} {
+		opt := DefaultOptions()
+		opt.Linger = time.Millisecond
+		n := newNode(0, []Link{SameProcess, SameHost, SameHost}, opt)
+		a, z := net.Pipe()
+		peer := newTCPPeer(n, 1, []net.Conn{a})
+		n.carriers[1] = peer
+		peer.start()
+		go io.Copy(io.Discard, z)
+		var head [headerSize]byte
+		h.put(head[:])
+		z.Write(head[:])
+		<-n.Done()
+		if err := n.Err(); !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, expected %s", err, want)
+		}
+		z.Close()
+		n.Close()
+	}
 }
 
 // records are frames as a ring holds them, with as much made right as a fuzzer would

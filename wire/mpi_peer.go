@@ -220,7 +220,9 @@ func (p *mpiPeer) take() bool {
 	text := p.frame[headerSize:]
 	switch {
 	case err != nil:
-	case h.from != p.peer || h.to != n.rank || h.chunk > mpiInline || h.offset != 0:
+	case h.belongs(p.peer, n.rank) != nil:
+		err = h.belongs(p.peer, n.rank)
+	case h.chunk > mpiInline || h.offset != 0:
 		err = ErrFrame
 	case h.frame == frameAlive && !p.greeted:
 		err = p.greet(text[:h.chunk])
@@ -233,9 +235,12 @@ func (p *mpiPeer) take() bool {
 	case h.frame == frameTaken:
 		p.deaf = true
 	case h.frame == frameFailure:
-		p.deaf, p.heard = true, true
-		n.Fail(&Failure{Rank: int(h.key.Step), Cause: told(text[:h.chunk])})
-		return false
+		var f *Failure
+		if f, err = h.failure(text[:h.chunk], n.Size()); err == nil {
+			p.deaf, p.heard = true, true
+			n.Fail(f)
+			return false
+		}
 	default:
 		err = ErrFrame
 	}

@@ -183,6 +183,7 @@ func receive(conn *net.UnixConn) (*memory, error) {
 		closeAllFDs(fds)
 		return nil, fmt.Errorf("%w: %d bytes and %d descriptors", ErrFrame, n, len(fds))
 	}
+	unix.SetNonblock(fds[1], true) // a bell is; what is none must not hold up who rings
 	out, err := mapRing(fds[0])
 	unix.Close(fds[0])
 	if err != nil {

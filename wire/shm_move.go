@@ -146,8 +146,8 @@ func (p *memPeer) drain() {
 func (p *memPeer) takeOne() int {
 	var h header
 	ok, err := p.in.peek(&h)
-	if err == nil && ok && (h.from != p.peer || h.to != p.node.rank) {
-		err = ErrFrame
+	if err == nil && ok {
+		err = h.belongs(p.peer, p.node.rank)
 	}
 	if err == nil && ok && h.frame != frameMessage {
 		if err = p.note(&h); err == nil {

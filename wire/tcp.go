@@ -309,8 +309,8 @@ func (c *tcpConn) readFrames() error {
 		if err := h.parse(head); err != nil {
 			return err
 		}
-		if h.from != c.peer || h.to != c.node.rank {
-			return ErrFrame
+		if err := h.belongs(c.peer, c.node.rank); err != nil {
+			return err
 		}
 		switch h.frame {
 		case frameMessage:
@@ -355,8 +355,11 @@ func (c *tcpConn) readFailure(h *header) error {
 	if err := h.check(text); err != nil {
 		return err
 	}
-	c.node.Fail(&Failure{Rank: int(h.key.Step), Cause: told(text)})
-	return nil
+	f, err := h.failure(text, c.node.Size())
+	if err == nil {
+		c.node.Fail(f)
+	}
+	return err
 }
 
 // goodbye ends the carrier when it was said on every connection: messages may
