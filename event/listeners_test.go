@@ -146,6 +146,35 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// TestTraceThroughALink: a link, as a device, stays what it is.
+func TestTraceThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	path, real := filepath.Join(dir, "link"), filepath.Join(dir, "real.json")
+	if err := os.WriteFile(real, []byte("longer than nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, path); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	tr, err := NewTrace(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shortRun(tr, 5)
+	if err := tr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Error("the link was replaced: ", info.Mode(), err)
+	}
+	if b, err := os.ReadFile(real); err != nil || !json.Valid(b) {
+		t.Errorf("%.80s, %v", b, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 2 {
+		t.Error("left behind:", left)
+	}
+}
+
 func TestWords(t *testing.T) {
 	for want, got := range map[string]string{
 		"-1,234": Count(-1234), "-123": Count(-123), "999": Count(999), "1,000": Count(1000), "0": Count(0),

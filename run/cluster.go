@@ -163,7 +163,7 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 		return nil, err
 	}
 	defer c.parts.remove()
-	events, finish, err := c.spec.listeners(events)
+	events, finish, err := c.spec.listeners(ctx, events)
 	if err != nil {
 		return nil, err
 	}
@@ -189,10 +189,11 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 	if err == nil {
 		events.On(event.Done{Reason: r.Reason, Epochs: len(r.Loss), BestEpoch: r.BestEpoch, Val: r.ValMetric, Test: r.TestMetric, Seconds: time.Since(start).Seconds()})
 	}
-	if err := errors.Join(err, finish()); err != nil {
-		return nil, err
+	unfinished := finish()
+	if err != nil {
+		return nil, errors.Join(err, unfinished)
 	}
-	return c.report(shares, r, time.Since(start)), nil
+	return c.report(shares, r, time.Since(start)), unfinished
 }
 
 // report adds to the report of one worker what concerns many.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"starling/cluster"
@@ -173,7 +174,8 @@ func (s *Spec) threads() int {
 
 // Train runs s. When ctx ends it finishes the epoch, saves, and returns a report
 // with reason "interrupted". What s asks to write is written before it returns,
-// except the report itself, which is the caller's.
+// except the report itself, which is the caller's. There is a report beside the error
+// if only the file of --events or --trace could not be completed.
 func Train(ctx context.Context, s Spec, events event.Listener) (*Report, error) {
 	return trainAs(ctx, s, nil, events)
 }
@@ -193,7 +195,7 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 		return nil, err
 	}
 	defer p.data.Close()
-	events, finish, err := p.spec.listeners(events)
+	events, finish, err := p.spec.listeners(ctx, events)
 	if err != nil {
 		return nil, err
 	}
@@ -210,12 +212,13 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 		events.On(event.Done{Reason: result.Reason, Epochs: len(result.Loss), BestEpoch: result.BestEpoch,
 			Val: result.ValMetric, Test: result.TestMetric, Seconds: time.Since(start).Seconds()})
 	}
-	if err := errors.Join(err, finish()); err != nil {
-		return nil, err
+	unfinished := finish()
+	if err != nil {
+		return nil, errors.Join(err, unfinished)
 	}
 	report := newReport(&p.spec, &p.data.Meta, p.plan, result)
 	report.Seconds = time.Since(start).Seconds()
-	return report, nil
+	return report, unfinished
 }
 
 // train runs the loop, with checkpoints if they are asked for.
@@ -283,7 +286,7 @@ func (s *Spec) options(data *graph.Meta) (train.Options, error) {
 }
 
 // listeners adds the files that s asks for; finish completes them.
-func (s *Spec) listeners(events event.Listener) (all event.Listener, finish func() error, err error) {
+func (s *Spec) listeners(ctx context.Context, events event.Listener) (all event.Listener, finish func() error, err error) {
 	list := []event.Listener{events}
 	var ends []func() error
 	finish = func() (err error) {
@@ -300,7 +303,7 @@ func (s *Spec) listeners(events event.Listener) (all event.Listener, finish func
 		list, ends = append(list, trace), append(ends, trace.Close)
 	}
 	if s.Events != "" {
-		f, err := os.Create(s.Events)
+		f, err := createEvents(ctx, s.Events, events)
 		if err != nil {
 			return nil, nil, errors.Join(err, finish())
 		}
@@ -308,6 +311,25 @@ func (s *Spec) listeners(events event.Listener) (all event.Listener, finish func
 		list, ends = append(list, lines), append(ends, func() error { return errors.Join(lines.Err(), f.Close()) })
 	}
 	return event.Locked(event.All(list...)), finish, nil
+}
+
+// createEvents opens the file of --events, for writing only: a pipe that is also open for
+// reading would never tell that its reader has gone, and stop the run when it is full.
+func createEvents(ctx context.Context, path string, events event.Listener) (*os.File, error) {
+	for waits := false; ; waits = true {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
+		if !errors.Is(err, syscall.ENXIO) {
+			return f, err
+		}
+		if !waits {
+			events.On(event.Note{Text: "waiting until somebody reads from " + path + " (--events)"})
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ErrInterrupted
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 var _ tensor.Device = (*dry)(nil)

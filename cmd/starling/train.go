@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -88,19 +89,17 @@ func train(c *cobra.Command, spec run.Spec) error {
 	v := view(spec.Quiet || place != nil && place.Rank > 0, spec.JSON)
 	report, err := run.TrainAt(c.Context(), spec, place, v)
 	v.Close()
-	if err != nil || report == nil {
+	if report == nil {
 		return err
 	}
 	if report.Strategy != "none" && !spec.Quiet {
 		fmt.Fprint(screen(spec.JSON), report.Traffic())
 	}
 	if spec.JSON != "" {
-		if err := report.Write(spec.JSON, os.Stdout); err != nil {
-			return err
-		}
+		err = errors.Join(err, report.Write(spec.JSON, os.Stdout))
 	}
-	if report.Reason == "interrupted" {
+	if err == nil && report.Reason == "interrupted" {
 		return run.ErrInterrupted
 	}
-	return nil
+	return err
 }
