@@ -14,21 +14,81 @@ import (
 // The requests, each the body of a POST.
 type (
 	verticesRequest struct {
-		Vertices []vertexName `json:"vertices"`
+		Vertices list[vertexName] `json:"vertices"`
 	}
 	nearestRequest struct {
 		Vertex *vertexName `json:"vertex"`
 		K      *int        `json:"k"`
 	}
 	pairsRequest struct {
-		Pairs [][]vertexName `json:"pairs"`
+		Pairs list[pair] `json:"pairs"`
 	}
 	newRequest struct {
-		Features   []number     `json:"features"`
-		Neighbours []vertexName `json:"neighbours"`
-		Weights    []number     `json:"weights"`
+		Features   list[number]     `json:"features"`
+		Neighbours list[vertexName] `json:"neighbours"`
+		Weights    list[number]     `json:"weights"`
 	}
 )
+
+// list is a list of bounded length. It is counted before memory is taken for it, which
+// is many times that of the text.
+type list[T any] struct {
+	field string
+	most  int
+	all   []T
+}
+
+// UnmarshalJSON takes a list, or null.
+func (l *list[T]) UnmarshalJSON(b []byte) error {
+	l.all = nil
+	switch n := elements(b); {
+	case string(b) == "null":
+		return nil
+	case b[0] != '[':
+		return refuse(http.StatusBadRequest, "%s: found %.40s, want a list", l.field, b)
+	case n > l.most:
+		return refuse(http.StatusBadRequest, "%s: found %d, want at most %d in a request", l.field, n, l.most)
+	}
+	if err := json.Unmarshal(b, &l.all); err != nil {
+		return refuse(http.StatusBadRequest, "%s: %v", l.field, err)
+	}
+	return nil
+}
+
+// elements is how many a JSON list has.
+func elements(list []byte) (n int) {
+	depth, text := 0, false
+	for i := 0; i < len(list); i++ {
+		switch c := list[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 1:
+			n++
+		}
+	}
+	if len(list) < 2 || len(bytes.TrimSpace(list[1:len(list)-1])) == 0 {
+		return 0
+	}
+	return n + 1
+}
+
+// pair is two vertices.
+type pair [2]vertexName
+
+// UnmarshalJSON takes a list of two vertices.
+func (p *pair) UnmarshalJSON(b []byte) error {
+	if n := elements(b); b[0] != '[' || n != 2 {
+		return fmt.Errorf("found %.40s, want two vertices", b)
+	}
+	return json.Unmarshal(b, (*[2]vertexName)(p))
+}
 
 // number is a float32 that is neither null nor too large for one.
 type number float32
@@ -63,22 +123,40 @@ func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...)}
 }
 
-// decode reads one JSON object into a request; unknown fields are mistakes.
-func decode(r io.Reader, into any) error {
+// readBody reads all of a request.
+func readBody(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(r)
-	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			return refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time", large.Limit)
-		}
-		return refuse(http.StatusBadRequest, "body: %v", err)
+	var large *http.MaxBytesError
+	var no *refusal
+	switch {
+	case errors.As(err, &large):
+		return nil, refuse(http.StatusRequestEntityTooLarge, "body: found more than %d bytes; ask for fewer at a time", large.Limit)
+	case errors.As(err, &no):
+		return nil, no
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "body: %v", err)
 	}
+	return b, nil
+}
+
+// decode reads one JSON object into a request; unknown fields are mistakes.
+func decode(b []byte, into any) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return refuse(http.StatusBadRequest, "body: found nothing, want a JSON object")
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	err := d.Decode(into)
+	var no *refusal
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &no):
+		return no
+	case errors.As(err, &kind) && kind.Field == "":
+		return refuse(http.StatusBadRequest, "body: found %s, want a JSON object", kind.Value)
+	case errors.As(err, &kind):
+		return refuse(http.StatusBadRequest, "%s: found %s, want a whole number", kind.Field, kind.Value)
+	case err != nil:
 		return refuse(http.StatusBadRequest, "body: %v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
@@ -87,14 +165,16 @@ func decode(r io.Reader, into any) error {
 	return nil
 }
 
+// named is a list of vertices, of as many as a request may name.
+func (s *Server) named(field string) list[vertexName] {
+	return list[vertexName]{field: field, most: s.limits.Vertices}
+}
+
 // findAll are the vertices of a list.
-func (s *Server) findAll(field string, list []vertexName) ([]uint32, error) {
-	if len(list) > s.limits.Vertices {
-		return nil, refuse(http.StatusBadRequest, "%s: found %d, want at most %d; ask several times", field, len(list), s.limits.Vertices)
-	}
-	out := make([]uint32, len(list))
-	for i, name := range list {
-		v, err := s.find(fmt.Sprintf("%s[%d]", field, i), name)
+func (s *Server) findAll(l list[vertexName]) ([]uint32, error) {
+	out := make([]uint32, len(l.all))
+	for i, name := range l.all {
+		v, err := s.find(fmt.Sprintf("%s[%d]", l.field, i), name)
 		if err != nil {
 			return nil, err
 		}
@@ -111,35 +191,32 @@ func (s *Server) find(field string, name vertexName) (uint32, error) {
 	return v, nil
 }
 
-func (s *Server) askedVertices(r io.Reader) ([]uint32, error) {
-	var q verticesRequest
-	if err := decode(r, &q); err != nil {
+func (s *Server) askedVertices(body []byte) ([]uint32, error) {
+	q := verticesRequest{s.named("vertices")}
+	if err := decode(body, &q); err != nil {
 		return nil, err
 	}
-	if len(q.Vertices) == 0 {
+	if len(q.Vertices.all) == 0 {
 		return nil, refuse(http.StatusBadRequest, "vertices: found none, want a list of vertices")
 	}
-	return s.findAll("vertices", q.Vertices)
+	return s.findAll(q.Vertices)
 }
 
 // askedPairs are as many vertices as other requests may name: half as many pairs.
-func (s *Server) askedPairs(r io.Reader) (left, right []uint32, err error) {
-	var q pairsRequest
-	if err := decode(r, &q); err != nil {
+func (s *Server) askedPairs(body []byte) (left, right []uint32, err error) {
+	q := pairsRequest{list[pair]{field: "pairs", most: max(s.limits.Vertices/2, 1)}}
+	if err := decode(body, &q); err != nil {
 		return nil, nil, err
 	}
-	if most := max(s.limits.Vertices/2, 1); len(q.Pairs) == 0 || len(q.Pairs) > most {
-		return nil, nil, refuse(http.StatusBadRequest, "pairs: found %d, want 1 to %d pairs of vertices; ask several times for more", len(q.Pairs), most)
+	if len(q.Pairs.all) == 0 {
+		return nil, nil, refuse(http.StatusBadRequest, "pairs: found none, want a list of pairs of vertices")
 	}
-	for i, pair := range q.Pairs {
-		if len(pair) != 2 {
-			return nil, nil, refuse(http.StatusBadRequest, "pairs[%d]: found %d vertices, want two", i, len(pair))
-		}
-		u, err := s.find(fmt.Sprintf("pairs[%d][0]", i), pair[0])
+	for i, p := range q.Pairs.all {
+		u, err := s.find(fmt.Sprintf("pairs[%d][0]", i), p[0])
 		if err != nil {
 			return nil, nil, err
 		}
-		v, err := s.find(fmt.Sprintf("pairs[%d][1]", i), pair[1])
+		v, err := s.find(fmt.Sprintf("pairs[%d][1]", i), p[1])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -151,9 +228,9 @@ func (s *Server) askedPairs(r io.Reader) (left, right []uint32, err error) {
 // mostNearest bounds k.
 const mostNearest = 1000
 
-func (s *Server) askedNearest(r io.Reader) (v uint32, k int, err error) {
+func (s *Server) askedNearest(body []byte) (v uint32, k int, err error) {
 	var q nearestRequest
-	if err := decode(r, &q); err != nil {
+	if err := decode(body, &q); err != nil {
 		return 0, 0, err
 	}
 	k = 10
@@ -170,35 +247,36 @@ func (s *Server) askedNearest(r io.Reader) (v uint32, k int, err error) {
 	return v, k, err
 }
 
-func (s *Server) askedNew(r io.Reader) (features []float32, neighbours []uint32, weights []float32, err error) {
-	var q newRequest
-	if err := decode(r, &q); err != nil {
+func (s *Server) askedNew(body []byte) (features []float32, neighbours []uint32, weights []float32, err error) {
+	want := s.answers.trained.Config.Model.In
+	q := newRequest{list[number]{field: "features", most: want + s.limits.Vertices}, s.named("neighbours"), list[number]{field: "weights", most: s.limits.Vertices}}
+	if err := decode(body, &q); err != nil {
 		return nil, nil, nil, err
 	}
 	if s.answers.trained.Config.Model.EdgeDim > 0 {
 		return nil, nil, nil, refuse(http.StatusBadRequest, "new vertices: found a model that looks at features of edges, want one that does not")
 	}
-	if want := s.answers.trained.Config.Model.In; len(q.Features) != want {
-		return nil, nil, nil, refuse(http.StatusBadRequest, "features: found %d numbers, want %d, as the vertices of the graph have", len(q.Features), want)
+	if n := len(q.Features.all); n != want {
+		return nil, nil, nil, refuse(http.StatusBadRequest, "features: found %d numbers, want %d, as the vertices of the graph have", n, want)
 	}
-	if neighbours, err = s.findAll("neighbours", q.Neighbours); err != nil {
+	if neighbours, err = s.findAll(q.Neighbours); err != nil {
 		return nil, nil, nil, err
 	}
 	seen := make(map[uint32]bool, len(neighbours))
 	for i, u := range neighbours {
 		if seen[u] {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "neighbours[%d]: found %.80q again, want each once", i, string(q.Neighbours[i]))
+			return nil, nil, nil, refuse(http.StatusBadRequest, "neighbours[%d]: found %.80q again, want each once", i, string(q.Neighbours.all[i]))
 		}
 		seen[u] = true
 	}
-	if q.Weights != nil {
+	if q.Weights.all != nil {
 		if s.answers.data.Graph.Weights == nil {
 			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found some, want none: the graph has no weights")
 		}
-		if len(q.Weights) != len(neighbours) {
-			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found %d, want one a neighbour (%d)", len(q.Weights), len(neighbours))
+		if n := len(q.Weights.all); n != len(neighbours) {
+			return nil, nil, nil, refuse(http.StatusBadRequest, "weights: found %d, want one a neighbour (%d)", n, len(neighbours))
 		}
-		weights = floats(q.Weights)
+		weights = floats(q.Weights.all)
 	}
-	return floats(q.Features), neighbours, weights, nil
+	return floats(q.Features.all), neighbours, weights, nil
 }

@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -40,17 +44,19 @@ type Server struct {
 	limits  Limits
 	token   []byte
 	places  chan struct{}
+	held    atomic.Int64 // bytes of requests and answers on their way
+	most    int64        // of held
 	metrics *metrics
 }
 
 // NewServer answers from a; with a token only those who send it, as
 // "Authorization: Bearer TOKEN".
 func NewServer(a *Answers, limits Limits, token []byte) *Server {
-	return &Server{answers: a, limits: limits, token: token, places: make(chan struct{}, limits.AtOnce), metrics: newMetrics(endpoints())}
+	return &Server{answers: a, limits: limits, token: token, places: make(chan struct{}, limits.AtOnce), most: mostHeld, metrics: newMetrics(endpoints())}
 }
 
-// answer is an endpoint's work: a request in, what becomes JSON out.
-type answer func(s *Server, r *http.Request) (any, error)
+// answer is an endpoint's work: the body of a request in, what becomes JSON out.
+type answer func(s *Server, body []byte) (any, error)
 
 var answers = map[string]answer{"/predict": predict, "/embeddings": embeddings, "/nearest": near, "/predict_new": predictNew, "/score": scores}
 
@@ -104,14 +110,27 @@ func (s *Server) known(r *http.Request) bool {
 	return ok && subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// measured answers when there is a place, and notes how long it took.
+// measured answers when there is a place, and notes how long it took. Only work has a
+// place: those who send or take slowly keep nobody else waiting, and what they may hold
+// together is bounded instead.
 func (s *Server) measured(w http.ResponseWriter, r *http.Request, work answer) {
 	start := time.Now()
-	out, err := s.placed(w, r, work)
-	s.metrics.note(r.URL.Path, reply(w, out, err), time.Since(start))
+	in := &counted{from: http.MaxBytesReader(w, r.Body, s.limits.Body), s: s}
+	defer in.release()
+	var out any
+	body, err := readBody(in)
+	if err == nil {
+		out, err = s.placed(w, r, body, work)
+	}
+	status, b := encode(out, err)
+	if !in.hold(len(b)) {
+		status, b = encode(nil, errCrowded)
+	}
+	write(w, status, b)
+	s.metrics.note(r.URL.Path, status, time.Since(start))
 }
 
-func (s *Server) placed(w http.ResponseWriter, r *http.Request, work answer) (any, error) {
+func (s *Server) placed(w http.ResponseWriter, r *http.Request, body []byte, work answer) (any, error) {
 	select {
 	case s.places <- struct{}{}:
 	default:
@@ -127,13 +146,47 @@ func (s *Server) placed(w http.ResponseWriter, r *http.Request, work answer) (an
 		}
 	}
 	defer func() { <-s.places }()
-	r.Body = http.MaxBytesReader(w, r.Body, s.limits.Body)
-	return work(s, r)
+	return work(s, body)
 }
 
-// reply writes an answer or an error, and returns its status.
-func reply(w http.ResponseWriter, out any, err error) int {
-	status := http.StatusOK
+// counted is a request's bytes, which count until it is answered.
+type counted struct {
+	from io.Reader
+	s    *Server
+	n    int64
+}
+
+var errCrowded = refuse(http.StatusServiceUnavailable, "requests and answers on their way take too much memory; ask for fewer at a time, or later")
+
+// mostHeld is how many bytes of requests and answers may be on their way together.
+const mostHeld = 512 << 20
+
+// hold counts n bytes more. Whoever is alone may have as many as other limits allow.
+func (c *counted) hold(n int) bool {
+	c.n += int64(n)
+	all := c.s.held.Add(int64(n))
+	return all <= c.s.most || all == c.n
+}
+
+func (c *counted) release() { c.s.held.Add(-c.n) }
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	if !c.hold(n) {
+		return n, errCrowded
+	}
+	return n, err
+}
+
+// reply writes an answer or an error.
+func reply(w http.ResponseWriter, out any, err error) {
+	status, b := encode(out, err)
+	write(w, status, b)
+}
+
+// encode is an answer or an error as JSON, and its status.
+func encode(out any, err error) (status int, b []byte) {
+	status = http.StatusOK
 	if err != nil {
 		status = http.StatusInternalServerError
 		var no *refusal
@@ -142,14 +195,17 @@ func reply(w http.ResponseWriter, out any, err error) int {
 		}
 		out = map[string]string{"error": err.Error()}
 	}
-	b, err := json.Marshal(out)
+	b, err = json.Marshal(out)
 	if err != nil { // numbers that are no JSON: a model that has learnt NaN
 		status, b = http.StatusInternalServerError, []byte(`{"error":"the model's answer is not finite"}`)
 	}
+	return status, append(b, '\n')
+}
+
+func write(w http.ResponseWriter, status int, b []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(b, '\n'))
-	return status
+	w.Write(b)
 }
 
 type predictionReply struct {
@@ -179,11 +235,11 @@ func (s *Server) ofPairs(want bool) error {
 	return refuse(http.StatusNotFound, "the model is of pairs: ask /score, /embeddings or /nearest")
 }
 
-func predict(s *Server, r *http.Request) (any, error) {
+func predict(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(false); err != nil {
 		return nil, err
 	}
-	vertices, err := s.askedVertices(r.Body)
+	vertices, err := s.askedVertices(body)
 	if err != nil {
 		return nil, err
 	}
@@ -194,15 +250,21 @@ func predict(s *Server, r *http.Request) (any, error) {
 	return map[string]any{"predictions": out}, nil
 }
 
-func predictNew(s *Server, r *http.Request) (any, error) {
+func predictNew(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(false); err != nil {
 		return nil, err
 	}
-	features, neighbours, weights, err := s.askedNew(r.Body)
+	features, neighbours, weights, err := s.askedNew(body)
 	if err != nil {
 		return nil, err
 	}
-	return s.answers.PredictNew(features, neighbours, weights).reply(nil), nil
+	p := s.answers.PredictNew(features, neighbours, weights)
+	for _, x := range slices.Concat(p.Probabilities, p.Values) {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return nil, refuse(http.StatusBadRequest, "features: with these the model's answer is not finite; want numbers as the vertices of the graph have")
+		}
+	}
+	return p.reply(nil), nil
 }
 
 type embeddingReply struct {
@@ -219,12 +281,12 @@ func (s *Server) hasEmbeddings() (rows, error) {
 	return e, nil
 }
 
-func embeddings(s *Server, r *http.Request) (any, error) {
+func embeddings(s *Server, body []byte) (any, error) {
 	e, err := s.hasEmbeddings()
 	if err != nil {
 		return nil, err
 	}
-	vertices, err := s.askedVertices(r.Body)
+	vertices, err := s.askedVertices(body)
 	if err != nil {
 		return nil, err
 	}
@@ -240,11 +302,11 @@ type nearReply struct {
 	Cosine float32         `json:"cosine"`
 }
 
-func near(s *Server, r *http.Request) (any, error) {
+func near(s *Server, body []byte) (any, error) {
 	if _, err := s.hasEmbeddings(); err != nil {
 		return nil, err
 	}
-	v, k, err := s.askedNearest(r.Body)
+	v, k, err := s.askedNearest(body)
 	if err != nil {
 		return nil, err
 	}
@@ -261,11 +323,11 @@ type scoreReply struct {
 	Score  float32         `json:"score"`
 }
 
-func scores(s *Server, r *http.Request) (any, error) {
+func scores(s *Server, body []byte) (any, error) {
 	if err := s.ofPairs(true); err != nil {
 		return nil, err
 	}
-	left, right, err := s.askedPairs(r.Body)
+	left, right, err := s.askedPairs(body)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -165,7 +166,12 @@ func TestBadRequests(t *testing.T) {
 	}{
 		{"/predict", "", 400, "found nothing"},
 		{"/predict", "{", 400, "body"},
-		{"/predict", "[]", 400, "body"},
+		{"/predict", "[]", 400, "want a JSON object"},
+		{"/predict", `{"vertices":{}}`, 400, "vertices: found {}, want a list"},
+		{"/predict", `{"vertices":"1,2"}`, 400, "want a list"},
+		{"/nearest", `{"vertex":1,"k":"5"}`, 400, "k: found string, want a whole number"},
+		{"/nearest", `{"vertex":1,"k":1.5}`, 400, "want a whole number"},
+		{"/predict_new", `{"features":[` + strings.Repeat("3e38,", 11) + `3e38],"neighbours":[1]}`, 400, "not finite"},
 		{"/predict", "{}", 400, "vertices"},
 		{"/predict", `{"vertices":[]}`, 400, "vertices"},
 		{"/predict", `{"vertices":null}`, 400, "vertices"},
@@ -194,7 +200,7 @@ func TestBadRequests(t *testing.T) {
 	} {
 		status, text := post(s, c.path, c.body)
 		var e struct{ Error string }
-		if err := json.Unmarshal([]byte(text), &e); err != nil || status != c.status || !strings.Contains(e.Error, c.says) {
+		if err := json.Unmarshal([]byte(text), &e); err != nil || status != c.status || !strings.Contains(e.Error, c.says) || strings.Contains(e.Error, "serve.") {
 			t.Errorf("%s %.60s: %d %s, want %d and %q", c.path, c.body, status, text, c.status, c.says)
 		}
 	}
@@ -244,6 +250,46 @@ func TestTokenPlacesAndMetrics(t *testing.T) {
 		`request_seconds_count{path="/predict"} 2`, `request_seconds_bucket{path="/nearest",le="+Inf"} 0`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+}
+
+// TestSlowClients: who sends slowly keeps nobody waiting, and all of them together
+// cannot hold more than so much.
+func TestSlowClients(t *testing.T) {
+	l := DefaultLimits()
+	l.AtOnce, l.Wait = 1, 1
+	s := NewServer(answersFor(t, "gcn", block(t)), l, nil)
+	s.most = 1000
+	body, sender := io.Pipe()
+	done := make(chan struct{})
+	slow := httptest.NewRecorder()
+	go func() {
+		defer close(done)
+		s.ServeHTTP(slow, httptest.NewRequest("POST", "/predict", body))
+	}()
+	sender.Write([]byte(`{"vertices":[1` + strings.Repeat(" ", 500)))
+	sender.Write([]byte(" ")) // taken only after all before it was counted
+	if status, text := post(s, "/predict", `{"vertices":[1]}`); status != 200 {
+		t.Error(status, text)
+	}
+	if status, text := post(s, "/predict", `{"vertices":[1]`+strings.Repeat(" ", 500)+"}"); status != 503 || !strings.Contains(text, "memory") {
+		t.Error(status, text)
+	}
+	sender.Write([]byte("]}" + strings.Repeat(" ", 1000))) // alone it may have more
+	sender.Close()
+	<-done
+	if slow.Code != 200 || s.held.Load() != 0 {
+		t.Error(slow.Code, slow.Body.String(), s.held.Load())
+	}
+}
+
+// TestElements: lists are counted as they are decoded.
+func TestElements(t *testing.T) {
+	for _, text := range []string{`[]`, `[ ]`, `[1]`, `[1,2 , 3]`, `["a,b","\"],[",""]`, `[[],[1,2],{"a":[1,2],"b":"\\"}]`, `[[]]`, `[{}]`, `[null,"\\\",",true]`} {
+		var all []json.RawMessage
+		if err := json.Unmarshal([]byte(text), &all); err != nil || elements([]byte(text)) != len(all) {
+			t.Errorf("%s: %d, want %d, %v", text, elements([]byte(text)), len(all), err)
 		}
 	}
 }
@@ -315,8 +361,8 @@ func TestServedPairs(t *testing.T) {
 			t.Error(near)
 		}
 		s.limits.Vertices = 4
-		for body, says := range map[string]string{`{}`: "found 0", `{"pairs":[[1,2,3]]}`: "pairs[0]", `{"pairs":[["nobody","x"]]}`: "pairs[0][0]",
-			`{"pairs":[[1,2],[1,2],[1,2]]}`: "want 1 to 2"} {
+		for body, says := range map[string]string{`{}`: "found none", `{"pairs":[[1,2,3]]}`: "want two vertices", `{"pairs":[5]}`: "want two vertices", `{"pairs":[["nobody","x"]]}`: "pairs[0][0]",
+			`{"pairs":[[1,2],[1,2],[1,2]]}`: "at most 2"} {
 			if status, text := post(s, "/score", body); status < 400 || status > 499 || !strings.Contains(text, says) {
 				t.Errorf("%s: %d %s", body, status, text)
 			}
