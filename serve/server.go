@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -146,6 +147,21 @@ func (s *Server) placed(w http.ResponseWriter, r *http.Request, body []byte, wor
 		}
 	}
 	defer func() { <-s.places }()
+	return s.guarded(body, work)
+}
+
+// guarded answers, and says so where a file of the dataset, which is mapped, is no longer
+// as long as it was: the system would end the program.
+func (s *Server) guarded(body []byte, work answer) (out any, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		e := recover()
+		if _, fault := e.(interface{ Addr() uintptr }); fault {
+			err = refuse(http.StatusInternalServerError, "the dataset's files were changed while they were in use; start the server again")
+		} else if e != nil {
+			panic(e)
+		}
+	}()
 	return work(s, body)
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -266,10 +267,13 @@ func TestSlowClients(t *testing.T) {
 	slow := httptest.NewRecorder()
 	go func() {
 		defer close(done)
+		defer body.Close()
 		s.ServeHTTP(slow, httptest.NewRequest("POST", "/predict", body))
 	}()
-	sender.Write([]byte(`{"vertices":[1` + strings.Repeat(" ", 500)))
-	sender.Write([]byte(" ")) // taken only after all before it was counted
+	n, _ := sender.Write([]byte(`{"vertices":[1` + strings.Repeat(" ", 500)))
+	for s.held.Load() < int64(n) { // all of it was taken, and will be counted
+		runtime.Gosched()
+	}
 	if status, text := post(s, "/predict", `{"vertices":[1]}`); status != 200 {
 		t.Error(status, text)
 	}
@@ -281,6 +285,28 @@ func TestSlowClients(t *testing.T) {
 	<-done
 	if slow.Code != 200 || s.held.Load() != 0 {
 		t.Error(slow.Code, slow.Body.String(), s.held.Load())
+	}
+}
+
+// TestFilesCutOff: a dataset that shrinks underneath fails a request, not the program.
+func TestFilesCutOff(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("datasets are mapped on Linux and macOS alone")
+	}
+	ids := make([]int64, 200)
+	for v := range ids {
+		ids[v] = int64(v)
+	}
+	d := named(t, ids, nil)
+	s := NewServer(answersFor(t, "gcn", d), DefaultLimits(), nil)
+	if err := os.Truncate(filepath.Join(d.Dir, "features.npy"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := post(s, "/predict_new", `{"features":[1,1,1,1,1,1,1,1,1,1,1,1],"neighbours":[3]}`); status != 500 || !strings.Contains(text, "changed") {
+		t.Error(status, text)
+	}
+	if status, text := post(s, "/predict", `{"vertices":[3]}`); status != 200 {
+		t.Error(status, text)
 	}
 }
 
