@@ -34,3 +34,21 @@ func TestDryRunOfStrategies(t *testing.T) {
 		t.Errorf("%v %v", p, err)
 	}
 }
+
+// TestDryRunIsASpec: what --dry-run prints is a file to train with, to the same bits.
+func TestDryRunIsASpec(t *testing.T) {
+	for _, s := range models(block(t, nil)) {
+		s.Epochs = 2
+		completed, _, err := DryRun(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := ParseSpec([]byte(completed.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := trained(t, read, nil), trained(t, s, nil); timeless(got) != timeless(want) {
+			t.Errorf("from the dry run's file\n%s\nfrom flags\n%s", timeless(got), timeless(want))
+		}
+	}
+}

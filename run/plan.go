@@ -179,7 +179,7 @@ func mapped(d *graph.Dataset) (n int64) {
 // the machine's memory, not at what is free now, so that the same run gives the
 // same numbers tomorrow.
 func (s *Spec) resolve(data *graph.Meta, level string) {
-	if s.SIMD == "auto" {
+	if s.SIMD == "auto" && s.DType != "f64" { // which uses none
 		s.SIMD = level
 	}
 	if s.CacheFirst != "auto" {
