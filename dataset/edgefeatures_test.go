@@ -79,7 +79,7 @@ func TestOGBEdgeFeatures(t *testing.T) {
 		tellTheirEdges(t, s, imported(t, "ogb", folder(t, binary), opt), opt)
 	}
 	for mention, text := range map[string]string{"2 numbers": "1\n2\n", "edge-feat": "1\nnan\n3\n", "line 2": "1\nx\n"} {
-		files := newSample(1, 10, 3).ogbFiles(false)
+		files := newSample(1, 50, 3).ogbFiles(false)
 		files["raw/edge-feat.csv.gz"] = []byte(text)
 		refused(t, "ogb", folder(t, files), ImportOptions{}, mention)
 	}

@@ -218,6 +218,7 @@ func TestOGBRefuses(t *testing.T) {
 		"no such file":  func(m map[string][]byte) { delete(m, "raw/edge.csv.gz") },
 		"30 edges":      func(m map[string][]byte) { m["raw/num-edge-list.csv.gz"] = []byte("31\n") },
 		"also in train": func(m map[string][]byte) { m["split/time/valid.csv.gz"] = m["split/time/train.csv.gz"] },
+		"no vertex":     func(m map[string][]byte) { m["split/time/valid.csv.gz"] = nil },
 		"2 splits":      func(m map[string][]byte) { m["split/other/train.csv.gz"] = nil },
 		"raw":           func(m map[string][]byte) { clear(m); m["x"] = nil },
 		"column 1":      func(m map[string][]byte) { m["raw/node-feat.csv.gz"] = bytes.Repeat([]byte("1,nan\n"), 10) },

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -246,8 +245,8 @@ func (p Params) validate() error {
 		return badParam("task", fmt.Sprintf("%q", p.Task), strings.Join(GeneratedTasks(), ", "))
 	case p.Task != classify && p.Classes == 0:
 		return badParam("task", p.Task+" without classes", "classes above 0, which labels are made of")
-	case !(p.Signal >= 0) || math.IsInf(p.Signal, 0):
-		return badParam("signal", fmt.Sprint(p.Signal), "a number from 0")
+	case !(p.Signal >= 0 && p.Signal <= 1e6):
+		return badParam("signal", fmt.Sprint(p.Signal), "0 to a million")
 	}
 	return checkFractions(p.Train, p.Val, p.Test)
 }

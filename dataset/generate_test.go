@@ -317,6 +317,8 @@ func TestBadParams(t *testing.T) {
 		"too dense":   func(p *Params) { p.Edges = p.Nodes * p.Nodes },
 		"no room":     func(p *Params) { p.Nodes, p.Edges, p.Homophily, p.Classes = 1000, 200000, 1, 100 },
 		"signal":      func(p *Params) { p.Signal = math.NaN() },
+		"much signal": func(p *Params) { p.Signal = 1e300 },
+		"max-degree":  func(p *Params) { p.MaxDegree = math.NaN() },
 		"homophily":   func(p *Params) { p.Homophily = 1.5 },
 		"communities": func(p *Params) { p.Communities = 3 },
 		"exponent":    func(p *Params) { p.Exponent = 2 },

@@ -94,7 +94,8 @@ func eachGeomLine(path string, fields int, header func(string), f func([]string)
 	defer in.Close()
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 1<<16), maxGeomLine)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		if n == 1 {
 			if header != nil {
 				header(lines.Text())
@@ -117,6 +118,9 @@ func eachGeomLine(path string, fields int, header func(string), f func([]string)
 		return badFile(path, "", fmt.Sprintf("a line above %d bytes", maxGeomLine), "a vertex a line", "download the file again")
 	} else if err != nil {
 		return err
+	}
+	if n == 1 {
+		return badFile(path, "", "nothing", "a header, then a line each", "download the file again")
 	}
 	return nil
 }

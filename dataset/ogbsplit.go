@@ -48,6 +48,9 @@ func (o *ogb) splits(r *read, n int) error {
 		if err := checkSplit(path, s.ids, n); err != nil {
 			return err
 		}
+		if len(*s.ids) == 0 {
+			return badFile(path, "", "no vertex", "at least one", "download the dataset again")
+		}
 	}
 	return o.labelled(r)
 }

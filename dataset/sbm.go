@@ -69,7 +69,7 @@ func (b *blockModel) check(p Params) error {
 		return badParam("communities", fmt.Sprint(p.Communities), fmt.Sprintf("%d (one a class) to %d (one a vertex)", b.classes, b.n))
 	case !(p.Exponent > 2):
 		return badParam("exponent", fmt.Sprint(p.Exponent), "above 2, so that the mean degree exists")
-	case p.MaxDegree < 0 || p.MaxDegree > float64(p.Nodes):
+	case !(p.MaxDegree >= 0 && p.MaxDegree <= float64(p.Nodes)):
 		return badParam("max-degree", fmt.Sprint(p.MaxDegree), "0 (chosen) to the number of vertices")
 	}
 	return nil

@@ -86,7 +86,7 @@ func (d *Dataset) load(verify, finite bool) error {
 	}
 	for _, name := range sortedKeys(d.Meta.Arrays) {
 		if d.maps[name] == nil {
-			return badMeta("arrays", name, "only files this dataset uses")
+			return &InputError{File: filepath.Join(d.Dir, metaFile), Field: "arrays", Found: name, Want: "only files this dataset uses", Fix: "copy or make the dataset again"}
 		}
 		if verify || d.Meta.Arrays[name].Bytes <= SmallArray {
 			if err := d.checkSum(name); err != nil {
@@ -127,6 +127,9 @@ func (d *Dataset) checkContents(all, finite bool) error {
 		if err := d.Graph.Validate(); err != nil {
 			return d.named(err)
 		}
+	}
+	if all && d.Meta.Symmetric && !d.Graph.Symmetric() {
+		return &InputError{File: filepath.Join(d.Dir, metaFile), Field: "symmetric", Found: "true", Want: "false, as some edges have no reverse", Fix: "correct it or make the dataset again"}
 	}
 	if f := d.Features; f != nil {
 		if err := f.Validate(); err != nil {
@@ -255,7 +258,7 @@ func (d *Dataset) loadGraph() (err error) {
 			return err
 		}
 	}
-	if d.hasFile("edge_features.npy") && d.Meta.Edges > 0 {
+	if d.Meta.EdgeDim > 0 || d.hasFile("edge_features.npy") {
 		return d.loadEdgeFeatures()
 	}
 	return nil
@@ -275,8 +278,10 @@ func (d *Dataset) loadEdgeFeatures() (err error) {
 	if g.EdgeFeatures, err = array[float32](d, "edge_features.npy", d.Meta.Edges, dim); err != nil {
 		return err
 	}
-	g.EdgeDim = len(g.EdgeFeatures) / int(d.Meta.Edges)
-	d.Meta.EdgeDim = g.EdgeDim
+	if d.Meta.Edges > 0 { // else it is what meta.json says
+		d.Meta.EdgeDim = len(g.EdgeFeatures) / int(d.Meta.Edges)
+	}
+	g.EdgeDim = d.Meta.EdgeDim
 	if _, listed := d.Meta.Arrays["edge_features.npy"]; !listed { // and so without a checksum
 		err = inFile(filepath.Join(d.Dir, "edge_features.npy"), checkFinite("edge_features", g.EdgeFeatures, max(g.EdgeDim, 1)))
 	}

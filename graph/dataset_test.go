@@ -172,6 +172,19 @@ func TestWrongContentsWithRightChecksum(t *testing.T) {
 	}
 }
 
+// What only a reading of everything can find.
+func TestSymmetricThatIsNot(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	write(t, dir, small(Dense), nil)
+	forge(t, dir, "indices.npy", asBytes([]uint32{1, 2, 0, 2, 0, 0}))
+	if _, err := OpenWith(dir, OpenOptions{Verify: true}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "symmetric") {
+		t.Error(err)
+	}
+	if _, err := Open(filepath.Join(dir, metaFile)); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "name the folder") {
+		t.Error(err)
+	}
+}
+
 // forge replaces the array in a file and mends all checksums.
 func forge(t *testing.T, dir, file string, data []byte) {
 	t.Helper()

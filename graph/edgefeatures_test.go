@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -98,8 +99,18 @@ func TestEdgeFeaturesInAFolder(t *testing.T) {
 	if d.Meta.EdgeDim != 4 || !slices.Equal(d.Graph.EdgeFeatures, g.EdgeFeatures) {
 		t.Fatalf("%d numbers an edge, %d in all", d.Meta.EdgeDim, len(d.Graph.EdgeFeatures))
 	}
+	// Nothing but self-loops, which were dropped: there are features, but of no edge.
+	if none, err := Open(write(&CSR{Indptr: []int64{0, 0}, EdgeDim: 3, EdgeFeatures: []float32{}})); err != nil || none.Graph.EdgeDim != 3 {
+		t.Fatal(err)
+	}
 	file, err := os.ReadFile(filepath.Join(dir, "edge_features.npy"))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "edge_features.npy")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrInput) {
 		t.Fatal(err)
 	}
 	plain := *g

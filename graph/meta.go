@@ -136,6 +136,9 @@ func badMeta(field, found, want string) error {
 // ReadMeta reads and checks only the meta.json of a dataset folder.
 func ReadMeta(dir string) (*Meta, error) {
 	path := filepath.Join(dir, metaFile)
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, &InputError{File: dir, Found: "a file", Want: "a dataset folder", Fix: "name the folder that meta.json is in, or make one with starling import"}
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		found := "no " + metaFile + " in it"
