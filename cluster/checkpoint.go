@@ -24,6 +24,9 @@ type Checkpoint struct {
 	Spec    json.RawMessage
 	History json.RawMessage
 	Groups  map[string][]nn.Tensor
+	// Files are groups by rank, as the safetensors files that they are on disk: they may be
+	// large, and are read by their worker only.
+	Files map[string][]byte
 }
 
 // ErrNoCheckpoint is what errors.Is finds when a folder holds no usable checkpoint.
@@ -41,7 +44,8 @@ const (
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 	folderName = regexp.MustCompile(`^epoch-(\d{6,9})$`)
-	groupName  = regexp.MustCompile(`^[a-z]+(-\d{1,5})?$`) // caches are by rank
+	groupName  = regexp.MustCompile(`^[a-z]+(-\d{1,5})?$`) // some are by rank
+	byRank     = regexp.MustCompile(`-\d+$`)
 	unfinished = regexp.MustCompile(`^\.epoch-\d+\.(tmp|old)-`)
 )
 
@@ -106,18 +110,26 @@ func Save(dir string, c *Checkpoint, keep int) (path string, size int64, err err
 func write(tmp string, c *Checkpoint) (size int64, err error) {
 	s := state{Format: checkpointFormat, Version: checkpointVersion, Epoch: c.Epoch, Steps: c.Steps, Spec: c.Spec, History: c.History,
 		Groups: map[string]fileMark{}, CRC32C: noSum}
-	for name, tensors := range c.Groups {
+	group := func(name string, write func(io.Writer) error) error {
 		if !groupName.MatchString(name) {
-			return 0, fmt.Errorf("a group of arrays cannot be called %q", name)
+			return fmt.Errorf("a group of arrays cannot be called %q", name)
 		}
-		mark, err := writeFile(filepath.Join(tmp, name+".safetensors"), func(w io.Writer) error {
-			return nn.WriteSafetensors(w, tensors, map[string]string{"epoch": strconv.Itoa(c.Epoch)})
-		})
-		if err != nil {
-			return 0, err
-		}
+		mark, err := writeFile(filepath.Join(tmp, name+".safetensors"), write)
 		s.Groups[name] = mark
 		size += mark.Bytes
+		return err
+	}
+	for name, tensors := range c.Groups {
+		if err := group(name, func(w io.Writer) error {
+			return nn.WriteSafetensors(w, tensors, map[string]string{"epoch": strconv.Itoa(c.Epoch)})
+		}); err != nil {
+			return 0, err
+		}
+	}
+	for name, file := range c.Files {
+		if err := group(name, streamOf(file).Write); err != nil {
+			return 0, err
+		}
 	}
 	b, err := s.encode()
 	if err != nil {

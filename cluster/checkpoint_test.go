@@ -18,7 +18,7 @@ func sample(epoch int) *Checkpoint {
 		History: json.RawMessage(`{"loss":[0.1,null]}`), Groups: map[string][]nn.Tensor{
 			"model": {{Name: "w", Shape: []int{2}, Data: []float64{1, float64(epoch)}}},
 			"best":  {{Name: "v", Shape: []int{1}, F64: true, Data: []float64{0.1}}},
-		}}
+		}, Files: map[string][]byte{"caches-0": []byte("rows"), "caches-12": {byte(epoch), 2}}}
 }
 
 func save(t *testing.T, dir string, epoch, keep int) string {
@@ -78,7 +78,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 	dir := t.TempDir()
 	save(t, dir, 1, 0)
 	path := save(t, dir, 2, 0)
-	for _, name := range []string{"state.json", "model.safetensors", "best.safetensors"} {
+	for _, name := range []string{"state.json", "model.safetensors", "best.safetensors", "caches-0.safetensors"} {
 		file := filepath.Join(path, name)
 		whole, err := os.ReadFile(file)
 		if err != nil {

@@ -345,8 +345,8 @@ func (m *Member) Ended() <-chan struct{} { return m.ended }
 func (m *Member) Again() bool { return m.again.Load() }
 
 // Keep asks the coordinator to keep a state of the run.
-func (m *Member) Keep(body json.RawMessage, blob []byte) error {
-	if err := m.control.write(message{Type: "state", Body: body, blob: blob}); err != nil {
+func (m *Member) Keep(body json.RawMessage, state *Stream) error {
+	if err := m.control.write(message{Type: "state", Body: body, from: state}); err != nil {
 		return lost(err)
 	}
 	return nil

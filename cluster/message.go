@@ -43,6 +43,37 @@ type message struct {
 	Body json.RawMessage `json:"body,omitempty"`
 	Size int64           `json:"bytes,omitempty"` // of blob
 	blob []byte
+	from *Stream // to send in place of blob
+}
+
+// Stream is bytes that are made as they are sent, the same each time, so that they need
+// not be in memory besides.
+type Stream struct {
+	Size  int64
+	Write func(io.Writer) error
+}
+
+// streamOf is bytes that are in memory, some after others.
+func streamOf(parts ...[]byte) *Stream {
+	s := &Stream{Write: func(w io.Writer) error {
+		for _, b := range parts {
+			if _, err := w.Write(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	for _, b := range parts {
+		s.Size += int64(len(b))
+	}
+	return s
+}
+
+// Bytes are all of them.
+func (s *Stream) Bytes() ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, s.Size))
+	err := s.Write(b)
+	return b.Bytes(), err
 }
 
 // say makes a message of a type.
@@ -122,15 +153,31 @@ func newControl(conn net.Conn, silence time.Duration) *control {
 
 // write sends a message, giving the peer a while for every piece of it.
 func (c *control) write(m message) error {
-	m.Size = int64(len(m.blob))
+	if m.from == nil {
+		m.from = streamOf(m.blob)
+	}
+	m.Size = m.from.Size
 	line, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
+	sum := crc32.New(castagnoli)
+	sum.Write(line)
+	if err := m.from.Write(sum); err != nil {
+		return err
+	}
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
-	return c.writeBytes(fmt.Appendf(line, "\t%08x\n", sumOf(line, m.blob)), m.blob)
+	if err := c.writeBytes(fmt.Appendf(line, "\t%08x\n", sum.Sum32())); err != nil {
+		return err
+	}
+	return m.from.Write(inTurn{c})
 }
+
+// inTurn writes to a connection. REQUIRES: the turn was taken.
+type inTurn struct{ *control }
+
+func (c inTurn) Write(b []byte) (int, error) { return len(b), c.writeBytes(b) }
 
 // sumEnd is the length of a tab and a checksum.
 const sumEnd = 9
@@ -155,16 +202,14 @@ func cutSum(raw []byte) (line []byte, sum uint32, err error) {
 var errChanged = errors.New("a message whose checksum is wrong: bytes were changed on the way")
 
 // REQUIRES: the turn was taken.
-func (c *control) writeBytes(parts ...[]byte) error {
-	for _, b := range parts {
-		for len(b) > 0 {
-			piece := b[:min(len(b), pieceSize)]
-			c.conn.SetWriteDeadline(time.Now().Add(c.silence))
-			if _, err := c.conn.Write(piece); err != nil {
-				return err
-			}
-			b = b[len(piece):]
+func (c *control) writeBytes(b []byte) error {
+	for len(b) > 0 {
+		piece := b[:min(len(b), pieceSize)]
+		c.conn.SetWriteDeadline(time.Now().Add(c.silence))
+		if _, err := c.conn.Write(piece); err != nil {
+			return err
 		}
+		b = b[len(piece):]
 	}
 	return nil
 }
@@ -196,16 +241,26 @@ func (c *control) read(line int, blob int64, within time.Duration) (m message, r
 	return m, raw, err
 }
 
-// readBlob takes memory as bytes come, not as many as were announced.
+// readBlob takes memory as bytes come, at most sixteen times as much as has come and not
+// as much as was announced; in the end, no more than they need.
 func (c *control) readBlob(size int64, within time.Duration) ([]byte, error) {
-	var b bytes.Buffer
-	for int64(b.Len()) < size {
+	var b []byte
+	for int64(len(b)) < size {
+		if len(b) == cap(b) {
+			room := size
+			for room > max(pieceSize, 16*int64(len(b))) {
+				room = (room + 15) / 16
+			}
+			b = append(make([]byte, 0, room), b...)
+		}
+		piece := b[len(b):min(cap(b), len(b)+pieceSize)]
 		c.conn.SetReadDeadline(time.Now().Add(within))
-		if _, err := io.CopyN(&b, c.in, min(size-int64(b.Len()), pieceSize)); err != nil {
+		if _, err := io.ReadFull(c.in, piece); err != nil {
 			return nil, err
 		}
+		b = b[:len(b)+len(piece)]
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 var errLongLine = errors.New("a line longer than allowed")

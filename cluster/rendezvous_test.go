@@ -92,12 +92,13 @@ func (g *gathering) all(t *testing.T, n int, token string) []*Member {
 }
 
 func TestMeetAndPart(t *testing.T) {
-	blob := bytes.Repeat([]byte("weights"), 1<<18)
-	g := gather(t, context.Background(), Config{Workers: 3, Token: []byte("secret"), Blob: blob})
+	blob := bytes.Repeat([]byte("weights"), 1<<20) // several pieces
+	own := [][]byte{[]byte("rows"), nil, bytes.Repeat([]byte("many"), 1<<19)}
+	g := gather(t, context.Background(), Config{Workers: 3, Token: []byte("secret"), Blob: blob, Own: own})
 	members := g.all(t, 3, "secret")
 	var wg sync.WaitGroup
 	for r, m := range members {
-		if m.Rank != r || len(m.Peers) != 3 || string(m.Task) != `{"x":1}` || !bytes.Equal(m.Blob, blob) || m.Here() != 3 {
+		if m.Rank != r || len(m.Peers) != 3 || string(m.Task) != `{"x":1}` || !bytes.Equal(m.Blob, blob) || !bytes.Equal(m.Own, own[r]) || m.Here() != 3 {
 			t.Fatalf("%+v", m.Peers)
 		}
 		m.On(event.Note{Text: fmt.Sprint(r)})

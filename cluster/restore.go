@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -50,42 +49,42 @@ func Load(path string) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{Epoch: s.Epoch, Steps: s.Steps, Spec: s.Spec, History: s.History, Groups: map[string][]nn.Tensor{}}
 	for name, mark := range s.Groups {
-		if c.Groups[name], err = loadGroup(filepath.Join(path, name+".safetensors"), mark); err != nil {
+		file := filepath.Join(path, name+".safetensors")
+		b, err := loadGroup(file, mark)
+		if err != nil {
 			return nil, err
+		}
+		if byRank.MatchString(name) {
+			if c.Files == nil {
+				c.Files = map[string][]byte{}
+			}
+			c.Files[name] = b
+			continue
+		}
+		if c.Groups[name], _, err = nn.ReadSafetensors(bytes.NewReader(b), mark.Bytes); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return c, nil
 }
 
 // loadGroup compares a file with its mark before it reads it.
-func loadGroup(path string, mark fileMark) ([]nn.Tensor, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+func loadGroup(path string, mark fileMark) ([]byte, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Size() != mark.Bytes {
 		return nil, fmt.Errorf("%s: found %d bytes, want %d", path, info.Size(), mark.Bytes)
 	}
-	sum := crc32.New(castagnoli)
-	if _, err := io.Copy(sum, f); err != nil {
+	b, err := readBounded(path, mark.Bytes)
+	if err != nil {
 		return nil, err
 	}
-	if got := fmt.Sprintf("%08x", sum.Sum32()); got != mark.CRC32C {
+	if got := fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)); got != mark.CRC32C {
 		return nil, fmt.Errorf("%s: found contents with checksum %s, want %s", path, got, mark.CRC32C)
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	tensors, _, err := nn.ReadSafetensors(f, mark.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return tensors, nil
+	return b, nil
 }
 
 func readBounded(path string, most int64) ([]byte, error) {

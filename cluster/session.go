@@ -186,7 +186,7 @@ func (s *session) begin() {
 			own = s.own[r]
 		}
 		m := say("roster", roster{Rank: r, Job: s.job, Peers: peers, Task: s.task, Own: int64(len(own))})
-		m.blob = slices.Concat(s.blob, own)
+		m.from = streamOf(s.blob, own)
 		s.send(g.conn, m)
 	}
 	if s.stopping {

@@ -53,18 +53,30 @@ func WriteSafetensors(w io.Writer, state []Tensor, metadata map[string]string) e
 	return b.Flush()
 }
 
+// SafetensorsSize is how many bytes WriteSafetensors will write.
+func SafetensorsSize(state []Tensor, metadata map[string]string) (int64, error) {
+	header, _, err := safetensorsHeader(state, metadata)
+	n := 8 + int64(len(header))
+	for i := range state {
+		n += int64(state[i].size()) * state[i].count()
+	}
+	return n, err
+}
+
 // writeNumbers leaves errors to the buffer's Flush.
 func writeNumbers(b *bufio.Writer, t *Tensor) {
-	var word [8]byte
-	for _, x := range t.Data {
-		if t.F64 {
-			binary.LittleEndian.PutUint64(word[:], math.Float64bits(x))
-			b.Write(word[:8])
-			continue
+	t.Pieces(func(numbers []float64, _ int) {
+		var word [8]byte
+		for _, x := range numbers {
+			if t.F64 {
+				binary.LittleEndian.PutUint64(word[:], math.Float64bits(x))
+				b.Write(word[:8])
+				continue
+			}
+			binary.LittleEndian.PutUint32(word[:], math.Float32bits(float32(x)))
+			b.Write(word[:4])
 		}
-		binary.LittleEndian.PutUint32(word[:], math.Float32bits(float32(x)))
-		b.Write(word[:4])
-	}
+	})
 }
 
 // safetensorsHeader is the header and the order in which the data follows.
@@ -72,18 +84,18 @@ func safetensorsHeader(state []Tensor, metadata map[string]string) (header []byt
 	entries := make([]safetensor, len(state))
 	seen := map[string]bool{metadataKey: true}
 	for i, t := range state {
-		if n, ok := elements(t.Shape); !ok || n != int64(len(t.Data)) || seen[t.Name] {
-			return nil, nil, fmt.Errorf("array %q of shape %v and %d numbers cannot be written: the name is taken or the shape does not fit", t.Name, t.Shape, len(t.Data))
+		if n, ok := elements(t.Shape); !ok || n != t.count() || seen[t.Name] {
+			return nil, nil, fmt.Errorf("array %q of shape %v and %d numbers cannot be written: the name is taken or the shape does not fit", t.Name, t.Shape, t.count())
 		}
 		seen[t.Name] = true
 		order = append(order, i)
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return state[j].width() - state[i].width() })
+	slices.SortStableFunc(order, func(i, j int) int { return state[j].size() - state[i].size() })
 	at := int64(0)
 	for _, i := range order {
 		t := &state[i]
-		end := at + int64(t.width())*int64(len(t.Data))
-		entries[i] = safetensor{DType: map[int]string{4: "F32", 8: "F64"}[t.width()], Shape: t.Shape, Offsets: [2]int64{at, end}}
+		end := at + int64(t.size())*t.count()
+		entries[i] = safetensor{DType: map[int]string{4: "F32", 8: "F64"}[t.size()], Shape: t.Shape, Offsets: [2]int64{at, end}}
 		if t.Shape == nil {
 			entries[i].Shape = []int{}
 		}
@@ -116,8 +128,8 @@ func appendJSON(b *bytes.Buffer, key string, value any) {
 	b.Write(v)
 }
 
-// width is the number of bytes of one number.
-func (t *Tensor) width() int {
+// size is the number of bytes of one number.
+func (t *Tensor) size() int {
 	if t.F64 {
 		return 8
 	}
@@ -141,32 +153,72 @@ func elements(shape []int) (n int64, ok bool) {
 // with size.
 func ReadSafetensors(r io.Reader, size int64) ([]Tensor, map[string]string, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
+	f, err := readSafetensorsHeader(b, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, i := range f.order {
+		if err := readNumbers(b, &f.state[i]); err != nil {
+			return nil, nil, badSafetensors(f.state[i].Name, "the end of the file", fmt.Sprintf("shape %v", f.state[i].Shape))
+		}
+	}
+	return f.state, f.metadata, nil
+}
+
+// OpenSafetensors is the arrays of a file that is in memory, and stays there: they are
+// read from it when asked for.
+func OpenSafetensors(file []byte) ([]Tensor, error) {
+	f, err := readSafetensorsHeader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range f.state {
+		t := &f.state[i]
+		at := f.entries[i].Offsets
+		data := file[f.data+at[0] : f.data+at[1]]
+		width, size, double := t.width(), t.size(), t.F64
+		t.Read = func(into []float64, row int) {
+			from := data[row*width*size:]
+			for i := range into {
+				if double {
+					into[i] = math.Float64frombits(binary.LittleEndian.Uint64(from[i*8:]))
+				} else {
+					into[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(from[i*4:])))
+				}
+			}
+		}
+	}
+	return f.state, nil
+}
+
+// safetensors is what the header of a file says.
+type safetensors struct {
+	state    []Tensor // without their numbers
+	entries  []safetensor
+	order    []int // of the arrays in the data
+	metadata map[string]string
+	data     int64 // where they begin
+}
+
+func readSafetensorsHeader(b io.Reader, size int64) (f *safetensors, err error) {
 	var word [8]byte
 	if _, err := io.ReadFull(b, word[:]); err != nil {
-		return nil, nil, badSafetensors("header length", fmt.Sprintf("%d bytes in all", size), "at least 8")
+		return nil, badSafetensors("header length", fmt.Sprintf("%d bytes in all", size), "at least 8")
 	}
 	n := binary.LittleEndian.Uint64(word[:])
 	if n > maxSafetensorsHeader || int64(n) > size-8 {
-		return nil, nil, badSafetensors("header length", fmt.Sprintf("%d in a file of %d bytes", n, size), fmt.Sprintf("what the file holds, and at most %d", maxSafetensorsHeader))
+		return nil, badSafetensors("header length", fmt.Sprintf("%d in a file of %d bytes", n, size), fmt.Sprintf("what the file holds, and at most %d", maxSafetensorsHeader))
 	}
 	header := make([]byte, n)
 	if _, err := io.ReadFull(b, header); err != nil {
-		return nil, nil, badSafetensors("header", "the end of the file", fmt.Sprintf("%d bytes", n))
+		return nil, badSafetensors("header", "the end of the file", fmt.Sprintf("%d bytes", n))
 	}
-	state, entries, metadata, err := parseSafetensorsHeader(header)
-	if err != nil {
-		return nil, nil, err
+	f = &safetensors{data: 8 + int64(n)}
+	if f.state, f.entries, f.metadata, err = parseSafetensorsHeader(header); err != nil {
+		return nil, err
 	}
-	order, err := checkOffsets(state, entries, size-8-int64(n))
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, i := range order {
-		if err := readNumbers(b, &state[i]); err != nil {
-			return nil, nil, badSafetensors(state[i].Name, "the end of the file", fmt.Sprintf("shape %v", state[i].Shape))
-		}
-	}
-	return state, metadata, nil
+	f.order, err = checkOffsets(f.state, f.entries, size-f.data)
+	return f, err
 }
 
 // parseSafetensorsHeader goes through the object key by key, because a map would
@@ -233,7 +285,7 @@ func checkOffsets(state []Tensor, entries []safetensor, data int64) ([]int, erro
 	for _, i := range order {
 		e, t := entries[i], &state[i]
 		n, ok := elements(e.Shape)
-		if !ok || e.Offsets[0] != at || e.Offsets[1] < at || e.Offsets[1] > data || e.Offsets[1]-at != n*int64(t.width()) {
+		if !ok || e.Offsets[0] != at || e.Offsets[1] < at || e.Offsets[1] > data || e.Offsets[1]-at != n*int64(t.size()) {
 			return nil, badSafetensors(t.Name, fmt.Sprintf("shape %v at bytes %d to %d of %d", e.Shape, e.Offsets[0], e.Offsets[1], data),
 				fmt.Sprintf("what follows byte %d and fits the shape", at))
 		}
@@ -261,7 +313,7 @@ func readNumbers(b *bufio.Reader, t *Tensor) error {
 	t.Data = make([]float64, n)
 	var word [8]byte
 	for i := range t.Data {
-		if _, err := io.ReadFull(b, word[:t.width()]); err != nil {
+		if _, err := io.ReadFull(b, word[:t.size()]); err != nil {
 			return err
 		}
 		if t.F64 {

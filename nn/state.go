@@ -13,6 +13,60 @@ type Tensor struct {
 	Shape []int
 	F64   bool // kept in double precision; else Data holds single-precision values
 	Data  []float64
+	// Read, where set, takes the place of Data: it gives whole rows, from one on, from
+	// where they lie.
+	Read func(into []float64, row int)
+}
+
+// count is how many numbers it has, width how many a row.
+func (t *Tensor) count() int64 {
+	if t.Read == nil {
+		return int64(len(t.Data))
+	}
+	n, _ := elements(t.Shape)
+	return n
+}
+
+func (t *Tensor) width() int {
+	if len(t.Shape) == 0 {
+		return 1
+	}
+	return t.Shape[len(t.Shape)-1]
+}
+
+// pieceNumbers is about how many are read at once of an array that lies elsewhere.
+const pieceNumbers = 1 << 13
+
+// Pieces calls f for some rows after the other, of which the first is told. The numbers
+// are good until f returns.
+func (t *Tensor) Pieces(f func(numbers []float64, row int)) {
+	n, width := int(t.count()), max(t.width(), 1)
+	rows := max(pieceNumbers/width, 1)
+	var room []float64
+	for at := 0; at < n; at += rows * width {
+		end := min(at+rows*width, n)
+		if t.Read == nil {
+			f(t.Data[at:end], at/width)
+			continue
+		}
+		if room == nil {
+			room = make([]float64, end-at)
+		}
+		t.Read(room[:end-at], at/width)
+		f(room[:end-at], at/width)
+	}
+}
+
+// Numbers are all of them.
+func (t *Tensor) Numbers() []float64 {
+	if t.Read == nil {
+		return t.Data
+	}
+	all := make([]float64, t.count())
+	if len(all) > 0 {
+		t.Read(all, 0)
+	}
+	return all
 }
 
 // State returns the weights and running statistics under the names and in the

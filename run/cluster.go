@@ -339,7 +339,7 @@ type checkpoint struct {
 
 // packState is a state as text and arrays; the arrays of a group have its name
 // before theirs.
-func packState(st *train.State) (*checkpoint, []byte, error) {
+func packState(st *train.State) (*checkpoint, *cluster.Stream, error) {
 	var all []nn.Tensor
 	for _, g := range []struct {
 		name string
@@ -350,7 +350,7 @@ func packState(st *train.State) (*checkpoint, []byte, error) {
 			all = append(all, t)
 		}
 	}
-	blob, err := packTensors(all)
+	blob, err := packTensors(all, nil)
 	return &checkpoint{Epoch: st.Epoch, Steps: st.Steps, History: historyOf(&st.History), Caches: st.Caches != nil}, blob, err
 }
 
@@ -365,7 +365,7 @@ func unpackState(c *checkpoint, blob, own []byte) (st *train.State, err error) {
 	}
 	var caches []nn.Tensor
 	if len(own) > 0 {
-		if caches, err = unpackTensors(own); err != nil {
+		if caches, err = nn.OpenSafetensors(own); err != nil {
 			return nil, err
 		}
 	}
@@ -385,18 +385,10 @@ func unpackState(c *checkpoint, blob, own []byte) (st *train.State, err error) {
 	return st, nil
 }
 
-func packTensors(list []nn.Tensor) ([]byte, error) {
-	var b bytes.Buffer
-	room := 1 << 16 // for the header
-	for _, t := range list {
-		room += 8 * len(t.Data)
-		if !t.F64 {
-			room -= 4 * len(t.Data)
-		}
-	}
-	b.Grow(room) // else it grows by copying, and caches may be as large as the model's rows
-	err := nn.WriteSafetensors(&b, list, nil)
-	return b.Bytes(), err
+// packTensors is arrays as the bytes of a safetensors file.
+func packTensors(list []nn.Tensor, metadata map[string]string) (*cluster.Stream, error) {
+	size, err := nn.SafetensorsSize(list, metadata)
+	return &cluster.Stream{Size: size, Write: func(w io.Writer) error { return nn.WriteSafetensors(w, list, metadata) }}, err
 }
 
 func unpackTensors(blob []byte) ([]nn.Tensor, error) {

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"strconv"
 	"sync"
 
 	"starling/cluster"
 	"starling/event"
-	"starling/nn"
 	"starling/train"
 )
 
@@ -41,7 +42,7 @@ type kept struct {
 // start is a state to start from, with the caches of all workers.
 type start struct {
 	*train.State
-	caches [][]nn.Tensor
+	caches [][]byte // safetensors, by rank
 	cut    string
 	spec   *Spec
 }
@@ -63,20 +64,18 @@ func newKeeper(c *clusterRun, events event.Listener, stop context.CancelCauseFun
 // startFrom takes a state from disk.
 func (k *keeper) startFrom(from *start) (err error) {
 	k.newest = &kept{}
-	if k.newest.from, k.newest.blob, err = packState(from.State); err != nil || len(from.caches) == 0 {
+	var blob *cluster.Stream
+	if k.newest.from, blob, err = packState(from.State); err != nil {
+		return err
+	}
+	if k.newest.blob, err = blob.Bytes(); err != nil || len(from.caches) == 0 {
 		return err
 	}
 	if from.cut != k.cut || len(from.caches) != k.spec.Workers || !k.spec.keepsAs(from.spec) {
 		k.events.On(event.Note{Text: "the checkpoint's caches are of another partition or strategy and are left out: the strategy starts anew, as in its first epoch"})
 		return nil
 	}
-	for _, list := range from.caches {
-		b, err := packTensors(list)
-		if err != nil {
-			return err
-		}
-		k.newest.own = append(k.newest.own, b)
-	}
+	k.newest.own = from.caches
 	return nil
 }
 
@@ -87,10 +86,13 @@ func (s *Spec) keepsAs(o *Spec) bool {
 }
 
 // keep is where a rank's state goes that runs in this process.
-func (k *keeper) keep(rank int) func(body json.RawMessage, blob []byte) error {
-	return func(body json.RawMessage, blob []byte) error {
-		k.take(rank, body, blob)
-		return nil
+func (k *keeper) keep(rank int) func(body json.RawMessage, state *cluster.Stream) error {
+	return func(body json.RawMessage, state *cluster.Stream) error {
+		blob, err := state.Bytes()
+		if err == nil {
+			k.take(rank, body, blob)
+		}
+		return err
 	}
 }
 
@@ -137,6 +139,7 @@ func (k *keeper) whole(rank int, c *checkpoint, blob []byte) *kept {
 		}
 	}
 	k.newest = n
+	n.collect()
 	return n
 }
 
@@ -201,6 +204,15 @@ func (k *keeper) save(last int) {
 			k.stop(fmt.Errorf("checkpoint: %w", err))
 			return
 		}
+		n.collect()
+	}
+}
+
+// collect frees states that nobody needs any more, after one that has caches: they may be
+// as large as all else.
+func (n *kept) collect() {
+	if n.own != nil {
+		runtime.GC()
 	}
 }
 
@@ -211,12 +223,14 @@ func (k *keeper) checkpoint(n *kept) (*cluster.Checkpoint, error) {
 		return nil, err
 	}
 	c, err := toCheckpoint(k.spec, k.mark, k.cut, st)
-	for rank, own := range n.own {
-		if err == nil {
-			c.Groups[cachesOf(rank)], err = unpackTensors(own)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	c.Files = map[string][]byte{}
+	for rank, own := range n.own {
+		c.Files[cachesOf(rank)] = own
+	}
+	return c, nil
 }
 
 // cachesOf names the caches of a rank on disk.
@@ -234,18 +248,21 @@ func (k *keeper) close(ctx context.Context, err error) error {
 }
 
 // keepWith sends what a rank has to keep.
-func keepWith(rank int, send func(body json.RawMessage, blob []byte) error) func(*train.State) error {
+func keepWith(rank int, send func(body json.RawMessage, state *cluster.Stream) error) func(*train.State) error {
 	return func(st *train.State) error {
 		if rank == 0 { // all have the same weights
 			c, blob, err := packState(st)
-			if err := errors.Join(err, sendKept(send, c, blob)); err != nil {
+			if err == nil {
+				err = sendKept(send, c, blob)
+			}
+			if err != nil {
 				return err
 			}
 		}
 		if st.Caches == nil {
 			return nil
 		}
-		blob, err := packTensors(st.Caches)
+		blob, err := packTensors(st.Caches, map[string]string{"epoch": strconv.Itoa(st.Epoch)})
 		if err != nil {
 			return err
 		}
@@ -253,10 +270,10 @@ func keepWith(rank int, send func(body json.RawMessage, blob []byte) error) func
 	}
 }
 
-func sendKept(send func(body json.RawMessage, blob []byte) error, c *checkpoint, blob []byte) error {
+func sendKept(send func(body json.RawMessage, state *cluster.Stream) error, c *checkpoint, state *cluster.Stream) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	return send(text, blob)
+	return send(text, state)
 }

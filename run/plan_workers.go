@@ -45,11 +45,6 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 			all.Mapped += a.Bytes
 		}
 	}
-	for r, part := range parts {
-		if err := c.addSent(all, part, c.onPaper(r), opt); err != nil {
-			return nil, err
-		}
-	}
 	needs, err := c.rehearsals(parts, all, events)
 	if large := tooLarge(0); errors.As(err, &large) {
 		all.Matrices, all.AtLeast = int64(large), true
@@ -58,9 +53,15 @@ func (c *clusterRun) plan(events event.Listener) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	for r, part := range parts {
+		if err := c.addSent(all, part, c.onPaper(r), opt); err != nil {
+			return nil, err
+		}
+	}
 	debug.FreeOSMemory() // the workers need it
 	for r, n := range needs {
 		all.add(n, s.scaledBytes(parts[r].Features))
+		all.States += s.keptBytes(n.Kept)
 	}
 	return all, nil
 }
@@ -78,11 +79,19 @@ func (p *Plan) add(n *need, scaled int64) {
 	graph := n.graph(false) + scaled
 	p.Parameters, p.Peak = n.Parameters, max(p.Peak, n.peak)
 	p.Matrices, p.Graph, p.Early = p.Matrices+n.matrices, p.Graph+graph, p.Early+n.Early
-	// A worker has rows that are kept as doubles and as the bytes it sends; who keeps them
-	// has the last ones beside those that come.
-	own := n.weights() + (8+4)*n.Kept
-	p.States += own + 2*4*n.Kept
-	p.Each = append(p.Each, n.matrices+graph+n.Early+own+processBytes)
+	p.States += n.weights()
+	p.Each = append(p.Each, n.matrices+graph+n.Early+n.weights()+processBytes)
+}
+
+// keptBytes is what a worker's rows take where states are kept: the last ones, those that
+// come, and those on their way to disk, with some garbage. They leave the worker as they
+// lie there.
+func (s *Spec) keptBytes(rows int64) int64 {
+	states := 2 * rows
+	if s.CheckpointDir != "" {
+		states += rows
+	}
+	return states + rows/4
 }
 
 // mostTogether is the number of edges up to which workers rehearse together: that has all

@@ -57,6 +57,18 @@ func TestRehearsals(t *testing.T) {
 	}
 }
 
+// TestFarTooLarge: workers of a model that no machine has the memory for are refused.
+func TestFarTooLarge(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Workers, s.InProcess, s.Hidden, s.Layers = 2, true, 1<<16, 1000
+	for _, strategy := range []string{"halo", "granndis:1"} {
+		s.Strategy = strategy
+		if _, err := Train(context.Background(), s, nil); !isMistake(err, "memory") || !strings.Contains(err.Error(), "at least") {
+			t.Errorf("%s: %v", strategy, err)
+		}
+	}
+}
+
 // TestClockDecides: what copies take is not known before, and the plan says so; nor is it
 // of a graph that is too large for all workers to rehearse in one process.
 func TestClockDecides(t *testing.T) {

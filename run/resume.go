@@ -146,7 +146,7 @@ func (s *Spec) continueFrom(data *graph.Meta, events event.Listener) (*start, er
 	}
 	from := &start{State: st, cut: before.Cut, spec: &before.Spec}
 	for r := 0; ; r++ {
-		list, ok := c.Groups[cachesOf(r)]
+		list, ok := c.Files[cachesOf(r)]
 		if !ok {
 			return from, nil
 		}

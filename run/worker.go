@@ -202,7 +202,11 @@ func (w *WorkerSpec) serve(ctx context.Context, m *cluster.Member) (body, blob [
 		return nil, nil, err
 	}
 	if m.Rank == 0 && t.Spec.Out != "" {
-		if blob, err = packTensors(s.best); err != nil {
+		best, err := packTensors(s.best, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if blob, err = best.Bytes(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -223,6 +227,7 @@ func (w *WorkerSpec) train(ctx context.Context, m *cluster.Member, t *task) (*sh
 		m.Listener.Close()
 		return nil, err
 	}
+	m.Blob, m.Own = nil, nil // they may be large
 	strangers := newRefusals(fmt.Sprintf("[rank %d] ", m.Rank), m)
 	defer strangers.close()
 	end, err := w.connect(ctx, m, t, strangers.atDoor)

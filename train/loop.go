@@ -103,6 +103,7 @@ func (f *loop) resume(s *State) error {
 		return fmt.Errorf("the checkpoint does not fit the optimiser: %w", err)
 	}
 	f.state = *s
+	f.state.Caches = nil
 	return nil
 }
 

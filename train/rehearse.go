@@ -32,7 +32,7 @@ func rehearsed(opt Options) Options {
 // Rehearsed is what a rehearsal finds out, beside what its device counts.
 type Rehearsed struct {
 	Parameters int
-	// Kept is how many numbers a checkpoint has of this worker beside the weights.
+	// Kept is how many bytes a checkpoint has of this worker beside the weights.
 	Kept int64
 	// Early is the bytes of the largest exchange that may come before they are asked for,
 	// when other workers are ahead of this one.
@@ -81,7 +81,7 @@ func Rehearse(ctx context.Context, dev tensor.Device, part *partition.Part, end 
 	opt = rehearsed(opt)
 	opt.Epochs += min(opt.Strategy.SkipG, epochs, 100) // until gradients come that are kept already
 	asked := map[asking]int64{}
-	s := &site{ctx: ctx, dev: dev, part: used(part, opt), end: unsent{end, asked}, peers: unsummed{peers, end, dev, part.Book.Servers}, opt: opt, events: events,
+	s := &site{ctx: ctx, dev: dev, part: used(part, opt), end: unsent{end, asked}, peers: &unsummed{met: peers, end: end, dev: dev, servers: part.Book.Servers}, opt: opt, events: events,
 		paper: peers == nil, rehearsed: true}
 	f, on, _, err := s.loop()
 	if err != nil {
@@ -100,14 +100,14 @@ func Rehearse(ctx context.Context, dev tensor.Device, part *partition.Part, end 
 	return r, on.Finish()
 }
 
-// kept is how many numbers the next epoch needs from this one.
-func (x *exchanging) kept() (numbers int64) {
+// kept is how many bytes the next epoch needs from this one, as a checkpoint has them.
+func (x *exchanging) kept() (bytes int64) {
 	if m, ok := x.move.(remembering); ok {
 		for _, r := range m.remember() {
-			numbers += int64(r.rows.Rows) * int64(r.rows.Cols)
+			bytes += int64(r.rows.Rows) * int64(r.rows.Cols) * int64(x.dev.Type().Size())
 		}
 	}
-	return numbers
+	return bytes
 }
 
 // unsent is an endpoint whose messages have always arrived, but for what is looked up
@@ -149,22 +149,20 @@ type unsummed struct {
 	end     wire.Endpoint
 	dev     tensor.Device
 	servers int
+	buckets *collective.Buckets
 }
 
-func (u unsummed) AddUp(epoch int, v []float64) error {
+func (u *unsummed) AddUp(epoch int, v []float64) error {
 	if u.met == nil {
 		return nil
 	}
 	return u.met.AddUp(epoch, v)
 }
 
-func (u unsummed) Gradients(_ int, params []*nn.Param) (Gradients, error) {
-	b, _ := gradientBuckets(collective.New(u.end), u.dev, u.servers, params)
-	return bucketsOnly{b}, nil
+// Gradients have the memory in which they travel.
+func (u *unsummed) Gradients(_ int, params []*nn.Param) (Gradients, error) {
+	if u.buckets == nil {
+		u.buckets, _ = gradientBuckets(collective.New(u.end), u.dev, u.servers, params)
+	}
+	return alone{}, nil
 }
-
-// bucketsOnly has the memory of gradients on their way.
-type bucketsOnly struct{ *collective.Buckets }
-
-func (bucketsOnly) Ready([]*nn.Param) {}
-func (bucketsOnly) Wait() error       { return nil }

@@ -40,8 +40,8 @@ func (x *exchanging) Caches() []nn.Tensor {
 func (s *site) figures(name string, n int, measure func() ([]float64, error)) (list []float64, err error) {
 	if s.opt.Resume != nil {
 		for _, t := range s.opt.Resume.Caches {
-			if t.Name == name && len(t.Data) == n {
-				list = t.Data
+			if t.Name == name && slices.Equal(t.Shape, []int{1, n}) {
+				list = t.Numbers()
 			}
 		}
 	}
@@ -57,26 +57,35 @@ func (s *site) figures(name string, n int, measure func() ([]float64, error)) (l
 	return list, nil
 }
 
+// download gives matrices out as they lie: a copy of all would be as large as they are.
 func (s *site) download(list []remembered) (out []nn.Tensor) {
 	for _, r := range list {
-		t := nn.Tensor{Name: r.name, Shape: []int{r.rows.Rows, r.rows.Cols}, F64: r.rows.Type() == tensor.F64, Data: make([]float64, r.rows.Rows*r.rows.Cols)}
-		s.dev.Download(t.Data, r.rows)
-		out = append(out, t)
+		m := r.rows
+		out = append(out, nn.Tensor{Name: r.name, Shape: []int{m.Rows, m.Cols}, F64: m.Type() == tensor.F64, Read: func(into []float64, row int) {
+			s.dev.Download(into, m.Slice(row, row+len(into)/m.Cols))
+		}})
 	}
 	return out
 }
 
 // recall fills a matrix with what it was when the run was saved that this one goes
-// on from. It reports whether there was any.
+// on from. It reports whether there was any. That is then forgotten: it takes memory.
 func (s *site) recall(name string, m tensor.Matrix) bool {
 	if s.opt.Resume == nil {
 		return false
 	}
-	for _, t := range s.opt.Resume.Caches {
-		if t.Name == name && slices.Equal(t.Shape, []int{m.Rows, m.Cols}) {
-			s.dev.Upload(m, t.Data)
-			return true
-		}
+	all := s.opt.Resume.Caches
+	i := slices.IndexFunc(all, func(t nn.Tensor) bool { return t.Name == name })
+	if i < 0 {
+		return false
 	}
-	return false
+	t := all[i]
+	s.opt.Resume.Caches = slices.Delete(all, i, i+1)
+	if !slices.Equal(t.Shape, []int{m.Rows, m.Cols}) {
+		return false
+	}
+	t.Pieces(func(numbers []float64, row int) {
+		s.dev.Upload(m.Slice(row, row+len(numbers)/m.Cols), numbers)
+	})
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"starling/nn"
 	"starling/partition"
 	"starling/tensor"
 	"starling/wire"
@@ -41,7 +42,14 @@ func resumedAt(t *testing.T, parts []*partition.Part, o Options, epoch int) []fl
 	run(func(rank int) Options {
 		o := o
 		o.Epochs, o.SaveEvery = epoch, epoch
-		o.Save = func(s *State) error { states[rank] = s; return nil }
+		o.Save = func(s *State) error {
+			for i := range s.Caches { // they lie on the device, which goes
+				t := &s.Caches[i]
+				t.Data, t.Read = t.Numbers(), nil
+			}
+			states[rank] = s
+			return nil
+		}
 		return o
 	})
 	return run(func(rank int) Options {
@@ -81,6 +89,25 @@ func TestResumeRemembers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRecallOnce: what was saved is of the first matrix of its name, and then forgotten.
+func TestRecallOnce(t *testing.T) {
+	dev := tensor.NewRef()
+	saved := func(name string) nn.Tensor {
+		return nn.Tensor{Name: name, Shape: []int{2, 3}, Data: []float64{1, 2, 3, 4, 5, 6}}
+	}
+	s := &site{dev: dev, opt: Options{Resume: &State{Caches: []nn.Tensor{saved("a"), saved("b")}}}}
+	if s.recall("b", dev.New(tensor.F64, 3, 2)) || s.recall("b", dev.New(tensor.F64, 2, 3)) {
+		t.Error("a matrix that came too late was recalled")
+	}
+	m, got := dev.New(tensor.F64, 2, 3), make([]float64, 6)
+	if !s.recall("a", m) {
+		t.Error("nothing was recalled")
+	}
+	if dev.Download(got, m); fmt.Sprint(got) != "[1 2 3 4 5 6]" || len(s.opt.Resume.Caches) != 0 {
+		t.Errorf("%v, and %v is left", got, s.opt.Resume.Caches)
 	}
 }
 

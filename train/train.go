@@ -47,7 +47,7 @@ type State struct {
 	Best    []nn.Tensor // the weights of the best epoch
 	History History
 	// Caches are what this worker's strategy needs from the epochs before; nil: no worker
-	// has any.
+	// has any. They are read from where they lie, while the state is being saved.
 	Caches []nn.Tensor
 }
 
