@@ -15,28 +15,34 @@ func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		r := newRefusals("[rank 1] ", event.Func(func(e event.Event) { told = append(told, e.(event.Note).Text) }))
+		heard := func() []string { // told grows under the lock
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return slices.Clone(told)
+		}
 		knock := func(n int) {
 			for range n {
 				r.refused("10.0.0.9:7", "wrong token")
 			}
 		}
 		knock(mostRefusals + 300)
-		if len(told) != mostRefusals || told[0] != "[rank 1] refused 10.0.0.9:7: wrong token" {
-			t.Error(told)
+		if got := heard(); len(got) != mostRefusals || got[0] != "[rank 1] refused 10.0.0.9:7: wrong token" {
+			t.Error(got)
 		}
 		time.Sleep(refusalsEvery + time.Second)
 		synctest.Wait()
-		if told[mostRefusals] != "[rank 1] refused 300 others within 10s" {
-			t.Error(told[mostRefusals:])
+		if got := heard(); got[mostRefusals] != "[rank 1] refused 300 others within 10s" {
+			t.Error(got[mostRefusals:])
 		}
 		time.Sleep(time.Hour)
-		told = nil
+		before := len(heard())
 		r.atDoor(nil, errors.New("too many open files"))
 		knock(mostRefusals)
 		r.close()
 		knock(7)
-		if len(told) != mostRefusals+1 || told[0] != "[rank 1] refused somebody: too many open files" || !slices.Contains(told, "[rank 1] refused 1 others within 10s") {
-			t.Error(told)
+		got := heard()[before:]
+		if len(got) != mostRefusals+1 || got[0] != "[rank 1] refused somebody: too many open files" || !slices.Contains(got, "[rank 1] refused 1 others within 10s") {
+			t.Error(got)
 		}
 	})
 }
