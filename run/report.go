@@ -2,9 +2,12 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -220,5 +223,21 @@ func checkFolder(flag, path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return mistake(flag, path, "a file", "this is a folder: name a file in it")
 	}
-	return nil
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() { // it is written through
+		return nil
+	}
+	return checkWritable(flag, dir)
+}
+
+// checkWritable makes sure that files can be made in a folder, or in that in which it is
+// to be made.
+func checkWritable(flag, dir string) error {
+	f, err := os.CreateTemp(dir, ".starling-*")
+	switch above := filepath.Dir(dir); {
+	case errors.Is(err, fs.ErrNotExist) && above != dir:
+		return checkWritable(flag, above)
+	case err != nil:
+		return mistake(flag, dir+": "+errors.Unwrap(err).Error(), "a folder to write to", "choose another")
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -111,11 +111,14 @@ func (p *prepared) settle(events event.Listener) (err error) {
 
 // checkpoints reads the one to go on from, or makes sure that no other run's are there.
 func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start, err error) {
-	if s.Resume {
-		return s.continueFrom(data, events)
-	}
 	if s.CheckpointDir == "" {
 		return nil, nil
+	}
+	if err := checkWritable("--checkpoint-dir", s.CheckpointDir); err != nil {
+		return nil, err
+	}
+	if s.Resume {
+		return s.continueFrom(data, events)
 	}
 	there, err := cluster.Epochs(s.CheckpointDir)
 	if err == nil && len(there) > 0 {

@@ -11,7 +11,36 @@ import (
 	"testing"
 
 	"starling/event"
+	"starling/graph"
 )
+
+// TestPlacesThatCannotBeWritten: that a result cannot be written is said before the first
+// epoch, not after the last.
+func TestPlacesThatCannotBeWritten(t *testing.T) {
+	if _, err := os.Stat("/sys/kernel"); err != nil {
+		t.Skip("there is no /sys, where nobody can make files: ", err)
+	}
+	dir := block(t, nil)
+	for flag, change := range map[string]func(*Spec){
+		"--json":           func(s *Spec) { s.JSON = "/sys/kernel/x.json" },
+		"--trace":          func(s *Spec) { s.Trace = "/sys/kernel/x.json" },
+		"--events":         func(s *Spec) { s.Events = "/sys/kernel/x.json" },
+		"--out":            func(s *Spec) { s.Out = "/sys/kernel/x" },
+		"--checkpoint-dir": func(s *Spec) { s.CheckpointDir = "/sys/kernel/x/y" },
+	} {
+		s := quick(dir)
+		change(&s)
+		_, err := Train(t.Context(), s, event.Func(func(e event.Event) {
+			if _, ok := e.(event.Started); ok {
+				t.Error(flag, ": training began")
+			}
+		}))
+		var in *graph.InputError
+		if !errors.As(err, &in) || in.Field != flag {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
 
 // TestNobodyReadsEvents: who waits for the reader of a pipe says so, and can be stopped.
 func TestNobodyReadsEvents(t *testing.T) {
