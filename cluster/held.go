@@ -47,3 +47,18 @@ func Sweep(pattern string) (removed []string) {
 	}
 	return removed
 }
+
+// Claim makes a folder this process's until release, for others that ask; free is false
+// when another has it. The folder itself is locked, so nothing is left in it. Where there
+// are no such locks, as on some network file systems, everybody gets it.
+func Claim(dir string) (release func(), free bool, err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	if free, err := lock(f); !free && err == nil && locks {
+		f.Close()
+		return nil, false, nil
+	}
+	return func() { f.Close() }, true, nil
+}

@@ -10,6 +10,8 @@ import (
 
 const noFollow = syscall.O_NOFOLLOW
 
+const locks = true
+
 // lock takes a file's lock, which ends when the file is closed; free is false when
 // another has it.
 func lock(f *os.File) (free bool, err error) {

@@ -163,6 +163,11 @@ func trainCluster(ctx context.Context, s Spec, m *meeting, events event.Listener
 		return nil, err
 	}
 	defer c.parts.remove()
+	release, err := c.spec.claimCheckpoints()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	events, finish, err := c.spec.listeners(ctx, events)
 	if err != nil {
 		return nil, err

@@ -42,6 +42,27 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestCheckpointsOfTwoRuns: while one run writes checkpoints another is kept out, on one
+// worker or many, and afterwards it is not.
+func TestCheckpointsOfTwoRuns(t *testing.T) {
+	s := quick(block(t, nil))
+	s.CheckpointDir, s.ResumeIfAny = filepath.Join(t.TempDir(), "checkpoints"), true
+	for _, workers := range []int{1, 2} {
+		s.Workers, s.InProcess, s.Epochs = workers, workers > 1, s.Epochs+2
+		other := s
+		trained(t, s, event.Func(func(e event.Event) {
+			if _, ok := e.(event.Started); !ok {
+				return
+			}
+			_, err := Train(t.Context(), other, nil)
+			var in *graph.InputError
+			if !errors.As(err, &in) || in.Field != "--checkpoint-dir" {
+				t.Errorf("%d workers: the other run says: %v", workers, err)
+			}
+		}))
+	}
+}
+
 // TestNobodyReadsEvents: who waits for the reader of a pipe says so, and can be stopped.
 func TestNobodyReadsEvents(t *testing.T) {
 	s := quick(block(t, nil))

@@ -130,6 +130,22 @@ func (s *Spec) checkpoints(data *graph.Meta, events event.Listener) (from *start
 	return nil, err
 }
 
+// claimCheckpoints keeps other runs out of the folder: each would remove what the other
+// has written.
+func (s *Spec) claimCheckpoints() (release func(), err error) {
+	if s.CheckpointDir == "" {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(s.CheckpointDir, 0o755); err != nil {
+		return nil, mistake("--checkpoint-dir", err.Error(), "a folder, or where one can be made", "")
+	}
+	release, free, err := cluster.Claim(s.CheckpointDir)
+	if err == nil && !free {
+		err = mistake("--checkpoint-dir", s.CheckpointDir+", where another run keeps its checkpoints now", "a folder of its own", "choose another, or wait until that run has ended")
+	}
+	return release, err
+}
+
 // openForTraining maps a dataset and checks what training will rely on. A pass over
 // everything costs less than an epoch, which reads it all anyway. Tasks of pairs need
 // no labels.
@@ -198,6 +214,11 @@ func trainAs(ctx context.Context, s Spec, m *meeting, events event.Listener) (*R
 		return nil, err
 	}
 	defer p.data.Close()
+	release, err := p.spec.claimCheckpoints()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	events, finish, err := p.spec.listeners(ctx, events)
 	if err != nil {
 		return nil, err
