@@ -342,7 +342,7 @@ func (s *Spec) listeners(ctx context.Context, events event.Listener) (all event.
 func createEvents(ctx context.Context, path string, events event.Listener) (*os.File, error) {
 	for waits := false; ; waits = true {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
-		if !errors.Is(err, syscall.ENXIO) {
+		if info, e := os.Stat(path); !errors.Is(err, syscall.ENXIO) || e != nil || info.Mode()&os.ModeNamedPipe == 0 {
 			return f, err
 		}
 		if !waits {

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -238,6 +240,29 @@ func TestInterruptWorkers(t *testing.T) {
 			t.Errorf("resumed on %s: bytes %v", go_, b)
 		}
 	}
+}
+
+// TestTerminalCloses: that is a Ctrl-C, also where it is said twice.
+func TestTerminalCloses(t *testing.T) {
+	if signal.Ignored(syscall.SIGHUP) {
+		t.Skip("SIGHUP is ignored here, as by nohup, and so it is by what is started")
+	}
+	dir := small(t)
+	s := start(t, dir, trainArgs(append(endless, "--workers", "2", "--checkpoint-dir", "ck", "--json", "r.json")...)...)
+	s.until(t, `^epoch `)
+	for range 2 {
+		if err := s.Process.Signal(syscall.SIGHUP); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may be quick
+			t.Fatal(err)
+		}
+	}
+	status := s.end()
+	if m := result(t, readFile(t, dir, "r.json")); status != 130 || m["reason"] != "interrupted" {
+		t.Fatalf("status %d, reason %v, %s", status, m["reason"], s.stderr.String())
+	}
+	if saved, err := filepath.Glob(filepath.Join(dir, "ck", "epoch-*")); len(saved) == 0 {
+		t.Error("nothing was saved: ", err)
+	}
+	nothingLeft(t)
 }
 
 // Workers started by hand: one of another job is refused, the others train, each

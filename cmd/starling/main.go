@@ -30,19 +30,25 @@ func main() {
 }
 
 // interruptible ends the context at the first Ctrl-C, so that the epoch is
-// finished and all is saved, and the process at the second.
+// finished and all is saved, and the process at the second. A terminal that is closed
+// is as good as a Ctrl-C, unless nohup says otherwise, but may tell so twice.
 func interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		if _, ok := <-signals; !ok {
 			return
 		}
 		fmt.Fprintln(os.Stderr, "starling: stopping as soon as what is under way is finished; press Ctrl-C again to stop at once")
 		cancel()
-		if _, ok := <-signals; ok {
-			os.Exit(run.Interrupted)
+		for s := range signals {
+			if s != syscall.SIGHUP {
+				os.Exit(run.Interrupted)
+			}
 		}
 	}()
 	return ctx, func() {
