@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -359,7 +360,12 @@ func (c *Coordinator) greet(p *control) (h Hello, welcome message, err error) {
 	end := time.Now().Add(greetingTime)
 	if secure, ok := p.conn.(interface{ Handshake() error }); ok {
 		p.conn.SetDeadline(end)
-		if err := secure.Handshake(); err != nil {
+		err := secure.Handshake()
+		if plain := (tls.RecordHeaderError{}); errors.As(err, &plain) && plain.Conn != nil {
+			p.conn = plain.Conn // so that it can read why
+			err = fmt.Errorf("this job speaks TLS; give every worker certificates with --tls (%w)", err)
+		}
+		if err != nil {
 			return h, welcome, err // who it is was not proved
 		}
 	}

@@ -75,7 +75,7 @@ func TestMutualTLS(t *testing.T) {
 		t.Error(g.err)
 	}
 	told := strings.Join(g.refused, "\n")
-	for _, want := range []string{"expired", "authority", "certificate"} {
+	for _, want := range []string{"expired", "authority", "certificate", "--tls"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("nobody was told of %q: %s", want, told)
 		}

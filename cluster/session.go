@@ -152,7 +152,9 @@ func (s *session) judge(h *Hello) string {
 // one, all get the roster. It returns why the worker is refused, or "".
 func (s *session) arrive(conn int, h Hello) string {
 	if reason := s.judge(&h); reason != "" {
-		s.refused = append(s.refused, fmt.Sprintf("rank %d on %s: %s", h.Rank, h.Name, reason))
+		if text := fmt.Sprintf("rank %d on %s: %s", h.Rank, h.Name, reason); !slices.Contains(s.refused, text) { // it comes again and again
+			s.refused = append(s.refused, text)
+		}
 		return reason
 	}
 	s.guests = append(s.guests, &guest{conn: conn, hello: h, rank: h.Rank})
