@@ -113,18 +113,6 @@ func TestFailureStopsWorkers(t *testing.T) {
 	}
 }
 
-// Workers of one process go on from one state, each with a history of its own.
-func TestHistoriesApart(t *testing.T) {
-	kept := history{Measured: make([]int, 1, 8)}
-	a, b := kept.floats(), kept.floats()
-	a.Measured, b.Measured = append(a.Measured, 1), append(b.Measured, 2)
-	back := historyOf(&a)
-	back.Measured[0] = 3
-	if fmt.Sprint(a.Measured, b.Measured) != "[0 1] [0 2]" {
-		t.Error(a.Measured, b.Measured)
-	}
-}
-
 // TestStatePacks: what a worker is sent to go on from is what was read.
 func TestStatePacks(t *testing.T) {
 	st := &train.State{Epoch: 3, Steps: 4, Model: []nn.Tensor{{Name: "a/b", Shape: []int{2}, Data: []float64{1, 2}}}, Optim: []nn.Tensor{{Name: "m", Shape: []int{1}, Data: []float64{3}}},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"starling/cluster"
 	"starling/event"
@@ -51,13 +50,13 @@ type history struct {
 }
 
 func historyOf(h *train.History) history {
-	return history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: slices.Clone(h.Measured),
+	return history{Loss: numbers(h.Loss), EpochSeconds: numbers(h.EpochSeconds), Measured: h.Measured,
 		Train: numbers(h.Train), Val: numbers(h.Val), Test: numbers(h.Test), BestEpoch: h.BestEpoch,
 		Measures: convert[float64, Number](h.Measures)}
 }
 
 func (h *history) floats() train.History {
-	return train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: slices.Clone(h.Measured),
+	return train.History{Loss: floats(h.Loss), EpochSeconds: floats(h.EpochSeconds), Measured: h.Measured,
 		Train: floats(h.Train), Val: floats(h.Val), Test: floats(h.Test), BestEpoch: h.BestEpoch,
 		Measures: convert[Number, float64](h.Measures)}
 }

@@ -180,6 +180,17 @@ func TestSameSeedSameBits(t *testing.T) {
 	}
 }
 
+// Workers of one process go on from one state, each with a history of its own.
+func TestHistoriesApart(t *testing.T) {
+	kept := History{Loss: make([]float64, 1, 8), Measured: make([]int, 1, 8)}
+	a, b := kept.apart(), kept.apart()
+	a.Loss, b.Loss = append(a.Loss, 1), append(b.Loss, 2)
+	a.Measured, b.Measured = append(a.Measured, 1), append(b.Measured, 2)
+	if a.Loss[1] != 1 || a.Measured[1] != 1 || len(kept.Loss) != 1 {
+		t.Error(a, b)
+	}
+}
+
 // TestResumeIsExact stops after every number of epochs and goes on: the weights,
 // losses and measurements are those of a run that never stopped.
 func TestResumeIsExact(t *testing.T) {

@@ -104,6 +104,7 @@ func (f *loop) resume(s *State) error {
 	}
 	f.state = *s
 	f.state.Caches = nil
+	f.state.History = s.History.apart()
 	return nil
 }
 

@@ -3,6 +3,8 @@
 package train
 
 import (
+	"slices"
+
 	"starling/nn"
 	"starling/tensor"
 )
@@ -64,6 +66,16 @@ type History struct {
 	// Measures are all that the task measures, by name, of the test split after the
 	// best epoch.
 	Measures map[string]float64 `json:"measures"`
+}
+
+// apart has lists that are copied when they grow: other workers of the process may go on
+// from the same history.
+func (h History) apart() History {
+	for _, list := range []*[]float64{&h.Loss, &h.EpochSeconds, &h.Train, &h.Val, &h.Test} {
+		*list = slices.Clip(*list)
+	}
+	h.Measured = slices.Clip(h.Measured)
+	return h
 }
 
 // Result is what a run ends with.
