@@ -99,7 +99,6 @@ func (d *dry) SparseTranspose(s *tensor.Sparse, ptr []int64, index []uint32, per
 func (*dry) Upload(tensor.Matrix, []float64)                                                     {}
 func (*dry) Upload32(tensor.Matrix, []float32)                                                   {}
 func (*dry) Download([]float64, tensor.Matrix)                                                   {}
-func (*dry) MatMul(_, _, _ tensor.Matrix, _ tensor.MatMul)                                       {}
 func (*dry) ColumnSum(_, _ tensor.Matrix, _ bool)                                                {}
 func (*dry) Aggregate(_ tensor.Matrix, _ *tensor.Sparse, _ tensor.Matrix, _ tensor.Aggregate)    {}
 func (*dry) AggregateMax(_ tensor.Matrix, _ tensor.Index, _ *tensor.Sparse, _ tensor.Matrix)     {}
@@ -131,6 +130,15 @@ func (*dry) Adam(_, _, _, _ tensor.Matrix, _ tensor.Adam)                       
 func (*dry) SGD(_, _, _ tensor.Matrix, _ tensor.SGD)                                             {}
 func (*dry) Pack([]byte, tensor.Packed, tensor.Matrix, tensor.Matrix, tensor.Index)              {}
 func (*dry) Unpack(tensor.Matrix, tensor.Packed, []byte)                                         {}
+
+// MatMul takes what the kernel needs for itself.
+func (d *dry) MatMul(dst, a, b tensor.Matrix, op tensor.MatMul) {
+	if d.f64 || dst.Rows == 0 || dst.Cols == 0 {
+		return
+	}
+	rows, cols := d.MatMulRoom(dst, a, b, op)
+	d.Free(d.Scratch(tensor.F32, rows, cols))
+}
 
 func (*dry) Attend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention) {
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
+	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -208,11 +208,11 @@ func (k *keeper) save(last int) {
 	}
 }
 
-// collect frees states that nobody needs any more, after one that has caches: they may be
-// as large as all else.
+// collect gives states back to the system that nobody needs any more, after one that has
+// caches: they may be as large as all else, and what comes next may not fit in their place.
 func (n *kept) collect() {
 	if n.own != nil {
-		runtime.GC()
+		debug.FreeOSMemory()
 	}
 }
 

@@ -46,6 +46,21 @@ func (g *tallTall) inGroups(rows, m, n int) {
 	g.groups = max(1, (rows+g.rows-1)/g.rows)
 }
 
+// MatMulRoom is the shape, in float32, of most of what a product takes for itself: sums of
+// groups of rows, or the small side in panels.
+func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
+	switch {
+	case !op.TransA && c.splits(a, b, a.Cols, dst.Cols):
+		return b.Rows, (3*b.Cols + 1) / 2
+	case !op.TransA:
+		return b.Rows, b.Cols
+	case c.level >= simd.AMX:
+		m, n := up32(dst.Rows), up32(dst.Cols)
+		return newSplitGroups(a.Rows, m, n).groups, m * n
+	}
+	return newTallTall(c.level, a.Rows, dst.Rows, dst.Cols).groups, dst.Rows * dst.Cols
+}
+
 func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	if c.level >= simd.AMX && a.dtype == BF16 && b.dtype == BF16 {
 		c.tallTall16(dst, a, b, op)
