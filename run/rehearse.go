@@ -23,14 +23,16 @@ const processBytes = 10 << 20
 type need struct {
 	train.Rehearsed
 	matrices, peak int64 // of its device: altogether, and at once
+	small          int64 // of them, on the heap
 	heap           int64 // beside them
 }
 
 // graph is the heap and its garbage. Most of what is made while the graph is turned round
-// stays in use; buffers of batches grow as larger ones come, by copying.
+// stays in use; buffers of batches grow as larger ones come than the few that were drawn, by
+// copying, and so do small matrices.
 func (n *need) graph(mini bool) int64 {
 	if mini {
-		return 3 * n.heap
+		return 3*n.heap + n.small + n.matrices/16
 	}
 	return n.heap + n.heap/4
 }
@@ -137,7 +139,7 @@ func unplannable(r any) error {
 // stock is what a rehearsal has on its device and on the heap.
 func stock(r *train.Rehearsed, dev *dry, heap int64) *need {
 	large, small := dev.footprint()
-	return &need{Rehearsed: *r, matrices: large + small, peak: dev.Peak(), heap: max(heap-small, 0)}
+	return &need{Rehearsed: *r, matrices: large + small, small: small, peak: dev.Peak(), heap: max(heap-small, 0)}
 }
 
 // liveHeap is the bytes of the heap that are in use.

@@ -201,8 +201,11 @@ func readsDirectly(f *loop) bool {
 // epoch is a step for every batch. It returns the mean loss of the roots, each at
 // the weights of its step.
 func (m *mini) epoch(epoch int, lr float64) (float64, error) {
-	sum, roots := 0.0, 0
-	for range m.batches {
+	sum, roots, batches := 0.0, 0, m.batches
+	if m.few && epoch > 0 { // it only shows what is there beside a batch
+		batches = 1
+	}
+	for range batches {
 		wait := m.spans("wait")("batch")
 		b := m.ahead.next()
 		wait()

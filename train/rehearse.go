@@ -51,7 +51,6 @@ func RehearseFull(ctx context.Context, dev tensor.Device, data *graph.Dataset, o
 // RehearseMini rehearses Mini on a few batches.
 func RehearseMini(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt Options, mini MiniOptions, events event.Listener) (*Rehearsed, error) {
 	opt = rehearsed(opt)
-	opt.Epochs = 1
 	mini.few = true
 	switch mini.Sampler {
 	case "cluster": // as many vertices, without cutting the graph
