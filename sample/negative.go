@@ -2,6 +2,8 @@ package sample
 
 import (
 	"math"
+	"slices"
+	"sync"
 
 	"starling/graph"
 	"starling/rng"
@@ -20,6 +22,7 @@ type Negatives struct {
 	byDegree *distribution // nil: uniform
 	avoid    bool
 	key      rng.Key
+	free     sync.Map // by vertex that is linked with most others: those it is not, ascending
 }
 
 // tries is how often a draw that hit an edge is drawn again. A vertex that is
@@ -57,14 +60,32 @@ func (n *Negatives) draw(key rng.Key, u uint32) uint32 {
 	for i := uint64(1); i < tries && n.taken(u, w); i++ {
 		w = n.any(key, i)
 	}
-	// Whoever is linked with nearly all others gets the next one that is free.
-	for range n.g.Nodes() {
-		if !n.taken(u, w) {
-			break
-		}
-		w = (w + 1) % uint32(n.g.Nodes())
+	if !n.taken(u, w) {
+		return w
 	}
-	return w
+	// Whoever is linked with nearly all others gets the next one that is free.
+	free := n.freeOf(u)
+	if len(free) == 0 {
+		return w
+	}
+	at, _ := slices.BinarySearch(free, w)
+	return free[at%len(free)]
+}
+
+// freeOf are the vertices that u is not linked with. They are looked for once: a hub's
+// negatives would take as many steps each as there are vertices.
+func (n *Negatives) freeOf(u uint32) []uint32 {
+	if known, ok := n.free.Load(u); ok {
+		return known.([]uint32)
+	}
+	var free []uint32
+	for w := range uint32(n.g.Nodes()) {
+		if !n.taken(u, w) {
+			free = append(free, w)
+		}
+	}
+	n.free.Store(u, free)
+	return free
 }
 
 // any is draw i of a key, whatever it hits.

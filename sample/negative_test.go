@@ -138,3 +138,43 @@ func TestRanked(t *testing.T) {
 		t.Errorf("two sets have the same negatives (%v)", err)
 	}
 }
+
+// TestNegativesBesideSlowTwin: whoever is linked with nearly all others gets the next one that is
+// free after the last draw, as a walk over all of them finds it.
+func TestNegativesBesideSlowTwin(t *testing.T) {
+	const n = 60
+	src, dst := []uint32{}, []uint32{}
+	for v := uint32(2); v < n; v++ {
+		src, dst = append(src, 0, 1), append(dst, v, v) // 0 and 1 lead to all others,
+	}
+	src, dst = append(src, 0), append(dst, 1) // and 0 to 1
+	g, err := graph.FromEdges(n+3, src, dst, nil, graph.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	negatives, err := NewNegatives(g, 0, true, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		key := negatives.key.Fold(uint64(i))
+		u := uint32(i % 3)
+		want := negatives.any(key, 0)
+		for k := uint64(1); k < tries && negatives.taken(u, want); k++ {
+			want = negatives.any(key, k)
+		}
+		for negatives.taken(u, want) {
+			want = (want + 1) % (n + 3)
+		}
+		if got := negatives.draw(key, u); got != want {
+			t.Fatalf("draw %d for %d: %d, want %d", i, u, got, want)
+		}
+	}
+	whole, err := graph.FromEdges(2, []uint32{0}, []uint32{1}, nil, graph.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if negatives, err = NewNegatives(whole, 0, true, 3); err != nil || negatives.draw(negatives.key, 0) > 1 {
+		t.Error("nobody is free, and yet somebody is drawn", err)
+	}
+}
