@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"starling/graph"
@@ -82,6 +84,10 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 			if t, err = reserveOne(opt.PartDirs[i], partFile, opt.Overwrite); err != nil {
 				return targets, err
 			}
+			if at := slices.IndexFunc(targets, func(o *target) bool { return slices.Equal(absolute([]string{o.dir}), absolute([]string{t.dir})) }); at >= 0 {
+				t.abort()
+				return targets, &graph.InputError{File: t.dir, Found: "one folder for two", Want: "one for each part, and another for the book", Fix: "choose other names"}
+			}
 		} else if err = os.Mkdir(t.tmp, 0o755); err != nil {
 			return targets, err
 		}
@@ -94,9 +100,8 @@ func reserve(opt WriteOptions, k int) (targets []*target, err error) {
 func free(dir, marker string, overwrite bool) error {
 	dir = filepath.Clean(dir)
 	if _, err := os.Lstat(dir); err == nil {
-		_, marked := os.Stat(filepath.Join(dir, marker))
 		switch {
-		case marked != nil || marker == partFile && !isPart(dir):
+		case !marked(dir, marker):
 			return &graph.InputError{File: dir, Found: "something that is no partition", Want: "a new name or an existing partition",
 				Fix: "choose another output folder or remove this one yourself"}
 		case !overwrite:
@@ -121,9 +126,17 @@ func reserveOne(dir, marker string, overwrite bool) (*target, error) {
 	return &target{dir: dir, tmp: tmp}, err
 }
 
-func isPart(dir string) bool {
-	m := &PartMeta{}
-	return readSealed(filepath.Join(dir, partFile), m, &m.CRC32C) == nil && m.Format == partFormat
+// marked tells whether a folder is a partition, or a part, damaged or not: others have a
+// book.json too, and are not to be replaced.
+func marked(dir, marker string) bool {
+	format := map[string]string{bookFile: bookFormat, partFile: partFormat}[marker]
+	f, err := os.Open(filepath.Join(dir, marker))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head, _ := io.ReadAll(io.LimitReader(f, 1<<10)) // the format is the first field
+	return bytes.Contains(head, []byte(`"`+format+`"`))
 }
 
 func (t *target) abort() {

@@ -269,6 +269,23 @@ func TestPartsLiveAnywhere(t *testing.T) {
 	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
 		t.Fatal(err)
 	}
+	novel := filepath.Join(root, "a", "book.json") // whatever else it is called
+	if err := os.WriteFile(novel, []byte(`{"title": "Middlemarch"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(novel); err != nil {
+		t.Fatal("another's book was replaced:", err)
+	}
+	opt.Dir, opt.PartDirs = filepath.Join(root, "x1"), []string{filepath.Join(root, "x0"), filepath.Join(root, "x1"), filepath.Join(root, "x2")}
+	if err := Write(context.Background(), d, parts, 3, q, opt); !errors.Is(err, graph.ErrInput) {
+		t.Fatal("a part where the book goes:", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(root, ".x*")); left != nil {
+		t.Fatal("left behind:", left)
+	}
 }
 
 func TestRun(t *testing.T) {
