@@ -264,16 +264,20 @@ func (in *input) Close() error { return in.f.Close() }
 // openInput opens a text for reading and looks inside to see whether it is gzip,
 // whatever its name.
 func openInput(path string) (*input, error) {
+	info, err := os.Stat(path)
+	switch {
+	case os.IsNotExist(err):
+		return nil, badFile(path, "", "no such file", "a file to read", "check the path")
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
+	case !info.Mode().IsRegular(): // what was read to see how it is written would be gone
+		return nil, badFile(path, "", "a pipe or a device", "a file, which is read more than once", "write it to a file first; gzip is unpacked on the way")
+	}
 	f, err := os.Open(path)
 	if err != nil {
-		if os.IsNotExist(err) {
-			return nil, badFile(path, "", "no such file", "a file to read", "check the path")
-		}
 		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || info.IsDir() {
-		f.Close()
-		return nil, badFile(path, "", "a folder", "a file to read", "name the file inside it")
 	}
 	r := bufio.NewReaderSize(f, 1<<16)
 	if magic, _ := r.Peek(2); string(magic) == "\x1f\x8b" {

@@ -401,6 +401,21 @@ func TestFromHalf(t *testing.T) {
 	}
 }
 
+// The lines that a pipe gives to whoever looks first are gone for the next.
+func TestPipesAreRefused(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	path := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("pipes have no names here:", err)
+	}
+	refused(t, "edgelist", path, ImportOptions{}, "a pipe")
+}
+
 func TestGzippedEdgeList(t *testing.T) {
 	var buf bytes.Buffer
 	z := gzip.NewWriter(&buf)

@@ -151,10 +151,9 @@ func unzip(ctx context.Context, path, to string, l Listener) (string, error) {
 		packed = info.Size()
 	}
 	for _, f := range z.File {
-		total += int64(min(f.UncompressedSize64, 1<<50))
-	}
-	if total > maxUnpacked*packed+1<<20 {
-		return "", bad(fmt.Sprintf("%s that unpack to %s", event.Bytes(packed), event.Bytes(total)), "a dataset")
+		if total += int64(min(f.UncompressedSize64, 1<<50)); total > maxUnpacked*packed+1<<20 {
+			return "", bad(fmt.Sprintf("%s that unpack to %s or more", event.Bytes(packed), event.Bytes(total)), "a dataset")
+		}
 	}
 	for _, f := range z.File {
 		name := filepath.FromSlash(f.Name)
