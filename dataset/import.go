@@ -288,12 +288,17 @@ func openInput(path string) (*input, error) {
 		}
 		r = bufio.NewReaderSize(gzipReader{path, z}, 1<<16)
 	}
-	switch mark, _ := r.Peek(3); {
-	case string(mark) == "\xef\xbb\xbf": // some editors put this before UTF-8
+	head, _ := r.Peek(512)
+	starts := func(with string) bool { return strings.HasPrefix(string(head), with) }
+	switch {
+	case starts("\xef\xbb\xbf"): // some editors put this before UTF-8
 		r.Discard(3)
-	case len(mark) > 1 && (string(mark[:2]) == "\xff\xfe" || string(mark[:2]) == "\xfe\xff"):
+	case starts("\xff\xfe") || starts("\xfe\xff"):
 		f.Close()
 		return nil, badFile(path, "", "text in UTF-16", "UTF-8", "save it as UTF-8, for example with iconv -f UTF-16 -t UTF-8")
+	case slices.Contains(head, 0) || starts("BZh91AY&SY"):
+		f.Close()
+		return nil, badFile(path, "", "no text", "text, or text packed with gzip", "unpack archives (tar, zip, bzip2, xz) first")
 	}
 	return &input{r, f}, nil
 }

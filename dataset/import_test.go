@@ -448,6 +448,7 @@ func TestBadEdgeLists(t *testing.T) {
 		"f.csv: line 2":      {"0 1\n", ImportOptions{Features: written(t, "f.csv", "0,1\n1,nan\n")}},
 		"f.npy: shape":       {"0 1\n", ImportOptions{Features: written(t, "f.npy", string(npyBytes("|i1", "(3, 1)", []byte{7, 8, 9})))}},
 		"carriage return":    {"1,2\r3,4\r5,6\r", ImportOptions{}},
+		"unpack archives":    {"0 1\n1 2\n\x00\x00\x00\x00", ImportOptions{}},
 		"UTF-16":             {"\xff\xfe0\x00,\x001\x00\n\x00", ImportOptions{}},
 		"--nodes: found -1":  {"0 1\n", ImportOptions{Nodes: -1}},
 		"--standardise":      {"0 1\n", ImportOptions{Standardise: true}},
