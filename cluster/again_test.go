@@ -61,3 +61,16 @@ func TestAgainWhileMeeting(t *testing.T) {
 		t.Errorf("%+v", s.out)
 	}
 }
+
+// TestPatience: workers that are started over ssh have the time that was asked for.
+func TestPatience(t *testing.T) {
+	for _, x := range []struct {
+		launched, remote bool
+		want             time.Duration
+	}{{false, false, time.Minute}, {true, false, 21 * time.Second}, {true, true, time.Minute}} {
+		c := &Coordinator{cfg: Config{Timeout: time.Minute, Silence: 7 * time.Second, Remote: x.remote}, session: &session{launched: x.launched, again: true}}
+		if got := c.patience(); got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}

@@ -34,6 +34,8 @@ type Config struct {
 	// Timeout bounds the wait for all to come; Grace how long workers may take to
 	// leave when the job has ended, before they are made to.
 	Timeout, Grace time.Duration
+	// Remote: the processes that are ours start workers on other hosts.
+	Remote bool
 	// Silence is how long a worker may say nothing before it is taken for dead.
 	Silence time.Duration
 	// Task and Blob go to every worker with the roster, and Own to each its own.
@@ -193,10 +195,7 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 	defer c.wg.Wait()
 	defer close(c.done)
 	defer c.listener.SetDeadline(time.Unix(1, 0)) // ends accept; who dials meanwhile waits for the next Run
-	patience := c.cfg.Timeout
-	if s.launched && s.again { // our own processes take no time to come
-		patience = min(patience, 3*c.cfg.Silence)
-	}
+	patience := c.patience()
 	gather := time.NewTimer(patience)
 	defer gather.Stop()
 	interrupt := ctx.Done()
@@ -227,6 +226,15 @@ func (c *Coordinator) Run(ctx context.Context, procs *Processes) ([]Result, erro
 		p.conn.Close()
 	}
 	return s.outcome()
+}
+
+// patience is how long all may take to come. Our own processes take no time, but where
+// they have to log in somewhere first.
+func (c *Coordinator) patience() time.Duration {
+	if c.session.launched && c.session.again && !c.cfg.Remote {
+		return min(c.cfg.Timeout, 3*c.cfg.Silence)
+	}
+	return c.cfg.Timeout
 }
 
 // showOut ends what did not go by itself.

@@ -54,7 +54,7 @@ func (r *recovery) run(ctx context.Context) ([]*share, error) {
 	strangers := newRefusals("", r.events)
 	defer strangers.close()
 	r.co, err = cluster.Listen(cluster.Config{Addr: s.Listen, Workers: s.Workers, Servers: s.Servers, Job: r.job, Version: Version(), Token: r.token,
-		Identity: r.id, Insecure: s.Insecure, Timeout: s.timeout(), Silence: s.heartbeat(), Task: task, Blob: from.blob, Own: from.own, Again: s.OnFailure != "stop", State: r.kept.take, Events: r.hears(),
+		Identity: r.id, Insecure: s.Insecure, Timeout: s.timeout(), Silence: s.heartbeat(), Task: task, Blob: from.blob, Own: from.own, Again: s.OnFailure != "stop", Remote: r.slots != nil, State: r.kept.take, Events: r.hears(),
 		Status: r.watch.heard, Watch: func() any { return r.watch.snapshot() }, WatchToken: r.watchToken(),
 		Refused: strangers.refused})
 	if err != nil {
