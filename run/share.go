@@ -73,7 +73,9 @@ func (t *task) work(ctx context.Context, part *partition.Part, end wire.Endpoint
 	defer dev.Close()
 	m := newMeter(end.Ledger())
 	events = event.All(m, t.watch, event.Func(tidy), t.heard(end.Rank(), events))
-	opt.Save, opt.SaveEvery = t.watch.saving(keep), s.CheckpointEvery
+	if last, midway := s.CheckpointDir != "", s.processes() && s.OnFailure != "stop"; last || midway {
+		opt.Save, opt.SaveEvery, opt.MidwayOnly = t.watch.saving(keep), s.CheckpointEvery, !last
+	}
 	// Waits do not end with ctx: whoever is asked to stop still finishes the epoch.
 	peers := train.NewGroup(context.WithoutCancel(ctx), end, dev, part.Book.Servers)
 	r, err := train.Worker(ctx, dev, part, end, peers, opt, events)

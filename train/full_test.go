@@ -232,6 +232,26 @@ func TestResumeIsExact(t *testing.T) {
 	}
 }
 
+// TestSavesOnce: no epoch's state is handed out twice, and the last one's only where it
+// is of use.
+func TestSavesOnce(t *testing.T) {
+	d := communities(t, 60, false)
+	for _, c := range []struct {
+		epochs, every int
+		midway        bool
+		want          []int
+	}{{6, 2, false, []int{2, 4, 6}}, {5, 2, false, []int{2, 4, 5}}, {3, 0, false, []int{3}}, {6, 2, true, []int{2, 4}}, {3, 0, true, nil}} {
+		var saved []int
+		o := options("gcn")
+		o.Epochs, o.SaveEvery, o.MidwayOnly = c.epochs, c.every, c.midway
+		o.Save = func(s *State) error { saved = append(saved, s.Epoch); return nil }
+		mustTrain(t, cpu(t, 1), d, o)
+		if !slices.Equal(saved, c.want) {
+			t.Errorf("%+v: saved after %v", c, saved)
+		}
+	}
+}
+
 // TestEarlyStop: training ends after so many epochs without improvement, and the
 // result is that of the best epoch, not of the last.
 func TestEarlyStop(t *testing.T) {

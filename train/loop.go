@@ -128,8 +128,10 @@ func (f *loop) run(ctx context.Context) (*Result, error) {
 			return nil, err
 		}
 	}
-	if err := f.save(true); err != nil {
-		return nil, err
+	if !f.opt.MidwayOnly {
+		if err := f.save(true); err != nil {
+			return nil, err
+		}
 	}
 	return f.result(reason), nil
 }
@@ -303,7 +305,8 @@ func (f *loop) remember(e *event.Epoch) {
 
 // save hands the state out, every SaveEvery epochs or when now is set.
 func (f *loop) save(now bool) error {
-	if f.opt.Save == nil || !now && (f.opt.SaveEvery == 0 || f.state.Epoch%f.opt.SaveEvery != 0) {
+	midway := f.opt.SaveEvery > 0 && f.state.Epoch%f.opt.SaveEvery == 0 && f.state.Epoch < f.opt.Epochs
+	if f.opt.Save == nil || !now && !midway {
 		return nil
 	}
 	end := f.spans("step")("save")

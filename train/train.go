@@ -32,10 +32,11 @@ type Options struct {
 
 	// Resume, if set, is where to go on from.
 	Resume *State
-	// Save, if set, is called every SaveEvery epochs, at the end, and when the run
-	// is interrupted.
-	Save      func(*State) error
-	SaveEvery int
+	// Save, if set, is called every SaveEvery epochs and, unless MidwayOnly is set, at the
+	// end and when the run is interrupted.
+	Save       func(*State) error
+	SaveEvery  int
+	MidwayOnly bool
 }
 
 // State is everything that a run needs to go on exactly as if it had never
