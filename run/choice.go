@@ -50,6 +50,10 @@ func (s Spec) forStrategy(text string) Spec {
 			f.value.Set(f.standard)
 		}
 	}
+	if s.checkTwice() != nil { // what follows the name wins
+		d := Default()
+		s.Staleness, s.G3Pipeline, s.Preload, s.EAS = d.Staleness, d.G3Pipeline, d.Preload, d.EAS
+	}
 	for _, more := range given[1:] {
 		if more == "relay" {
 			s.Relay = true

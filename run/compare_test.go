@@ -292,11 +292,11 @@ func FuzzParseReport(f *testing.F) {
 
 func TestSplitStrategies(t *testing.T) {
 	for text, want := range map[string]string{
-		"halo":                                "halo",
-		"halo, bns:0.1,,g3":                   "halo|bns:0.1|g3",
-		"granndis:eas1,15,halo":               "granndis:eas1,15|halo",
-		"sancus:epoch:2,granndis:2eas1,15,g3": "sancus:epoch:2|granndis:2eas1,15|g3",
-		"":                                    "",
+		"halo":                               "halo",
+		"halo, bns:0.1,,g3":                  "halo|bns:0.1|g3",
+		"granndis:eas1,15,halo":              "granndis:eas1,15|halo",
+		"sancus:epoch:2,granndis:eas1,15,g3": "sancus:epoch:2|granndis:eas1,15|g3",
+		"":                                   "",
 	} {
 		if got := strings.Join(SplitStrategies(text), "|"); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
@@ -313,6 +313,10 @@ func TestForStrategy(t *testing.T) {
 	}
 	if sancus := s.forStrategy("sancus:epoch:5"); sancus.Staleness != "epoch:5" || sancus.Smooth != 0 {
 		t.Errorf("%+v", sancus)
+	}
+	s.Workers = 2
+	if older := s.forStrategy("sancus:epoch:2"); older.Validate() != nil {
+		t.Error("what follows the name does not win:", older.Validate())
 	}
 	if half := s.forStrategy("halo+bf16"); half.Strategy != "halo" || half.WireDType != "bf16" || half.Validate() != nil {
 		t.Errorf("%+v", half)

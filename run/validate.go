@@ -249,6 +249,9 @@ func (s *Spec) checkUnused() error {
 			return &graph.InputError{Field: f.flag(), Found: "a setting without effect", Fix: "only for --strategy " + strings.Join(f.users, ", ")}
 		}
 	}
+	if err := s.checkTwice(); err != nil {
+		return err
+	}
 	if s.InProcess && s.Transport != "auto" && s.Transport != "inprocess" {
 		return mistake("--transport", s.Transport, "inprocess with --in-process", "leave out one of the two")
 	}
@@ -260,6 +263,27 @@ func (s *Spec) checkUnused() error {
 	}
 	if nn.Attends(s.Model) && s.Layers > 1 && s.Hidden%s.Heads != 0 {
 		return mistake("--hidden", fmt.Sprint(s.Hidden), fmt.Sprintf("a multiple of the %d heads", s.Heads), "hidden is the width of all heads together")
+	}
+	return nil
+}
+
+// checkTwice refuses a setting of the strategy that stands after its name, and another by
+// its flag.
+func (s *Spec) checkTwice() error {
+	c, err := s.choice()
+	if err != nil {
+		return err
+	}
+	d := Default()
+	for _, f := range []struct{ flag, given, usual, taken string }{
+		{"--staleness", s.Staleness, d.Staleness, c.Staleness},
+		{"--g3-pipeline", s.G3Pipeline, d.G3Pipeline, c.Pipeline},
+		{"--preload", s.Preload, d.Preload, c.Preload},
+		{"--eas", s.EAS, d.EAS, c.Sample},
+	} {
+		if f.given != f.usual && f.given != f.taken {
+			return mistake(f.flag, f.given+" beside --strategy "+s.Strategy, "one of the two", "leave out the flag, or what follows the strategy's name")
+		}
 	}
 	return nil
 }

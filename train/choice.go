@@ -61,11 +61,8 @@ var settings = map[string]func(c *Choice, text string) error{
 		return nil
 	},
 	"granndis": func(c *Choice, text string) error {
-		if preload, sample, ok := strings.Cut(text, "eas"); ok { // granndis:eas, granndis:2eas1,15
-			c.Preload, c.Sample = preload, sample
-			if c.Preload == "" {
-				c.Preload = "auto"
-			}
+		if sample, ok := strings.CutPrefix(text, "eas"); ok { // granndis:eas, granndis:eas1,15
+			c.Sample = sample
 			if c.Sample == "" {
 				c.Sample = "1,15"
 			}
@@ -113,6 +110,8 @@ func (c *Choice) check() error {
 		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
 	case c.Name == "g3" && !slices.Contains([]string{"none", "inter", "intra", "both"}, c.Pipeline):
 		return fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
+	case c.Name == "granndis" && c.Sample != "" && c.Preload != "auto":
+		return fmt.Errorf("granndis with --eas computes all layers of what it samples; leave out --preload %s", c.Preload)
 	case c.Name == "granndis":
 		if c.Sample != "" {
 			_, err := newSampling(c.Sample)
