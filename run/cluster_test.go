@@ -206,6 +206,20 @@ func TestResumeBesideAnIdleWorker(t *testing.T) {
 	}
 }
 
+// TestResumeAfterMeasuring: what a strategy remembers of training is saved after a pass that
+// measures, too.
+func TestResumeAfterMeasuring(t *testing.T) {
+	s := quick(block(t, nil))
+	s.Workers, s.Servers, s.InProcess, s.Strategy, s.WireDType, s.Quiet, s.Epochs = 4, 2, true, "granndis:eas1,2", "int8", true, 4
+	want := trained(t, s, nil)
+	s.CheckpointDir, s.Epochs = t.TempDir(), 2
+	trained(t, s, nil)
+	s.Resume, s.Epochs = true, 4
+	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) {
+		t.Errorf("resumed %v, undisturbed %v", got.Loss, want.Loss)
+	}
+}
+
 // TestResumeAsAnother: a run goes on with another strategy, or as one worker, whatever
 // settings its own strategy had; with the same one those must be the same.
 func TestResumeAsAnother(t *testing.T) {

@@ -211,6 +211,10 @@ func (x *sampled) Err() error { return errors.Join(x.training.Err(), x.measuring
 
 func (x *sampled) Finish() error { return errors.Join(x.training.Finish(), x.measuring.Finish()) }
 
+// Caches and kept are of training, whatever pass came last.
+func (x *sampled) Caches() []nn.Tensor { return x.training.Caches() }
+func (x *sampled) kept() int64         { return x.training.kept() }
+
 // Copies are own vertices and sampled ones.
 func (x *sampled) Copies() ([]uint32, *graph.Features) { return x.training.Copies() }
 
