@@ -69,7 +69,7 @@ func (b tooLarge) Error() string { return "it needs more than " + event.Bytes(in
 // of the addresses that a process has.
 func mostRehearsed() int64 {
 	if total := tensor.MemoryTotal(); total > 0 {
-		return 16 * total
+		return min(16*total, 1<<45)
 	}
 	return 1 << 40
 }
