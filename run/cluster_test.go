@@ -26,7 +26,7 @@ func TestWorkersInProcess(t *testing.T) {
 		s.Epochs = 3
 		want := trained(t, s, nil)
 		s.Workers, s.InProcess, s.Partitioner = 3, true, "chunk"
-		got := trained(t, s, nil)
+		got := trained(t, onFewThreads(s), nil)
 		tolerance := 1e-4
 		if s.DType == "bf16" { // rows are rounded before they are added up
 			tolerance = 2e-2

@@ -46,7 +46,7 @@ func TestMiniPlanTellsTheMemory(t *testing.T) {
 	defer data.Close()
 	for _, sampler := range train.Samplers {
 		for _, model := range []string{"sage", "gat", "gatv2", "sage-pool"} {
-			s := miniSpec(dir, sampler)
+			s := onFewThreads(miniSpec(dir, sampler))
 			s.Model, s.Hidden, s.Epochs, s.Norm, s.CacheFirst = model, 32, 2, "none", "off"
 			r := trained(t, s, nil)
 			s.complete()

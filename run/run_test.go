@@ -318,6 +318,7 @@ func TestPlanTellsTheMemory(t *testing.T) {
 	}
 	defer data.Close()
 	for name, s := range models(dir) {
+		s = onFewThreads(s)
 		s.complete()
 		s.resolve(&data.Meta, "auto")
 		s.Epochs = 2

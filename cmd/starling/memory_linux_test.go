@@ -23,7 +23,7 @@ func TestLargerThanMemory(t *testing.T) {
 	if err != nil || features.Size() < 2*limit {
 		t.Fatalf("features of %v bytes do not show anything (%v)", features, err)
 	}
-	run := []string{"train", "g", "--model", "gcn", "--layers", "2", "--hidden", "16", "--epochs", "2", "--cache-first", "off", "--quiet", "--json", "-"}
+	run := []string{"train", "g", "--model", "gcn", "--layers", "2", "--hidden", "16", "--epochs", "2", "--cache-first", "off", "--threads", "2", "--quiet", "--json", "-"}
 	ample := works(t, dir, run...)
 	forget(t, filepath.Join(dir, "g"))
 	tight := inGroup(t, dir, limit, run...)

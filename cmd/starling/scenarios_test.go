@@ -300,6 +300,10 @@ var fickle = []struct {
 	{regexp.MustCompile(`build is [^ ,]+, this job's is [^ ;]+;`), "build is A, this job's is B;"},
 }
 
+// waitedFirst is a worker that was waited for before it was taken for dead: both take about
+// as long.
+var waitedFirst = regexp.MustCompile(`(?m)^epoch N stalls: .*\n(^lost rank )`)
+
 // again is a worker that seems lost after one that was, on a machine that is too slow for
 // the heartbeat.
 var again = regexp.MustCompile(`(?m)(^gcn on .*; going on after epoch N .*\n)(^lost rank .*nothing was heard of it.*\n^training goes on .*\n^gcn on .*; going on after epoch N .*\n)+`)
@@ -322,7 +326,8 @@ func (s *scenario) show(r *scene) string {
 		}
 		out.WriteString(line + "\n")
 	}
-	shown := rejoins.ReplaceAllString(again.ReplaceAllString(out.String(), "$1"), "$1…; joining again\n$1")
+	shown := waitedFirst.ReplaceAllString(out.String(), "$1")
+	shown = rejoins.ReplaceAllString(again.ReplaceAllString(shown, "$1"), "$1…; joining again\n$1")
 	code := r.ProcessState.ExitCode()
 	if code < 0 {
 		return shown + "killed\n"
