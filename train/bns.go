@@ -150,9 +150,9 @@ func (d *thinned) pass(m *bns, epoch int) *relay {
 	return r
 }
 
-// thins reports whether a transfer moves fewer rows than halo's. With a memory scores do not, see transfer.always.
+// thins reports whether a transfer moves fewer rows than halo's. With a memory some never do, see transfer.always.
 func (m *bns) thins(t transfer, training bool) bool {
-	return training && t.layer >= 0 && m.p < 1 && !(t.scores && m.opt.Strategy.Cached)
+	return training && t.layer >= 0 && m.p < 1 && !(m.opt.Strategy.Cached && t.always(training))
 }
 
 func (m *bns) rows(t transfer, b *border, peer, epoch int, training bool) int64 {

@@ -13,7 +13,7 @@ import "starling/tensor"
 // In the first epoch all are kept. It moves the rows of bns, and a worker has memory
 // for its far rows and for the gradients of those it sends, of every layer.
 //
-// Scores of attention and their gradients travel for all vertices in every epoch, see transfer.always.
+// Scores of attention, its last layer, and gradients of both travel for all vertices in every epoch, see transfer.always.
 //
 // All rows are there, so that every model can be trained. (Control variates,
 // old + (z - old)/p, are right on average, but were hardly better than plain bns: see

@@ -43,7 +43,7 @@ func (m *lasting) lastly(t transfer, rows tensor.Matrix, drawn func(row int) boo
 
 func (m *lasting) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 	a := m.exact.fetch(t, b, into, src)
-	if !m.training || t.layer < 0 || t.scores {
+	if t.always(m.training) {
 		return a
 	}
 	return &maskedRows{a, func() {
@@ -55,7 +55,7 @@ func (m *lasting) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 
 func (m *lasting) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
 	x := m.exact.giveBack(t, b, rows, dst).(*exchange)
-	if t.scores {
+	if t.always(m.training) {
 		return x
 	}
 	x.arrived = func() {

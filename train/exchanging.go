@@ -48,17 +48,28 @@ type transfer struct {
 	backward bool
 	across   bool // the layer is nn.Across its edges; else rows are added up
 	scores   bool // of attention, not the rows themselves
+	prompt   bool // of attention's last layer
 	relayed  bool // by way of another worker of the server, see relay.go
 	late     bool // for the next epoch: whatever this one needs goes first
 	kind     wire.Kind
 }
 
 // always reports whether a transfer brings all rows as they are now, also where those of others are late or old: in measuring
-// passes, of features that never change, and of attention's scores, which are a number a head.
+// passes, of features that never change, of attention's scores, which are a number a head, and of its last layer, which
+// has a number a class.
 //
 // A softmax's gradients of scores add up to nothing in each neighbourhood. Old ones beside new ones do not, and what is left
-// over moves weights where the loss hardly resists: see docs/strategies/bns.md. Fresh gradients of old scores gain little, see pipegcn.md there.
-func (t transfer) always(training bool) bool { return !training || t.layer < 0 || t.scores }
+// over moves weights where the loss hardly resists: see docs/strategies/bns.md. Rows and gradients of the last layer that
+// are not of one epoch cost points too, each about half of them: see docs/strategies/pipegcn.md.
+func (t transfer) always(training bool) bool {
+	return !training || t.layer < 0 || t.scores || t.prompt
+}
+
+// isPrompt reports whether a layer's rows and scores are.
+func (s *site) isPrompt(layer int) bool {
+	m := &s.opt.Model
+	return layer == m.Layers-1 && (m.Model == "gat" || m.Model == "gatv2")
+}
 
 // arrival is an exchange under way. wait returns when its rows are there, done when
 // its buffers are free.
@@ -147,7 +158,7 @@ func (x *exchanging) Across(op nn.Across) {
 	b := x.border(op.Layer())
 	var coming []arrival
 	for i, m := range op.Sent() {
-		t := transfer{layer: op.Layer(), across: true, scores: i > 0, kind: wire.Activation}
+		t := transfer{layer: op.Layer(), across: true, scores: i > 0, prompt: x.isPrompt(op.Layer()), kind: wire.Activation}
 		coming = append(coming, x.move.fetch(t, b, m.Slice(b.src, m.Rows), m.Slice(0, b.src)))
 	}
 	for _, a := range coming {
@@ -164,7 +175,7 @@ func (x *exchanging) AcrossGrad(op nn.Across) {
 	op.Undo(b.edges(op.Over()))
 	var coming []arrival
 	for i, m := range op.SentGrads() {
-		t := transfer{layer: op.Layer(), backward: true, across: true, scores: i > 0, kind: wire.Gradient}
+		t := transfer{layer: op.Layer(), backward: true, across: true, scores: i > 0, prompt: x.isPrompt(op.Layer()), kind: wire.Gradient}
 		coming = append(coming, x.move.giveBack(t, b, m.Slice(b.src, m.Rows), m.Slice(0, b.src)))
 	}
 	for _, a := range coming {

@@ -19,8 +19,9 @@ import (
 // Smoothing (§3.4) replaces what has arrived by a moving average,
 // m = γ·m + (1-γ)·z, of rows and of gradients, from the first that arrive on.
 //
-// It sends the bytes of halo. Features that never change, scores of attention with their
-// gradients, and measuring passes are exact; scores are waited for, see transfer.always.
+// It sends the bytes of halo. Features that never change, scores of attention and its last
+// layer with their gradients, and measuring passes are exact and waited for, see
+// transfer.always.
 //
 // Where rows are passed on inside servers (relay.go), the gradients of passed ones are
 // added up on their way home; that is late too, but never by more than the same epoch.

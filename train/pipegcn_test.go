@@ -20,7 +20,7 @@ func TestPipeGCNNotLateIsHalo(t *testing.T) {
 }
 
 // delayed is what pipegcn computes, without its overlap: everything travels at once,
-// and all but scores is put aside on the host until the next epoch.
+// and all but scores and attention's last layer is put aside on the host until the next epoch.
 type delayed struct {
 	*exact
 	smooth     float64
@@ -62,7 +62,7 @@ func (m *delayed) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 }
 
 func (m *delayed) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
-	if t.scores {
+	if t.always(m.training) {
 		return m.exact.giveBack(t, b, rows, dst)
 	}
 	sum := m.dev.New(dst.Type(), dst.Rows, dst.Cols)

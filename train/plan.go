@@ -93,8 +93,9 @@ func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
 	p.Epoch = func(epoch int) map[Sent]int64 {
 		out := maps.Clone(always)
 		for _, t := range training {
-			x.planRows(out, transfer{layer: t.Layer, kind: wire.Activation}, t.Forward, epoch, true)
-			x.planRows(out, transfer{layer: t.Layer, backward: true, kind: wire.Gradient}, t.Backward, epoch, true)
+			prompt := x.isPrompt(t.Layer)
+			x.planRows(out, transfer{layer: t.Layer, prompt: prompt, kind: wire.Activation}, t.Forward, epoch, true)
+			x.planRows(out, transfer{layer: t.Layer, prompt: prompt, backward: true, kind: wire.Gradient}, t.Backward, epoch, true)
 		}
 		return out
 	}

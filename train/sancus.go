@@ -31,7 +31,7 @@ import (
 //
 // With Choice.Clip = c each worker's gradients of parameters are clipped to c·√workers
 // before they are added up (§4.3.2). With bound 0 and no clipping all is exact, as are
-// measuring, features that never change, and scores of attention with their gradients.
+// measuring, features that never change, and what transfer.always names of attention.
 type sancus struct {
 	*exchanging
 	m *skipping
@@ -62,7 +62,7 @@ func (x *sancus) Plan(model *nn.Model, task nn.Task) *Plan {
 	p.Epoch = func(epoch int) map[Sent]int64 {
 		out := rows(epoch)
 		for _, t := range traffic {
-			if t.Forward.Rows > 0 && x.border(t.Layer).src > 0 {
+			if t.Forward.Rows > 0 && x.border(t.Layer).src > 0 && !x.isPrompt(t.Layer) {
 				x.m.planWords(out, t.Layer)
 			}
 		}

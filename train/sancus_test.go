@@ -74,24 +74,25 @@ func rowsShare(t *testing.T, parts []*partition.Part, o Options, n int) float64 
 	return sum(o.Strategy) / sum(DefaultChoice("cagnet"))
 }
 
-// scoresShare is the share of scores in the bytes of options(model): GAT's rows have 16 and 4 numbers, its scores 2 and 1.
-func scoresShare(model string) float64 {
+// promptShare is the share of scores and the last layer in the bytes of options(model): GAT's rows have 16 and 4
+// numbers, its scores 2 and 1.
+func promptShare(model string) float64 {
 	if model == "gat" {
-		return 3. / 23
+		return 7. / 23
 	}
 	return 0
 }
 
 // TestSancusSendsItsShare: with bound K one of K+1 broadcasts of rows is left, in both
-// directions, and all of scores; that plans are kept to the byte is trainParts' to say.
+// directions, and all of attention's scores and last layer; that plans are kept to the byte is trainParts' to say.
 func TestSancusSendsItsShare(t *testing.T) {
 	parts := cut(t, communities(t, 120, true), "hash", 4)
 	for _, model := range []string{"gcn", "gat"} {
 		o := options(model)
 		o.Epochs, o.EvalEvery = 12, 0
-		scores := scoresShare(model)
+		prompt := promptShare(model)
 		for k := range 4 {
-			want := scores + (1-scores)/float64(k+1)
+			want := prompt + (1-prompt)/float64(k+1)
 			o.Strategy = stale(fmt.Sprintf("epoch:%d", k))
 			if got := rowsShare(t, parts, o, 12); math.Abs(got-want) > 1e-12 {
 				t.Errorf("%s: %v sends a share %g of rows, want %g", model, o.Strategy.Staleness, got, want)
@@ -133,7 +134,7 @@ func TestStalenessIsBounded(t *testing.T) {
 }
 
 // TestVariationSkipsWhatHardlyChanges: a wide bound sends the first block only, a
-// narrow one all of them, and one between some; words and scores are sent in any case.
+// narrow one all of them, and one between some; words, scores and attention's last layer are sent in any case.
 func TestVariationSkipsWhatHardlyChanges(t *testing.T) {
 	d := communities(t, 120, true)
 	parts := cut(t, d, "hash", 3)
@@ -145,8 +146,8 @@ func TestVariationSkipsWhatHardlyChanges(t *testing.T) {
 			o.Strategy = stale("variation:" + x)
 			sent = append(sent, sentRows(t, parts, o))
 		}
-		each, scores := float64(sent[2])/float64(o.Epochs), scoresShare(model)
-		once := each * (1 + scores*float64(o.Epochs-1))
+		each, prompt := float64(sent[2])/float64(o.Epochs), promptShare(model)
+		once := each * (1 + prompt*float64(o.Epochs-1))
 		if !(sent[0] < sent[1] && sent[1] < sent[2]) || math.Abs(float64(sent[0])-once) > 0.5 {
 			t.Errorf("%s: rows sent %v in %d epochs", model, sent, o.Epochs)
 		}
@@ -228,8 +229,8 @@ func TestSancusRemembers(t *testing.T) {
 	}
 	wg.Wait()
 	for k, n := range notes {
-		// Rows of 16 and 4 numbers in float64: of the peer, and gradients of its own.
-		want := fmt.Sprintf("sancus: worker 0 keeps %.3g MiB of remote rows and their gradients", float64((parts[0].Meta.Core+parts[1].Meta.Core)*(16+4)*8)/(1<<20))
+		// Rows of 16 numbers in float64: of the peer, and gradients of its own. The last layer's are never old.
+		want := fmt.Sprintf("sancus: worker 0 keeps %.3g MiB of remote rows and their gradients", float64((parts[0].Meta.Core+parts[1].Meta.Core)*16*8)/(1<<20))
 		if k == 0 && (len(n) != 1 || n[0] != want) || k > 0 && len(n) > 0 {
 			t.Errorf("worker %d said %q, want %q from worker 0 alone", k, n, want)
 		}
@@ -344,10 +345,10 @@ func TestSkipG(t *testing.T) {
 	for _, model := range []string{"gcn", "gat"} {
 		o := options(model)
 		o.Epochs, o.Strategy = 12, DefaultChoice("skipg")
-		scores := scoresShare(model)
+		prompt := promptShare(model)
 		for k := range 3 {
 			o.Strategy.SkipG = k
-			if got, want := rowsShare(t, parts, o, 12), 0.5+0.5*(scores+(1-scores)/float64(k+1)); math.Abs(got-want) > 1e-12 {
+			if got, want := rowsShare(t, parts, o, 12), 0.5+0.5*(prompt+(1-prompt)/float64(k+1)); math.Abs(got-want) > 1e-12 {
 				t.Errorf("%s: skipg:%d sends a share %g of rows, want %g", model, k, got, want)
 			}
 			r := trainParts(t, parts, ref, o)[0]

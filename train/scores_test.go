@@ -11,8 +11,8 @@ import (
 	"starling/wire"
 )
 
-// TestScoresAreNeverOld: strategies whose rows, or gradients of rows, are late or old have attention's scores and
-// their gradients as they are in every epoch.
+// TestScoresAreNeverOld: strategies whose rows, or gradients of rows, are late or old have attention's scores, its last
+// layer, and gradients of both as they are in every epoch.
 func TestScoresAreNeverOld(t *testing.T) {
 	parts := cut(t, communities(t, 60, false), "random", 3)
 	for _, text := range []string{"pipegcn", "sancus:epoch:2", "sancus:adaptive:2", "sancus:variation:0.6", "skipg:2", "bns:0.3:cached"} {
@@ -21,7 +21,7 @@ func TestScoresAreNeverOld(t *testing.T) {
 			t.Fatal(err)
 		}
 		ends := wire.NewGroup(len(parts), wire.DefaultOptions())
-		rows, scores := make([]int, len(parts)), make([]int, len(parts))
+		rows, prompt := make([]int, len(parts)), make([]int, len(parts))
 		var wg sync.WaitGroup
 		for k, part := range parts {
 			wg.Go(func() {
@@ -32,7 +32,7 @@ func TestScoresAreNeverOld(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				rows[k], scores[k] = oldOnes(s)
+				rows[k], prompt[k] = oldOnes(s)
 				if err := s.Finish(); err != nil {
 					t.Error(err)
 				}
@@ -42,15 +42,15 @@ func TestScoresAreNeverOld(t *testing.T) {
 		for _, e := range ends {
 			e.Close()
 		}
-		if slices.Max(scores) > 0 || slices.Min(rows) == 0 {
-			t.Errorf("%s: numbers of another epoch came %v times among scores, %v times among rows", text, scores, rows)
+		if slices.Max(prompt) > 0 || slices.Min(rows) == 0 {
+			t.Errorf("%s: numbers of another epoch came %v times among scores or in the last layer, %v times among rows", text, prompt, rows)
 		}
 	}
 }
 
-// oldOnes exchanges rows and scores, and gradients of both, that are the epoch's number throughout, counted from 1. It
+// oldOnes exchanges rows, scores and the last layer's rows, and gradients of all, that are the epoch's number throughout, counted from 1. It
 // returns how many of them were not when they were used.
-func oldOnes(s Strategy) (rows, scores int) {
+func oldOnes(s Strategy) (rows, prompt int) {
 	var x *exchanging
 	switch s := s.(type) {
 	case *exchanging:
@@ -69,10 +69,10 @@ func oldOnes(s Strategy) (rows, scores int) {
 	for epoch := range 6 {
 		now := float64(epoch + 1)
 		x.Begin(epoch, true)
-		off := map[bool]int{}
+		off := map[string]int{}
 		for _, backward := range []bool{false, true} {
-			for _, of := range []bool{false, true} {
-				t := transfer{layer: 1, across: true, scores: of, backward: backward, kind: wire.Activation}
+			for _, of := range []string{"rows", "scores", "last"} {
+				t := transfer{layer: 1, across: true, scores: of == "scores", prompt: of == "last", backward: backward, kind: wire.Activation}
 				got, want := full(b.farRows(), 0), full(b.farRows(), now)
 				if !backward {
 					finishNow(x.move.fetch(t, b, got, full(b.src, now)))
@@ -84,9 +84,9 @@ func oldOnes(s Strategy) (rows, scores int) {
 				off[of] += unequal(x.dev, got, want)
 			}
 		}
-		rows, scores = rows+off[false], scores+off[true]
+		rows, prompt = rows+off["rows"], prompt+off["scores"]+off["last"]
 	}
-	return rows, scores
+	return rows, prompt
 }
 
 func finishNow(a arrival) {

@@ -15,7 +15,7 @@ import (
 //
 //	dz_i = Σ_j A_jiᵀ·dy_j  for j = i as it is now, for other j as it was last sent
 //
-// With K = 0 it is exact. Gradients of attention's scores return in every epoch.
+// With K = 0 it is exact. Gradients of attention's scores and of its last layer return in every epoch.
 type skipg struct {
 	*blocks
 	every, first int
