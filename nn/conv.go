@@ -101,6 +101,24 @@ type output struct {
 	bias  *Param
 	act   tensor.Act
 	drop  float64
+	reuse bool // y, once its gradient is that before the activation, and dy, once dx is known, are nobody's
+}
+
+// inPlace is room for rows and columns of a gradient: that of a matrix which nobody will
+// need, if it is of that shape. It saves a matrix at the widest moment of an epoch.
+func (o *output) inPlace(p *Pass, of tensor.Matrix, rows, cols int) tensor.Matrix {
+	if o.reuse && !p.InRanges && of.Rows == rows && of.Cols == cols {
+		return of
+	}
+	return p.Dev.Scratch(p.rowType(), rows, cols)
+}
+
+// free gives a gradient back, unless it is in the place of another matrix, and forgets it.
+func free(p *Pass, m *tensor.Matrix, place tensor.Matrix) {
+	if !m.IsZero() && !tensor.Same(*m, place) {
+		p.Dev.Free(*m)
+	}
+	*m = tensor.Matrix{}
 }
 
 // after is for rows lo to hi of the pass's vertices.

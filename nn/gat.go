@@ -166,11 +166,11 @@ func (l *gat) release(p *Pass) {
 func (l *gat) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	l.takeGrad(p, dy)
 	l.wantDX, l.dx = wantDX, tensor.Matrix{}
-	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
+	l.dz = l.inPlace(p, l.y, l.z.Rows, l.z.Cols)
 	l.dleft = p.Dev.Scratch(p.Dev.Type(), l.left.Rows, l.heads)
 	l.dright = p.Dev.Scratch(p.Dev.Type(), l.right.Rows, l.heads)
 	if wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.w.Value.Rows)
+		l.dx = l.inPlace(p, dy, l.sent, l.w.Value.Rows)
 	}
 	return l.dx
 }
@@ -194,7 +194,7 @@ func (l *gat) sendLearn(p *Pass, lo, hi int) {
 
 func (l *gat) endGrad(p *Pass) {
 	l.attended.endGrad(p)
-	p.Dev.Free(l.dz)
+	free(p, &l.dz, l.y)
 	p.Dev.Free(l.dleft)
 	p.Dev.Free(l.dright)
 	l.release(p)

@@ -120,10 +120,10 @@ func (l *gatv2) release(p *Pass) { freeAll(p, &l.z, &l.r, &l.alpha, &l.att) }
 func (l *gatv2) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	l.takeGrad(p, dy)
 	l.dx = tensor.Matrix{}
-	l.dz = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols)
+	l.dz = l.inPlace(p, l.y, l.z.Rows, l.z.Cols)
 	l.dr = p.Dev.Scratch(p.rowType(), l.r.Rows, l.r.Cols)
 	if wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.left.Value.Rows)
+		l.dx = l.inPlace(p, dy, l.sent, l.left.Value.Rows)
 	}
 	return l.dx
 }
@@ -151,7 +151,8 @@ func (l *gatv2) sendLearn(p *Pass, lo, hi int) {
 
 func (l *gatv2) endGrad(p *Pass) {
 	l.attended.endGrad(p)
-	freeAll(p, &l.dz, &l.dr)
+	free(p, &l.dz, l.y)
+	freeAll(p, &l.dr)
 	l.release(p)
 	l.dx, l.x, l.p = tensor.Matrix{}, Input{}, nil
 }

@@ -139,11 +139,8 @@ func (m *Model) stack(b *builder, prefix string, make makeLayer) {
 		if m.Config.Norm != "none" && !last {
 			o = output{layer: l}
 		}
-		mod := make(b, in, width, last, o)
-		if c, ok := mod.(*sumConv); ok {
-			c.reuse = !last // the logits' gradient is the caller's
-		}
-		m.append(b, mod)
+		o.reuse = !last // logits and their gradient are the caller's
+		m.append(b, make(b, in, width, last, o))
 		if !last {
 			b.prefix = fmt.Sprintf("norms.%d.", l)
 			m.append(b, newNorm(b, m.Config.Norm, "", width, after))

@@ -151,8 +151,8 @@ type Aggregator interface {
 //
 // Backward adds to the gradients of the module's parameters and returns the
 // gradient of x as a new matrix, or none unless wantDX. It may overwrite dy only
-// if the module has an activation, and return it as the gradient of x if it was
-// built to reuse it; else the caller frees dy.
+// if the module has an activation. Built to reuse what nobody needs after it, it may
+// overwrite y, and return dy as the gradient of x; else the caller frees dy.
 type Module interface {
 	Forward(p *Pass, x Input) tensor.Matrix
 	Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix

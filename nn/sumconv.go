@@ -29,7 +29,6 @@ type sumConv struct {
 	reduce Reduction
 	w, r   *Param // r may be nil
 	eps    *Param // GIN's, or nil: then reduce.Self is 1 + eps
-	reuse  bool   // dx may take the place of dy, which nobody needs after
 
 	x        Input
 	constant bool // sum is the aggregator's, for constant features
@@ -173,43 +172,29 @@ func (c *sumConv) finish(p *Pass, lo, hi int) {
 
 func (c *sumConv) end(p *Pass) {
 	if !(p.Train && c.eps != nil) { // ε's gradient needs the messages
-		c.free(p, &c.msg)
+		freeAll(p, &c.msg)
 	}
 	if !c.constant && !(p.Train && c.keepsSum()) {
-		c.free(p, &c.sum)
+		freeAll(p, &c.sum)
 	}
-}
-
-// free gives a matrix back and forgets it.
-func (c *sumConv) free(p *Pass, m *tensor.Matrix) {
-	if !m.IsZero() {
-		p.Dev.Free(*m)
-	}
-	*m = tensor.Matrix{}
 }
 
 func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
 	_, src := p.Agg.Rows(c.layer)
 	c.g, c.wantDX, c.out = dy, wantDX, tensor.Matrix{}
 	switch {
-	case wantDX && c.canReuse(p, src):
-		c.out = dy
-	case wantDX:
+	case wantDX && (c.r != nil || c.keepsSum()): // then dx and what is made of dy are there together
 		c.out = p.Dev.Scratch(p.rowType(), src, c.in())
+	case wantDX:
+		c.out = c.inPlace(p, dy, src, c.in())
 	}
 	switch {
 	case !c.keepsSum():
-		c.dmsg = p.Dev.Scratch(p.rowType(), src, c.outWidth())
+		c.dmsg = c.inPlace(p, c.y, src, c.outWidth())
 	case wantDX || c.eps != nil:
 		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in())
 	}
 	return c.out
-}
-
-// canReuse reports whether dy is free when dx is computed, and of its shape: that
-// saves the widest matrix at the widest moment of the backward pass.
-func (c *sumConv) canReuse(p *Pass, src int) bool {
-	return c.reuse && !p.InRanges && c.r == nil && !c.keepsSum() && c.in() == c.outWidth() && c.g.Rows == src
 }
 
 func (c *sumConv) finishGrad(p *Pass, lo, hi int) {
@@ -293,10 +278,10 @@ func (c *sumConv) sendLearn(p *Pass, lo, hi int) {
 }
 
 func (c *sumConv) endGrad(p *Pass) {
-	c.free(p, &c.dmsg)
-	c.free(p, &c.msg)
+	free(p, &c.dmsg, c.y)
+	freeAll(p, &c.msg)
 	if !c.constant {
-		c.free(p, &c.sum)
+		freeAll(p, &c.sum)
 	}
 	c.out, c.g, c.sum, c.x = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}
 }
