@@ -190,19 +190,26 @@ func cliques(t *testing.T, joined int) string {
 	return dir
 }
 
+// resumes compares a run that is interrupted half-way and goes on with an undisturbed one.
+func resumes(t *testing.T, s Spec) {
+	t.Helper()
+	s.InProcess, s.WireDType, s.Quiet = true, "int8", true
+	want, all := trained(t, s, nil), s.Epochs
+	s.CheckpointDir, s.Epochs = t.TempDir(), all/2
+	trained(t, s, nil)
+	s.Resume, s.Epochs = true, all
+	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) {
+		t.Errorf("resumed %v, undisturbed %v", got.Loss, want.Loss)
+	}
+}
+
 // TestResumeBesideAnIdleWorker: a worker that never sends has nothing to remember, and
 // what the others remember is saved all the same.
 func TestResumeBesideAnIdleWorker(t *testing.T) {
 	for joined := range 2 {
 		s := quick(cliques(t, joined))
-		s.Workers, s.InProcess, s.Partitioner, s.WireDType, s.Quiet, s.Epochs = 3, true, "chunk", "int8", true, 6
-		want := trained(t, s, nil)
-		s.CheckpointDir, s.Epochs = t.TempDir(), 3
-		trained(t, s, nil)
-		s.Resume, s.Epochs = true, 6
-		if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) {
-			t.Errorf("resumed %v, undisturbed %v", got.Loss, want.Loss)
-		}
+		s.Workers, s.Partitioner, s.Epochs = 3, "chunk", 6
+		resumes(t, s)
 	}
 }
 
@@ -210,14 +217,8 @@ func TestResumeBesideAnIdleWorker(t *testing.T) {
 // measures, too.
 func TestResumeAfterMeasuring(t *testing.T) {
 	s := quick(block(t, nil))
-	s.Workers, s.Servers, s.InProcess, s.Strategy, s.WireDType, s.Quiet, s.Epochs = 4, 2, true, "granndis:eas1,2", "int8", true, 4
-	want := trained(t, s, nil)
-	s.CheckpointDir, s.Epochs = t.TempDir(), 2
-	trained(t, s, nil)
-	s.Resume, s.Epochs = true, 4
-	if got := trained(t, s, nil); fmt.Sprint(got.Loss) != fmt.Sprint(want.Loss) {
-		t.Errorf("resumed %v, undisturbed %v", got.Loss, want.Loss)
-	}
+	s.Workers, s.Servers, s.Strategy, s.Epochs = 4, 2, "granndis:eas1,2", 4
+	resumes(t, s)
 }
 
 // TestResumeAsAnother: a run goes on with another strategy, or as one worker, whatever
