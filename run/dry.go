@@ -1,8 +1,6 @@
 package run
 
 import (
-	"sync"
-
 	"starling/event"
 	"starling/tensor"
 )
@@ -14,35 +12,14 @@ type dry struct {
 	*tensor.CPU
 	f64  bool
 	most int64 // a rehearsal that has more at once ends
-
-	mu sync.Mutex
-	// touched is how much of each block a real run would have written to: a block that
-	// comes back is used again, for matrices of about its size.
-	touched map[*byte]int64
 }
 
 func newDry(rows tensor.DType) *dry {
-	return &dry{CPU: tensor.NewCPU(1), f64: rows == tensor.F64, most: mostRehearsed(), touched: map[*byte]int64{}}
+	return &dry{CPU: tensor.NewCPU(1), f64: rows == tensor.F64, most: mostRehearsed()}
 }
 
 // OnPaper says that nothing is computed: see nn.Topology.
 func (*dry) OnPaper() {}
-
-// hugePage is what the kernel gives out at once of large blocks.
-const hugePage = 2 << 20
-
-// footprint is the memory that a real device would end up with. Small blocks are of the
-// collector's heap.
-func (d *dry) footprint() (large, small int64) {
-	for _, n := range d.touched {
-		if n < tensor.LargeBlock {
-			small += n
-		} else {
-			large += (n + hugePage - 1) / hugePage * hugePage
-		}
-	}
-	return large, small
-}
 
 func (d *dry) Type() tensor.DType {
 	if d.f64 {
@@ -78,13 +55,7 @@ func (d *dry) Scratch(t tensor.DType, rows, cols int) tensor.Matrix {
 	if n := d.InUse() + int64(rows)*int64(cols)*int64(t.Size()); n > d.most {
 		panic(tooLarge(n))
 	}
-	m := d.CPU.Scratch(t, rows, cols)
-	if b := d.CPU.Bytes(m); len(b) > 0 {
-		d.mu.Lock()
-		d.touched[&b[0]] = max(d.touched[&b[0]], int64(len(b)))
-		d.mu.Unlock()
-	}
-	return m
+	return d.CPU.Scratch(t, rows, cols)
 }
 
 // SparseTranspose does not move values, but has room for them.

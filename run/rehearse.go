@@ -99,7 +99,7 @@ func (c *clusterRun) rehearseTogether(parts []*partition.Part, s *Spec) ([]*need
 	for r := range parts {
 		ends[r].Close()
 		if done[r] != nil {
-			_, small := devs[r].footprint()
+			_, small := devs[r].Footprint()
 			needs[r] = stock(done[r], devs[r], (after-before)/int64(n)+small)
 		}
 		devs[r].Close()
@@ -138,7 +138,7 @@ func unplannable(r any) error {
 
 // stock is what a rehearsal has on its device and on the heap.
 func stock(r *train.Rehearsed, dev *dry, heap int64) *need {
-	large, small := dev.footprint()
+	large, small := dev.Footprint()
 	return &need{Rehearsed: *r, matrices: large + small, small: small, peak: dev.Peak(), heap: max(heap-small, 0)}
 }
 

@@ -2,7 +2,12 @@
 
 package tensor
 
-// Elsewhere the heap serves: the collector never moves a block of this size.
-func mapHuge(n int) ([]byte, error) { return alignedBytes(n), nil }
+// hugePage is what regions are counted in.
+const hugePage = 2 << 20
 
-func unmap([]byte) {}
+// Elsewhere the heap serves: the collector never moves a block of this size.
+func reserve(n int) ([]byte, error) { return alignedBytes(n), nil }
+
+func writable([]byte) error { return nil }
+
+func release([]byte) {}
