@@ -101,7 +101,8 @@ func (s *Spec) strategySettings() map[string]any {
 // label is the strategy of a result as starling compare names it: as it was given,
 // with those of its settings that were given elsewhere.
 func (r *Report) label() string {
-	name, _, shown := strings.Cut(r.Strategy, ":")
+	name, after, shown := strings.Cut(r.Strategy, ":")
+	sampled := strings.Contains(after, "eas") // granndis:eas1,15 or granndis:2:eas1,15
 	plain := Default()
 	plain.Strategy = name
 	standard := plain.strategySettings()
@@ -109,7 +110,10 @@ func (r *Report) label() string {
 	for _, key := range slices.Sorted(maps.Keys(r.StrategySettings)) {
 		value := fmt.Sprint(r.StrategySettings[key])
 		switch first := mainSetting[name] == key; {
-		case key == "wire_dtype" || key == "relay" || value == fmt.Sprint(standard[key]) || shown && (first || key == "eas" || key == "cached"):
+		case key == "wire_dtype" || key == "relay" || value == fmt.Sprint(standard[key]):
+		case shown && (first && !strings.HasPrefix(after, "eas") || key == "eas" && sampled || key == "cached"):
+		case key == "eas":
+			text += ":eas" + value
 		case first:
 			text = name + ":" + value + strings.TrimPrefix(text, name)
 		default:

@@ -295,6 +295,7 @@ func TestSplitStrategies(t *testing.T) {
 		"halo":                               "halo",
 		"halo, bns:0.1,,g3":                  "halo|bns:0.1|g3",
 		"granndis:eas1,15,halo":              "granndis:eas1,15|halo",
+		"granndis:2:eas1,15,halo":            "granndis:2:eas1,15|halo",
 		"sancus:epoch:2,granndis:eas1,15,g3": "sancus:epoch:2|granndis:eas1,15|g3",
 		"":                                   "",
 	} {
@@ -347,6 +348,10 @@ func TestLabels(t *testing.T) {
 		"sancus:epoch:4":     func(s *Spec) { s.Strategy, s.Staleness = "sancus", "epoch:4" },
 		"sancus:epoch:3":     func(s *Spec) { s.Strategy = "sancus:epoch:3" },
 		"granndis:eas1,15":   func(s *Spec) { s.Strategy = "granndis:eas1,15" },
+		"granndis:2:eas1,9":  func(s *Spec) { s.Strategy = "granndis:2:eas1,9" },
+		"granndis:1:eas1,9":  func(s *Spec) { s.Strategy, s.Preload = "granndis:eas1,9", "1" },
+		"granndis:3:eas1,9":  func(s *Spec) { s.Strategy, s.EAS = "granndis:3", "1,9" },
+		"granndis:4:eas1,9":  func(s *Spec) { s.Strategy, s.Preload, s.EAS = "granndis", "4", "1,9" },
 		"granndis:2+int8":    func(s *Spec) { s.Strategy, s.Preload, s.WireDType = "granndis", "2", "int8" },
 	} {
 		s := Default()

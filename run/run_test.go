@@ -281,7 +281,6 @@ func TestValidate(t *testing.T) {
 		"--strategy":          func(s *Spec) { s.Strategy = "sancsu" },
 		"--staleness":         func(s *Spec) { s.Workers, s.Strategy, s.Staleness = 2, "sancus:epoch:3", "adaptive:2" },
 		"--g3-pipeline":       func(s *Spec) { s.Workers, s.Strategy, s.G3Pipeline = 2, "g3:inter", "intra" },
-		"leave out --preload": func(s *Spec) { s.Workers, s.Strategy, s.Preload = 2, "granndis:eas", "2" },
 		"--layers":            func(s *Spec) { s.Layers = 0 },
 		"--dropout":           func(s *Spec) { s.Dropout = math.NaN() },
 		"--attention-dropout": func(s *Spec) { s.AttentionDropout = 0.5 },

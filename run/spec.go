@@ -104,7 +104,7 @@ type Spec struct {
 	Clip         float64 `json:"clip" yaml:"clip" help:"norm that a worker's gradients are clipped to (sancus); 0: not"`
 	Smooth       float64 `json:"smooth" yaml:"smooth" help:"weight of the past in the moving average of late rows (pipegcn); 0: none"`
 	G3Pipeline   string  `json:"g3_pipeline" yaml:"g3_pipeline" help:"what overlaps (g3): none, inter (layers), intra (a layer), or both" resume:"free"`
-	Preload      string  `json:"preload" yaml:"preload" help:"layers whose remote vertices a server computes itself (granndis): a number, or auto: by cost, within --memory-budget" resume:"free"`
+	Preload      string  `json:"preload" yaml:"preload" help:"layers whose remote vertices a server computes itself (granndis): a number, or auto: by cost, within --memory-budget, with --eas all" resume:"free"`
 	EAS          string  `json:"eas" yaml:"eas" help:"expansion-aware sampling beyond a server's border (granndis), as HOPS,FANOUT; none: all"`
 	MemoryBudget string  `json:"memory_budget" yaml:"memory_budget" help:"memory of a worker that strategies may fill, as 4GiB; none: what is free" resume:"free"`
 	Relay        bool    `json:"relay" yaml:"relay" help:"send a row that several workers of a server need between servers once; the workers pass it on (halo, bns, g3, pipegcn, neutronstar)" resume:"free"`

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ type Choice struct {
 	Late      int     // pipegcn: epochs that rows are late, 0 or 1
 	Smooth    float64 // pipegcn: weight of the past in its moving average; 0: none
 	Pipeline  string  // g3: none, inter, intra or both
-	Preload   string  // granndis: auto, or how many layers
+	Preload   string  // granndis: how many layers, or auto: by cost, with sampling all
 	Sample    string  // granndis: HOPS,FANOUT of expansion-aware sampling; empty: none
 	Budget    int64   // bytes of memory a worker may use; 0: what is free
 
@@ -60,21 +61,20 @@ var settings = map[string]func(c *Choice, text string) error{
 		c.Pipeline = text
 		return nil
 	},
-	"granndis": func(c *Choice, text string) error {
-		if sample, ok := strings.CutPrefix(text, "eas"); ok { // granndis:eas, granndis:eas1,15
-			c.Sample = sample
-			if c.Sample == "" {
-				c.Sample = "1,15"
-			}
-			return nil
+	"granndis": func(c *Choice, text string) error { // granndis:2, granndis:eas, granndis:eas1,15, granndis:2:eas1,15
+		preload, sample, sampled := strings.Cut(":"+text, ":eas")
+		if preload != "" {
+			c.Preload = preload[1:]
 		}
-		c.Preload = text
+		if sampled {
+			c.Sample = cmp.Or(sample, "1,15")
+		}
 		return nil
 	},
 }
 
 // Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1, bns:0.1:cached,
-// sancus:epoch:2, pipegcn:0, g3:inter, granndis:2 or granndis:eas.
+// sancus:epoch:2, pipegcn:0, g3:inter, granndis:2, granndis:eas or granndis:2:eas.
 func (c Choice) Parse(text string) (Choice, error) {
 	name, setting, given := strings.Cut(text, ":")
 	c.Name = name
@@ -110,12 +110,11 @@ func (c *Choice) check() error {
 		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
 	case c.Name == "g3" && !slices.Contains([]string{"none", "inter", "intra", "both"}, c.Pipeline):
 		return fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
-	case c.Name == "granndis" && c.Sample != "" && c.Preload != "auto":
-		return fmt.Errorf("granndis with --eas computes all layers of what it samples; leave out --preload %s", c.Preload)
 	case c.Name == "granndis":
 		if c.Sample != "" {
-			_, err := newSampling(c.Sample)
-			return err
+			if _, err := newSampling(c.Sample); err != nil {
+				return err
+			}
 		}
 		_, err := preloaded(c.Preload, 1)
 		return err

@@ -18,8 +18,10 @@ import (
 
 // Expansion-aware sampling (Song et al., PACT 2024, §5.3) takes from beyond a server's
 // border at most h hops and, for every vertex, at most f neighbours; everything inside
-// the server stays. What was taken is preloaded for all layers, so that only sums of
-// gradients travel between servers while training. Among a vertex's neighbours those
+// the server stays. What was taken is preloaded, for all layers unless fewer are asked
+// for, so that only sums of gradients travel between servers while training. After k of
+// them the border rows that were taken are received from their owners, who compute them
+// from what their own server has: worth it where the last layer's rows are narrow. Among a vertex's neighbours those
 // with most neighbours of their own that the server does not have come first, as they
 // stand for most of what is left out; ties go to the lower number. The choice is made
 // once.
@@ -177,19 +179,26 @@ func newSampled(s *site, layers int) (planned, error) {
 	case s.paper:
 		return nil, fmt.Errorf("granndis with sampling: %w", ErrUnplanned)
 	}
-	l := newLookup(s)
-	around, err := newSurroundings(l, layers, l.works(), pick)
+	k, err := preloaded(s.opt.Strategy.Preload, layers)
 	if err != nil {
 		return nil, err
 	}
-	if err := around.grow(min(pick.hops, layers)); err != nil {
+	if k < 0 { // not by cost: what is left out follows from k, and must not from a clock
+		k = layers
+	}
+	l := newLookup(s)
+	around, err := newSurroundings(l, k, l.works(), pick)
+	if err != nil {
+		return nil, err
+	}
+	if err := around.grow(min(pick.hops, max(k, 1))); err != nil {
 		return nil, err
 	}
 	if err := around.edgesOf(len(around.hops) - 1); err != nil {
 		return nil, err
 	}
 	around.thin(s.opt.Model.Model == "gin")
-	on, err := around.preload(layers, layers)
+	on, err := around.preload(k, layers)
 	if err != nil {
 		return nil, err
 	}

@@ -355,10 +355,26 @@ func TestGranndisSampling(t *testing.T) {
 				}
 			}
 		}
-		o.Strategy.Sample = "9,1000"
-		for _, r := range trainServers(t, parts, onRef, o).results {
-			sameCurve(t, model+" sampling everything", r.Loss, want.Loss, 1e-9)
+		o.Strategy.Sample, o.Strategy.Preload = "1,2", "1"
+		run := trainServers(t, parts, onRef, o)
+		for _, c := range run.counted {
+			for s, b := range c {
+				if s.Link == wire.BetweenServers && s.Kind == wire.Gradient && s.Layer < 1 {
+					t.Errorf("%s sampling, one layer preloaded: %d bytes of %v between servers", model, b, s)
+				}
+			}
 		}
+		if model != "mlp" && run.between() == 0 {
+			t.Errorf("%s sampling, one layer preloaded: no rows between servers", model)
+		}
+		o.Strategy.Sample = "9,1000"
+		for _, preload := range []string{"auto", "0", "1"} { // rows that are not computed twice are received
+			o.Strategy.Preload = preload
+			for _, r := range trainServers(t, parts, onRef, o).results {
+				sameCurve(t, model+" sampling everything, preloading "+preload, r.Loss, want.Loss, 1e-9)
+			}
+		}
+		o.Strategy.Preload = "auto"
 		o.Optim.LR, o.Strategy.Sample = 0, "1,1" // the same weights: the same accuracy
 		want = mustTrain(t, tensor.NewRef(), d, o)
 		for _, r := range trainServers(t, parts, onRef, o).results {
