@@ -83,6 +83,9 @@ func (p *tcpPeer) start() {
 	for _, c := range p.conns {
 		if c.kernel != nil {
 			c.kernel.tune()
+			if !c.paced {
+				c.kernel.plain()
+			}
 		}
 		c.in.open(c.conn)
 		c.sides.Store(2)

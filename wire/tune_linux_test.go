@@ -19,6 +19,28 @@ func (k *kernel) option(t *testing.T, level, option int) (value int) {
 	return value
 }
 
+// congestion is the name of the socket's congestion control.
+func (k *kernel) congestion(t *testing.T) (name string) {
+	t.Helper()
+	k.raw.Control(func(fd uintptr) {
+		var err error
+		if name, err = unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil {
+			t.Error(err)
+		}
+	})
+	return name
+}
+
+func TestPlainWithinHost(t *testing.T) {
+	eps := openTCP(t, 2, Options{})
+	defer closeAll(eps)
+	for _, c := range eps[0].(*node).carriers[1].(*tcpPeer).conns {
+		if got := c.kernel.congestion(t); got != "reno" {
+			t.Errorf("congestion control within this host is %q", got)
+		}
+	}
+}
+
 func TestKernelHolds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,11 +73,9 @@ func TestKernelHolds(t *testing.T) {
 		t.Errorf("the kernel holds %d bytes, before %d", got, held)
 	}
 	k.plain()
-	k.raw.Control(func(fd uintptr) {
-		if name, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err != nil || name != "reno" {
-			t.Errorf("congestion control is %q: %v", name, err)
-		}
-	})
+	if got := k.congestion(t); got != "reno" {
+		t.Errorf("congestion control is %q", got)
+	}
 	if n := k.unacked(); n != 0 {
 		t.Errorf("%d bytes are on their way", n)
 	}
