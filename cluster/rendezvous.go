@@ -102,11 +102,11 @@ func look(ctx context.Context, old Entry, where string, read func() (Entry, erro
 		case <-ctx.Done():
 			switch {
 			case err != nil:
-				return e, fmt.Errorf("no run was found in %s: %w", where, err)
+				return e, fmt.Errorf("no run in %s: %w", where, err)
 			case old != (Entry{}):
-				return e, fmt.Errorf("no other run than that at %s was found in %s", old.Addr, where)
+				return e, fmt.Errorf("no other run than that at %s in %s", old.Addr, where)
 			}
-			return e, fmt.Errorf("no run was found in %s; is the task of rank 0 running, and can it write there?", where)
+			return e, fmt.Errorf("no run in %s; is the task of rank 0 running, and can it write there?", where)
 		case <-time.After(poll):
 		}
 	}

@@ -19,9 +19,10 @@ type View interface {
 	Close()
 }
 
-// NewView is a bar if f is a terminal that can move its cursor, else plain lines.
+// NewView is a bar if f is a terminal that can move its cursor, else plain lines. A
+// terminal of no width, as mpirun gives to tasks, is nobody's screen.
 func NewView(f *os.File) View {
-	if cwriter.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+	if width, _, err := cwriter.GetSize(int(f.Fd())); err == nil && width > 0 && os.Getenv("TERM") != "dumb" {
 		return NewBar(f)
 	}
 	return NewLines(f)

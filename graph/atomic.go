@@ -43,6 +43,21 @@ func WriteFileAtomic(path string, write func(io.Writer) error) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
+// WriteNPY writes an array to an .npy file, as WriteFileAtomic does; without a shape it has
+// one dimension.
+func WriteNPY[T element](path string, s []T, shape ...int64) error {
+	if len(shape) == 0 {
+		shape = []int64{int64(len(s))}
+	}
+	return WriteFileAtomic(path, func(w io.Writer) error {
+		if _, err := w.Write(npyHeader(descrOf[T](), shape)); err != nil {
+			return err
+		}
+		_, err := w.Write(asBytes(s))
+		return err
+	})
+}
+
 // writeThrough is for what must not be replaced by a file: a link, a pipe, or a device
 // such as /dev/stdout.
 func writeThrough(path string, write func(io.Writer) error) error {

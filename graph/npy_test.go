@@ -3,6 +3,8 @@ package graph
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -93,5 +95,31 @@ func TestUnalignedArraysAreCopied(t *testing.T) {
 		if got := fromBytes[int64](shifted[off : off+24]); off == 1 && !slices.Equal(got, []int64{1, 2, 3}) {
 			t.Fatal(got)
 		}
+	}
+}
+
+// A link stays one, and what it leads to is written; a new file appears whole.
+func TestWriteNPYThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "a.npy"), filepath.Join(dir, "link.npy")
+	if err := WriteNPY(file, []uint32{9, 9, 9, 9}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip("no symbolic links can be made here: ", err)
+	}
+	if err := WriteNPY(link, []int32{1, 2, 3, 4, 5, 6}, 3, 2); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := ReadNPYHeader(bytes.NewReader(b))
+	if err != nil || !slices.Equal(h.Shape, []int64{3, 2}) || !slices.Equal(fromBytes[int32](b[len(b)-24:]), []int32{1, 2, 3, 4, 5, 6}) {
+		t.Errorf("%+v, %v", h, err)
 	}
 }

@@ -58,11 +58,22 @@ func TrainAt(ctx context.Context, s Spec, p *Place, events event.Listener) (*Rep
 	if p.Rank == 0 {
 		return trainAs(ctx, s, m, event.All(events))
 	}
-	s.complete()
-	if err := s.Validate(); err != nil { // every task checks, so that none waits for another that found a mistake
+	if err := s.checkFollower(); err != nil {
 		return nil, err
 	}
 	return nil, m.follow(ctx, &s, events)
+}
+
+// checkFollower looks for mistakes that rank 0 finds too, so that no task waits for one that
+// has given up.
+func (s *Spec) checkFollower() error {
+	if err := s.settleWorkers(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(s.Dataset); err == nil && s.partitionFolder() == "" {
+		return s.wantsParts()
+	}
+	return s.Validate()
 }
 
 // tasks has a worker for every task.

@@ -144,7 +144,7 @@ func openParts(dir string) (*parts, error) {
 // cut partitions the dataset into a temporary folder.
 func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err error) {
 	if s.elsewhere() {
-		return nil, mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open", fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
+		return nil, s.wantsParts()
 	}
 	d, err := openForTraining(s.Dataset, true)
 	if err != nil {
@@ -182,6 +182,11 @@ func (s *Spec) cut(ctx context.Context, events event.Listener) (p *parts, err er
 	p.meta.CRC32C = meta.CRC32C
 	p.remove = remove
 	return p, nil
+}
+
+// wantsParts is the mistake of giving workers elsewhere a dataset.
+func (s *Spec) wantsParts() error {
+	return mistake("DIR", s.Dataset+", a dataset", "a partition folder, which all workers can open", fmt.Sprintf("starling partition %s --parts %d --out PARTS", s.Dataset, s.Workers))
 }
 
 // partsFolder is a temporary one that goes with this process: if it is killed, the next

@@ -89,7 +89,12 @@ func (r *recovery) run(ctx context.Context) ([]*share, error) {
 // again prepares another start after a loss, or says why there is none.
 func (r *recovery) again(ctx context.Context, cause error) error {
 	var died *cluster.Died
-	if ctx.Err() != nil || r.spec.OnFailure == "stop" || !errors.As(cause, &died) || !died.Lost() {
+	lost := errors.As(cause, &died) && died.Lost()
+	switch {
+	case lost && ctx.Err() != nil: // whoever stops a run may well stop its workers too
+		r.events.On(event.Note{Text: fmt.Sprintf("lost %v; the run was stopping, and ends here", cause)})
+		return context.Canceled
+	case !lost || r.spec.OnFailure == "stop" || ctx.Err() != nil:
 		return cause
 	}
 	if now := r.kept.epoch(); now > r.at {
@@ -100,7 +105,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 	}
 	r.lostAt = time.Now()
 	r.watch.forget()
-	lost := r.co.Lost()
+	ranks := r.co.Lost()
 	task, from, err := r.task()
 	if err != nil {
 		return err
@@ -108,7 +113,7 @@ func (r *recovery) again(ctx context.Context, cause error) error {
 	how := "waiting " + r.spec.timeout().String() + " for it to come again"
 	if r.procs != nil && r.spec.OnFailure == "restart" {
 		how = "starting it again"
-		if err := r.start(lost); err != nil {
+		if err := r.start(ranks); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,10 @@ func Worker(ctx context.Context, w WorkerSpec, events event.Listener) error {
 	}
 	for {
 		again, err := w.once(ctx, events)
-		if !again || ctx.Err() != nil {
+		if again && ctx.Err() != nil { // it was lost, or lost others, while all were about to stop
+			return ErrInterrupted
+		}
+		if !again {
 			if err == nil {
 				err = wire.CloseMPI(time.Duration(w.Timeout) * time.Second)
 			}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -95,10 +96,7 @@ func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (le
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		names := strings.Fields(text)
-		if strings.Contains(text, ",") {
-			names = strings.Split(text, ",")
-		}
+		names := splitPair(text)
 		bad := func(found, want, fix string) error {
 			return &graph.InputError{Field: fmt.Sprintf("line %d", number), Found: found, Want: want, Fix: fix}
 		}
@@ -126,27 +124,33 @@ func (p *PairScores) read(r io.Reader, find func(vertexName) (uint32, bool)) (le
 	return left, right, nil
 }
 
+// splitPair is the names on a line; a name in quotes may hold commas.
+func splitPair(text string) []string {
+	if !strings.Contains(text, ",") {
+		return strings.Fields(text)
+	}
+	line := csv.NewReader(strings.NewReader(text))
+	line.LazyQuotes, line.TrimLeadingSpace = true, true
+	names, err := line.Read()
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
 // Write writes the scores to a file that appears whole or not at all: .npy, a number
 // for every pair in order, or .csv with both names before it.
 func (p *PairScores) Write(path string) error {
-	if filepath.Ext(path) == ".csv" {
-		return graph.WriteFileAtomic(path, func(w io.Writer) error {
-			b := bufio.NewWriter(w)
-			fmt.Fprintln(b, "source,target,score")
-			for i, s := range p.Values {
-				fmt.Fprintf(b, "%s,%s,%g\n", p.Left[i], p.Right[i], s)
-			}
-			return b.Flush()
-		})
+	if filepath.Ext(path) != ".csv" {
+		return graph.WriteNPY(path, p.Values)
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tmp)
-	const name = "array.npy"
-	if err := graph.PutArray(graph.NewFolderWriter(tmp), name, p.Values); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(tmp, name), path)
+	return graph.WriteFileAtomic(path, func(w io.Writer) error {
+		lines := csv.NewWriter(w)
+		lines.Write([]string{"source", "target", "score"})
+		for i, s := range p.Values {
+			lines.Write([]string{p.Left[i], p.Right[i], fmt.Sprintf("%g", s)})
+		}
+		lines.Flush()
+		return lines.Error()
+	})
 }

@@ -1,6 +1,10 @@
 package serve
 
 import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,10 +37,44 @@ func TestReadPairs(t *testing.T) {
 	}
 }
 
+// Names with commas, quotes and line breaks are in quotes, coming and going.
+func TestPairsOfOddNames(t *testing.T) {
+	odd := []string{`plain`, `Doe, Jane`, `"so-called"`, `a "b", c`, " a", "two\nlines"}
+	find := func(n vertexName) (uint32, bool) {
+		at := slices.Index(odd, string(n))
+		return uint32(at), at >= 0
+	}
+	var p PairScores
+	left, right, err := p.read(strings.NewReader("plain,\"Doe, Jane\"\n\"\"\"so-called\"\"\", \"a \"\"b\"\", c\"\n"), find)
+	if err != nil || !slices.Equal(left, []uint32{0, 2}) || !slices.Equal(right, []uint32{1, 3}) {
+		t.Errorf("%v, %v, %v", left, right, err)
+	}
+	p = PairScores{Left: odd, Right: odd, Values: make([]float32, len(odd))}
+	file := filepath.Join(t.TempDir(), "scores.csv")
+	if err := p.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(rows) != len(odd)+1 {
+		t.Fatal(rows, err)
+	}
+	for i, row := range rows[1:] {
+		if row[0] != odd[i] || row[1] != odd[i] || row[2] != "0" {
+			t.Errorf("%q came back as %q", odd[i], row)
+		}
+	}
+}
+
 func FuzzReadPairs(f *testing.F) {
 	f.Add("1 2\n3,4\n")
 	f.Add("# nothing\n")
 	f.Add(",,\n")
+	f.Add("\"1\",\"2\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		var p PairScores
 		left, right, err := p.read(strings.NewReader(text), numbered)

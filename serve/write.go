@@ -15,26 +15,14 @@ import (
 // WriteNPY writes the predictions as an array: row v is vertex v of the dataset.
 // The file appears whole or not at all.
 func (p *Predictions) WriteNPY(path string) error {
-	tmp, err := os.MkdirTemp(filepath.Dir(path), "."+filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(tmp)
-	const name = "array.npy"
-	w := graph.NewFolderWriter(tmp)
 	n, wide := int64(p.Vertices), int64(p.Width)
 	switch {
 	case p.Class != nil:
-		err = graph.PutArray(w, name, p.Class)
+		return graph.WriteNPY(path, p.Class)
 	case p.Marks != nil:
-		err = graph.PutArray(w, name, p.Marks, n, wide)
-	default:
-		err = graph.PutArray(w, name, p.Values, n, wide)
+		return graph.WriteNPY(path, p.Marks, n, wide)
 	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(tmp, name), path)
+	return graph.WriteNPY(path, p.Values, n, wide)
 }
 
 // WriteParquet writes a table of two columns: id, the vertices' names before import

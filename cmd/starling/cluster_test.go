@@ -213,6 +213,25 @@ func TestKilledCoordinator(t *testing.T) {
 	nothingLeft(t)
 }
 
+// A worker that is lost while all are about to stop, or just before, does not make a
+// failure of a Ctrl-C.
+func TestInterruptWhileAWorkerIsLost(t *testing.T) {
+	s := start(t, small(t), trainArgs(append(endless, "--workers", "3", "--heartbeat", fmt.Sprint(hang.Seconds()))...)...)
+	s.until(t, `^epoch `)
+	pids := workersOf(t)
+	if len(pids) != 3 {
+		t.Fatalf("workers %v", pids)
+	}
+	syscall.Kill(pids[1], syscall.SIGSTOP) // so that the epoch does not end
+	s.Process.Signal(syscall.SIGINT)
+	time.Sleep(100 * time.Millisecond) // either may be noticed first
+	syscall.Kill(pids[1], syscall.SIGKILL)
+	if status := s.end(); status != 130 {
+		t.Errorf("status %d\n%s%s", status, s.stdout.String(), s.stderr.String())
+	}
+	nothingLeft(t)
+}
+
 // Ctrl-C makes all stop after the same epoch, with a checkpoint that any number of
 // workers goes on from to the result of an undisturbed run.
 func TestInterruptWorkers(t *testing.T) {

@@ -193,6 +193,36 @@ func TestKilledTask(t *testing.T) {
 	nothingLeft(t)
 }
 
+// Slurm ends a job by telling every process of it, and a task tells its own worker too:
+// that is no second Ctrl-C, all stop after the same epoch and save.
+func TestTerminatedTasks(t *testing.T) {
+	dir, _ := launched(t)
+	var tasks []*started
+	for _, rank := range []int{1, 2, 3, 0} {
+		tasks = append(tasks, task(t, dir, []string{fmt.Sprintf("PMI_RANK=%d", rank), "PMI_SIZE=4"}, append(taskArgs("--heartbeat", fmt.Sprint(hang.Seconds())), endless...)...))
+	}
+	first := tasks[3]
+	first.until(t, `^epoch `)
+	pids := workersOf(t)
+	for _, s := range tasks {
+		pids = append(pids, s.Process.Pid)
+	}
+	for range 3 {
+		for _, pid := range pids { // some may be gone by now
+			syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
+	for _, s := range tasks {
+		if status := s.end(); status != 130 && (s == first || status != 0) {
+			t.Errorf("status %d\n%s%s", status, s.stdout.String(), s.stderr.String())
+		}
+	}
+	if m := result(t, readFile(t, dir, "r.json")); m["reason"] != "interrupted" {
+		t.Errorf("reason %v", m["reason"])
+	}
+	nothingLeft(t)
+}
+
 func TestTaskMistakes(t *testing.T) {
 	dir, _ := launched(t)
 	refusesAs := func(env, want string, args ...string) {
@@ -209,6 +239,7 @@ func TestTaskMistakes(t *testing.T) {
 	refusesAs("PMI_RANK=4 PMI_SIZE=4", "PMI_RANK")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "the tasks that mpich has started", "--workers", "3")
 	refusesAs("PMI_RANK=0 PMI_SIZE=3", "the parts of parts")
+	refusesAs("PMI_RANK=1 PMI_SIZE=3", "the parts of parts", "--timeout", fmt.Sprint(2*hang.Seconds())) // it does not wait for rank 0
 	refusesAs("JOB_COMPLETION_INDEX=1 STARLING_SIZE=4", "STARLING_MASTER")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "--rendezvous", "--rendezvous", "zookeeper:x")
 	refusesAs("PMI_RANK=1 PMI_SIZE=4", "--model", "--model", "gnc")
@@ -223,9 +254,10 @@ func TestTaskMistakes(t *testing.T) {
 	// A task whose coordinator never comes gives up.
 	t.Setenv("PMI_RANK", "1")
 	t.Setenv("PMI_SIZE", "4")
-	if o := starling(t, dir, "train", "parts", "--timeout", "1"); o.status != 2 || !strings.Contains(o.stderr, "no run was found") {
+	if o := starling(t, dir, "train", "parts", "--timeout", "1"); o.status != 2 || !strings.Contains(o.stderr, "found no run in ") {
 		t.Errorf("status %d, %s", o.status, o.stderr)
 	}
+	refuses(t, dir, []string{"DIR", "a dataset", "starling partition graph --parts 4"}, "train", "graph", "--timeout", fmt.Sprint(2*hang.Seconds()))
 	t.Setenv("PMI_RANK", "0")
 	works(t, dir, "train", "graph", "--launcher", "none", "--epochs", "1", "--quiet")
 }

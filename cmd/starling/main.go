@@ -20,9 +20,7 @@ import (
 )
 
 func main() {
-	ctx, stop := interruptible()
-	err := root().ExecuteContext(ctx)
-	stop()
+	err := root().ExecuteContext(interruptible())
 	if err != nil && !errors.Is(err, run.ErrInterrupted) {
 		fmt.Fprintln(os.Stderr, "starling:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -30,9 +28,11 @@ func main() {
 }
 
 // interruptible ends the context at the first Ctrl-C, so that the epoch is
-// finished and all is saved, and the process at the second. A terminal that is closed
-// is as good as a Ctrl-C, unless nohup says otherwise, but may tell so twice.
-func interruptible() (context.Context, func()) {
+// finished and all is saved, and the process at the second. A launcher's SIGTERM is as
+// good as a Ctrl-C, and so is a terminal that is closed, unless nohup says otherwise. But
+// only people are in a hurry: Slurm tells every process of a task, whose own worker is
+// then told by the task too.
+func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -40,21 +40,16 @@ func interruptible() (context.Context, func()) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
 	go func() {
-		if _, ok := <-signals; !ok {
-			return
-		}
+		<-signals
 		fmt.Fprintln(os.Stderr, "starling: stopping as soon as what is under way is finished; press Ctrl-C again to stop at once")
 		cancel()
 		for s := range signals {
-			if s != syscall.SIGHUP {
+			if s == os.Interrupt {
 				os.Exit(run.Interrupted)
 			}
 		}
 	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel()
-	}
+	return ctx
 }
 
 func root() *cobra.Command {

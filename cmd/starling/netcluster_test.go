@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,15 +19,40 @@ func netcluster(action string, args ...string) *exec.Cmd {
 	return c
 }
 
-// newCluster builds hosts, or skips where that is not possible, and takes them down
-// in the end.
-func newCluster(t *testing.T, args ...string) {
+// lacking is how the tools say that this kernel, or this container, does not do such things.
+var lacking = regexp.MustCompile(`(?i)not permitted|permission denied|not supported|unknown (device type|qdisc)|qdisc kind is unknown`)
+
+// needNamespaces skips where no host of a cluster could be made, and says why: a
+// namespace with a shaped link. What goes wrong beyond that is a failure.
+func needNamespaces(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("network namespaces need root; run the tests as root to train across a shaped network")
 	}
+	for _, tool := range []string{"ip", "tc"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is not installed: no network namespaces can be made (Debian's package is iproute2)", tool)
+		}
+	}
+	name := fmt.Sprintf("stp%d", os.Getpid())
+	if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil && lacking.Match(out) {
+		t.Skipf("no network namespaces can be made here: %s", out)
+	}
+	defer exec.Command("ip", "netns", "delete", name).Run()
+	for _, step := range []string{"ip link add near type veth peer name far", "ip link add middle type bridge", "tc qdisc replace dev near root tbf rate 1gbit burst 256kb latency 50ms"} {
+		if out, err := exec.Command("ip", append([]string{"netns", "exec", name}, strings.Fields(step)...)...).CombinedOutput(); err != nil && lacking.Match(out) {
+			t.Skipf("no shaped links can be made here: %s: %s", step, out)
+		}
+	}
+}
+
+// newCluster builds hosts, or skips where that is not possible, and takes them down
+// in the end.
+func newCluster(t *testing.T, args ...string) {
+	t.Helper()
+	needNamespaces(t)
 	if out, err := netcluster("up", args...).CombinedOutput(); err != nil {
-		t.Skipf("no network namespaces with shaped links can be made here: %s", out)
+		t.Fatalf("netcluster up %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 	t.Cleanup(func() {
 		for range 2 { // the second finds nothing to do
