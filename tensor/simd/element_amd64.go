@@ -3,19 +3,13 @@ package simd
 //go:generate sh -c "cd asm && go run ./element -out ../element_amd64.s"
 
 //go:noescape
-func mapAMX(a *Map)
-
-//go:noescape
-func mapAVX512(a *Map)
+func mapAVX512(a *Map, native bool)
 
 //go:noescape
 func mapAVX2(a *Map)
 
 //go:noescape
-func actGradAMX(a *ActGrad)
-
-//go:noescape
-func actGradAVX512(a *ActGrad)
+func actGradAVX512(a *ActGrad, native bool)
 
 //go:noescape
 func actGradAVX2(a *ActGrad)
@@ -39,28 +33,19 @@ func columnSumsAVX512(a *ColumnSums)
 func columnSumsAVX2(a *ColumnSums)
 
 //go:noescape
-func normGradAMX(a *NormGrad)
-
-//go:noescape
-func normGradAVX512(a *NormGrad)
+func normGradAVX512(a *NormGrad, native bool)
 
 //go:noescape
 func normGradAVX2(a *NormGrad)
 
 //go:noescape
-func layerGradAMX(a *LayerGrad)
-
-//go:noescape
-func layerGradAVX512(a *LayerGrad)
+func layerGradAVX512(a *LayerGrad, native bool)
 
 //go:noescape
 func layerGradAVX2(a *LayerGrad)
 
 //go:noescape
-func softmaxAMX(a *Softmax)
-
-//go:noescape
-func softmaxAVX512(a *Softmax)
+func softmaxAVX512(a *Softmax, native bool)
 
 //go:noescape
 func softmaxAVX2(a *Softmax)
@@ -72,10 +57,7 @@ func argmaxAVX512(a *Argmax)
 func argmaxAVX2(a *Argmax)
 
 //go:noescape
-func bceAMX(a *BCE)
-
-//go:noescape
-func bceAVX512(a *BCE)
+func bceAVX512(a *BCE, native bool)
 
 //go:noescape
 func bceAVX2(a *BCE)
@@ -102,10 +84,8 @@ func clearLines(p *byte, lines int) { clearLinesAVX512(p, lines) }
 
 func runMap(l Level, a *Map) {
 	switch {
-	case l >= AMX:
-		mapAMX(a)
 	case l >= AVX512:
-		mapAVX512(a)
+		mapAVX512(a, l >= AMX)
 	case l == AVX2:
 		mapAVX2(a)
 	default:
@@ -115,10 +95,8 @@ func runMap(l Level, a *Map) {
 
 func runActGrad(l Level, a *ActGrad) {
 	switch {
-	case l >= AMX:
-		actGradAMX(a)
 	case l >= AVX512:
-		actGradAVX512(a)
+		actGradAVX512(a, l >= AMX)
 	case l == AVX2:
 		actGradAVX2(a)
 	default:
@@ -161,10 +139,8 @@ func runColumnSums(l Level, a *ColumnSums) {
 
 func runNormGrad(l Level, a *NormGrad) {
 	switch {
-	case l >= AMX:
-		normGradAMX(a)
 	case l >= AVX512:
-		normGradAVX512(a)
+		normGradAVX512(a, l >= AMX)
 	case l == AVX2:
 		normGradAVX2(a)
 	default:
@@ -174,10 +150,8 @@ func runNormGrad(l Level, a *NormGrad) {
 
 func runLayerGrad(l Level, a *LayerGrad) {
 	switch {
-	case l >= AMX:
-		layerGradAMX(a)
 	case l >= AVX512:
-		layerGradAVX512(a)
+		layerGradAVX512(a, l >= AMX)
 	case l == AVX2:
 		layerGradAVX2(a)
 	default:
@@ -187,10 +161,8 @@ func runLayerGrad(l Level, a *LayerGrad) {
 
 func runSoftmax(l Level, a *Softmax) {
 	switch {
-	case l >= AMX:
-		softmaxAMX(a)
 	case l >= AVX512:
-		softmaxAVX512(a)
+		softmaxAVX512(a, l >= AMX)
 	case l == AVX2:
 		softmaxAVX2(a)
 	default:
@@ -211,10 +183,8 @@ func runArgmax(l Level, a *Argmax) {
 
 func runBCE(l Level, a *BCE) {
 	switch {
-	case l >= AMX:
-		bceAMX(a)
 	case l >= AVX512:
-		bceAVX512(a)
+		bceAVX512(a, l >= AMX)
 	case l == AVX2:
 		bceAVX2(a)
 	default:

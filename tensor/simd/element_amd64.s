@@ -527,9 +527,9 @@ DATA elementColumns<>+56(SB)/4, $0xa708a7ae
 DATA elementColumns<>+60(SB)/4, $0x4540215f
 GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 
-// func mapAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·mapAVX512(SB), $80-8
+// func mapAVX512(a *byte, native bool)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·mapAVX512(SB), $80-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -1634,89 +1634,59 @@ placed110:
 	JMP both108
 
 half107:
-	VCMPPS       $0x03, Z5, Z6, K3
-	VCMPPS       $0x03, Z7, Z8, K4
-	KORW         K4, K3, K3
-	KORTESTW     K3, K3
-	JNE          nan111
-	VBROADCASTSS element00010000<>+0(SB), Z9
-	VBROADCASTSS element00007fff<>+0(SB), Z10
-	VBROADCASTSS element00008000<>+0(SB), Z11
-	VMOVDQU32    elementUpper<>+0(SB), Z12
-	VPTESTMD     Z9, Z5, K3
-	VPADDD       Z10, Z5, Z13
-	VPADDD       Z11, Z5, K3, Z13
-	VPTESTMD     Z9, Z6, K3
-	VPADDD       Z10, Z6, Z5
-	VPADDD       Z11, Z6, K3, Z5
-	VPERMT2W     Z5, Z12, Z13
-	VPTESTMD     Z9, Z7, K3
-	VPADDD       Z10, Z7, Z5
-	VPADDD       Z11, Z7, K3, Z5
-	VPTESTMD     Z9, Z8, K3
-	VPADDD       Z10, Z8, Z6
-	VPADDD       Z11, Z8, K3, Z6
-	VPERMT2W     Z6, Z12, Z5
-	CMPB         17(AX), $0x00
-	JEQ          near113
-	VMOVNTDQ     Z13, (BX)(CX*2)
-	VMOVNTDQ     Z5, 64(BX)(CX*2)
-	JMP          placed114
+	CMPB native+8(FP), $0x00
+	JEQ  ours111
+
+	// VCVTNE2PS2BF16 Z5, Z6, Z9
+	LONG $0x484f7262
+	WORD $0xcd72
+
+	// VCVTNE2PS2BF16 Z7, Z8, Z5
+	LONG $0x483ff262
+	WORD $0xef72
+	JMP  both112
+
+ours111:
+	VBROADCASTSS element00010000<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00008000<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VMOVDQU32    elementUpper<>+0(SB), Z14
+	VPTESTMD     Z10, Z5, K3
+	VPADDD       Z11, Z5, Z9
+	VPADDD       Z12, Z5, K3, Z9
+	VCMPPS       $0x03, Z5, Z5, K3
+	VPORD        Z13, Z5, K3, Z9
+	VPTESTMD     Z10, Z6, K3
+	VPADDD       Z11, Z6, Z5
+	VPADDD       Z12, Z6, K3, Z5
+	VCMPPS       $0x03, Z6, Z6, K3
+	VPORD        Z13, Z6, K3, Z5
+	VPERMT2W     Z5, Z14, Z9
+	VPTESTMD     Z10, Z7, K3
+	VPADDD       Z11, Z7, Z5
+	VPADDD       Z12, Z7, K3, Z5
+	VCMPPS       $0x03, Z7, Z7, K3
+	VPORD        Z13, Z7, K3, Z5
+	VPTESTMD     Z10, Z8, K3
+	VPADDD       Z11, Z8, Z6
+	VPADDD       Z12, Z8, K3, Z6
+	VCMPPS       $0x03, Z8, Z8, K3
+	VPORD        Z13, Z8, K3, Z6
+	VPERMT2W     Z6, Z14, Z5
+
+both112:
+	CMPB     17(AX), $0x00
+	JEQ      near113
+	VMOVNTDQ Z9, (BX)(CX*2)
+	VMOVNTDQ Z5, 64(BX)(CX*2)
+	JMP      placed114
 
 near113:
-	VMOVDQU32 Z13, (BX)(CX*2)
+	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
 placed114:
-	JMP stored112
-
-nan111:
-	VBROADCASTSS element00000001<>+0(SB), Z9
-	VBROADCASTSS element00007fff<>+0(SB), Z10
-	VBROADCASTSS element00400000<>+0(SB), Z11
-	VPSRLD       $0x10, Z5, Z12
-	VPANDD       Z9, Z12, Z12
-	VPADDD       Z10, Z12, Z12
-	VPADDD       Z5, Z12, Z12
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z11, Z5, K3, Z12
-	VPSRLD       $0x10, Z12, Z12
-	VPMOVDW      Z12, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z6, Z11
-	VPANDD       Z5, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z6, Z11, Z11
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPORD        Z10, Z6, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, 32(BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z9
-	VPSRLD       $0x10, Z7, Z10
-	VPANDD       Z5, Z10, Z10
-	VPADDD       Z6, Z10, Z10
-	VPADDD       Z7, Z10, Z10
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z9, Z7, K3, Z10
-	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, 64(BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z8, Z9
-	VPANDD       Z5, Z9, Z9
-	VPADDD       Z6, Z9, Z9
-	VPADDD       Z8, Z9, Z9
-	VCMPPS       $0x03, Z8, Z8, K3
-	VPORD        Z7, Z8, K3, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, 96(BX)(CX*2)
-
-stored112:
 both108:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
@@ -1967,56 +1937,42 @@ placed139:
 	JMP both137
 
 half136:
-	VCMPPS       $0x03, Z5, Z6, K3
-	KORTESTW     K3, K3
-	JNE          nan140
-	VBROADCASTSS element00010000<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00008000<>+0(SB), Z9
-	VMOVDQU32    elementUpper<>+0(SB), Z10
-	VPTESTMD     Z7, Z5, K3
-	VPADDD       Z8, Z5, Z11
-	VPADDD       Z9, Z5, K3, Z11
-	VPTESTMD     Z7, Z6, K3
-	VPADDD       Z8, Z6, Z5
-	VPADDD       Z9, Z6, K3, Z5
-	VPERMT2W     Z5, Z10, Z11
-	CMPB         17(AX), $0x00
-	JEQ          near142
-	VMOVNTDQ     Z11, (BX)(CX*2)
-	JMP          placed143
+	CMPB native+8(FP), $0x00
+	JEQ  ours140
+
+	// VCVTNE2PS2BF16 Z5, Z6, Z7
+	LONG $0x484ff262
+	WORD $0xfd72
+	JMP  both141
+
+ours140:
+	VBROADCASTSS element00010000<>+0(SB), Z8
+	VBROADCASTSS element00007fff<>+0(SB), Z9
+	VBROADCASTSS element00008000<>+0(SB), Z10
+	VBROADCASTSS element00400000<>+0(SB), Z11
+	VMOVDQU32    elementUpper<>+0(SB), Z12
+	VPTESTMD     Z8, Z5, K3
+	VPADDD       Z9, Z5, Z7
+	VPADDD       Z10, Z5, K3, Z7
+	VCMPPS       $0x03, Z5, Z5, K3
+	VPORD        Z11, Z5, K3, Z7
+	VPTESTMD     Z8, Z6, K3
+	VPADDD       Z9, Z6, Z5
+	VPADDD       Z10, Z6, K3, Z5
+	VCMPPS       $0x03, Z6, Z6, K3
+	VPORD        Z11, Z6, K3, Z5
+	VPERMT2W     Z5, Z12, Z7
+
+both141:
+	CMPB     17(AX), $0x00
+	JEQ      near142
+	VMOVNTDQ Z7, (BX)(CX*2)
+	JMP      placed143
 
 near142:
-	VMOVDQU32 Z11, (BX)(CX*2)
+	VMOVDQU32 Z7, (BX)(CX*2)
 
 placed143:
-	JMP stored141
-
-nan140:
-	VBROADCASTSS element00000001<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00400000<>+0(SB), Z9
-	VPSRLD       $0x10, Z5, Z10
-	VPANDD       Z7, Z10, Z10
-	VPADDD       Z8, Z10, Z10
-	VPADDD       Z5, Z10, Z10
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z9, Z5, K3, Z10
-	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z6, Z9
-	VPANDD       Z5, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z6, Z9, Z9
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPORD        Z8, Z6, K3, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, 32(BX)(CX*2)
-
-stored141:
 both137:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
@@ -2214,6 +2170,15 @@ placed168:
 	JMP both166
 
 half165:
+	CMPB native+8(FP), $0x00
+	JEQ  ours169
+
+	// VCVTNEPS2BF16 Z5, Y5
+	LONG $0x487ef262
+	WORD $0xed72
+	JMP  both170
+
+ours169:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2224,7 +2189,10 @@ half165:
 	VCMPPS       $0x03, Z5, Z5, K3
 	VPORD        Z8, Z5, K3, Z9
 	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, (BX)(CX*2)
+	VPMOVDW      Z9, Y5
+
+both170:
+	VMOVDQU16 Y5, (BX)(CX*2)
 
 both166:
 	ADDQ $0x10, CX
@@ -2234,104 +2202,104 @@ both166:
 
 cols145:
 	CMPQ       CX, DX
-	JGE        row169
+	JGE        row171
 	CMPB       40(AX), $0x00
-	JNE        half170
+	JNE        half172
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both171
+	JMP        both173
 
-half170:
+half172:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both171:
+both173:
 	CMPB         180(AX), $0x00
-	JEQ          skip172
+	JEQ          skip174
 	VBROADCASTSS 168(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip173
+	JZ           skip175
 	VBROADCASTSS 172(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half174
+	JNE          half176
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both175
+	JMP          both177
 
-half174:
+half176:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both175:
+both177:
 	VFMADD231PS Z6, Z7, Z5
 
-skip173:
-skip172:
+skip175:
+skip174:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip176
+	JZ           skip178
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip176:
+skip178:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip177
+	JZ        skip179
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip177:
+skip179:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip179
+	JZ          skip181
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip180
+	JZ          skip182
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal178
+	JMP         normal180
 
-skip180:
+skip182:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip179:
+skip181:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip181
+	JZ        skip183
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip181:
-normal178:
+skip183:
+normal180:
 	CMPB         182(AX), $0x00
-	JEQ          none182
+	JEQ          none184
 	CMPB         182(AX), $0x01
-	JNE          act183
+	JNE          act185
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act183:
+act185:
 	CMPB         182(AX), $0x03
-	JNE          act184
+	JNE          act186
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act184:
+act186:
 	CMPB         182(AX), $0x02
-	JNE          act185
+	JNE          act187
 	CMPB         16(AX), $0x00
-	JNE          half186
+	JNE          half188
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2361,9 +2329,9 @@ act184:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both187
+	JMP          both189
 
-half186:
+half188:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2385,11 +2353,11 @@ half186:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both187:
-act185:
-none182:
+both189:
+act187:
+none184:
 	CMPB         160(AX), $0x00
-	JEQ          skip188
+	JEQ          skip190
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -2405,13 +2373,22 @@ none182:
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-skip188:
+skip190:
 	CMPB    16(AX), $0x00
-	JNE     half189
+	JNE     half191
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both190
+	JMP     both192
 
-half189:
+half191:
+	CMPB native+8(FP), $0x00
+	JEQ  ours193
+
+	// VCVTNEPS2BF16 Z5, Y5
+	LONG $0x487ef262
+	WORD $0xed72
+	JMP  both194
+
+ours193:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2422,10 +2399,13 @@ half189:
 	VCMPPS       $0x03, Z5, Z5, K3
 	VPORD        Z8, Z5, K3, Z9
 	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, K2, (BX)(CX*2)
+	VPMOVDW      Z9, Y5
 
-both190:
-row169:
+both194:
+	VMOVDQU16 Y5, K2, (BX)(CX*2)
+
+both192:
+row171:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
@@ -2499,18 +2479,18 @@ GLOBL element00007fff<>(SB), RODATA|NOPTR, $4
 DATA element00008000<>+0(SB)/4, $0x00008000
 GLOBL element00008000<>(SB), RODATA|NOPTR, $4
 
-DATA element00000001<>+0(SB)/4, $0x00000001
-GLOBL element00000001<>(SB), RODATA|NOPTR, $4
-
 DATA element00400000<>+0(SB)/4, $0x00400000
 GLOBL element00400000<>(SB), RODATA|NOPTR, $4
 
 DATA elementf1bbcd88<>+0(SB)/4, $0xf1bbcd88
 GLOBL elementf1bbcd88<>(SB), RODATA|NOPTR, $4
 
-// func actGradAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·actGradAVX512(SB), $80-8
+DATA element00000001<>+0(SB)/4, $0x00000001
+GLOBL element00000001<>(SB), RODATA|NOPTR, $4
+
+// func actGradAVX512(a *byte, native bool)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·actGradAVX512(SB), $80-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -2529,16 +2509,16 @@ TEXT ·actGradAVX512(SB), $80-8
 	MOVL      112(AX), R9
 	MOVQ      72(AX), R10
 
-rows191:
+rows195:
 	CMPB  128(AX), $0x00
-	JEQ   skip192
+	JEQ   skip196
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id193
+	JZ    id197
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id193:
+id197:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -2563,15 +2543,15 @@ id193:
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
 
-skip192:
+skip196:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols195
+	JGT  cols199
 
-cols194:
+cols198:
 	CMPB       40(AX), $0x00
-	JNE        half196
+	JNE        half200
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -2580,9 +2560,9 @@ cols194:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both197
+	JMP        both201
 
-half196:
+half200:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -2590,11 +2570,11 @@ half196:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both197:
+both201:
 	CMPB       136(AX), $0x00
-	JEQ        skip198
+	JEQ        skip202
 	CMPB       64(AX), $0x00
-	JNE        half199
+	JNE        half203
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -2603,9 +2583,9 @@ both197:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both200
+	JMP        both204
 
-half199:
+half203:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -2613,10 +2593,10 @@ half199:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both200:
+both204:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	CMPB         136(AX), $0x01
-	JNE          act201
+	JNE          act205
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -2626,9 +2606,9 @@ both200:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act201:
+act205:
 	CMPB         136(AX), $0x03
-	JNE          act202
+	JNE          act206
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -2643,16 +2623,16 @@ act201:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act202:
+act206:
 	CMPB         136(AX), $0x02
-	JNE          act203
+	JNE          act207
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip204
+	JEQ          skip208
 	VBROADCASTSS 124(AX), Z13
 
-skip204:
+skip208:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -2666,20 +2646,20 @@ skip204:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act203:
-skip198:
+act207:
+skip202:
 	CMPB         128(AX), $0x00
-	JEQ          skip205
+	JEQ          skip209
 	CMPB         136(AX), $0x01
-	JNE          draws206
+	JNE          draws210
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn207
+	JMP          drawn211
 
-draws206:
+draws210:
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -2708,115 +2688,85 @@ draws206:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
 
-drawn207:
-skip205:
+drawn211:
+skip209:
 	CMPB     16(AX), $0x00
-	JNE      half208
+	JNE      half212
 	CMPB     17(AX), $0x00
-	JEQ      near210
+	JEQ      near214
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed211
+	JMP      placed215
 
-near210:
+near214:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed211:
-	JMP both209
-
-half208:
-	VCMPPS       $0x03, Z4, Z5, K3
-	VCMPPS       $0x03, Z6, Z7, K4
-	KORW         K4, K3, K3
-	KORTESTW     K3, K3
-	JNE          nan212
-	VBROADCASTSS element00010000<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00008000<>+0(SB), Z10
-	VMOVDQU32    elementUpper<>+0(SB), Z11
-	VPTESTMD     Z8, Z4, K3
-	VPADDD       Z9, Z4, Z12
-	VPADDD       Z10, Z4, K3, Z12
-	VPTESTMD     Z8, Z5, K3
-	VPADDD       Z9, Z5, Z13
-	VPADDD       Z10, Z5, K3, Z13
-	VPERMT2W     Z13, Z11, Z12
-	VPTESTMD     Z8, Z6, K3
-	VPADDD       Z9, Z6, Z13
-	VPADDD       Z10, Z6, K3, Z13
-	VPTESTMD     Z8, Z7, K3
-	VPADDD       Z9, Z7, Z8
-	VPADDD       Z10, Z7, K3, Z8
-	VPERMT2W     Z8, Z11, Z13
-	CMPB         17(AX), $0x00
-	JEQ          near214
-	VMOVNTDQ     Z12, (BX)(CX*2)
-	VMOVNTDQ     Z13, 64(BX)(CX*2)
-	JMP          placed215
-
-near214:
-	VMOVDQU32 Z12, (BX)(CX*2)
-	VMOVDQU32 Z13, 64(BX)(CX*2)
-
 placed215:
-	JMP stored213
+	JMP both213
 
-nan212:
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z4, Z11
-	VPANDD       Z8, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z4, Z11, Z11
+half212:
+	CMPB native+8(FP), $0x00
+	JEQ  ours216
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z8
+	LONG $0x48577262
+	WORD $0xc472
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z9
+	LONG $0x48477262
+	WORD $0xce72
+	JMP  both217
+
+ours216:
+	VBROADCASTSS element00010000<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z11
+	VBROADCASTSS element00008000<>+0(SB), Z12
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VMOVDQU32    elementUpper<>+0(SB), Z14
+	VPTESTMD     Z10, Z4, K3
+	VPADDD       Z11, Z4, Z8
+	VPADDD       Z12, Z4, K3, Z8
 	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z10, Z4, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z5, Z11
-	VPANDD       Z8, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z5, Z11, Z11
+	VPORD        Z13, Z4, K3, Z8
+	VPTESTMD     Z10, Z5, K3
+	VPADDD       Z11, Z5, Z9
+	VPADDD       Z12, Z5, K3, Z9
 	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z10, Z5, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, 32(BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z6, Z11
-	VPANDD       Z8, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z6, Z11, Z11
+	VPORD        Z13, Z5, K3, Z9
+	VPERMT2W     Z9, Z14, Z8
+	VPTESTMD     Z10, Z6, K3
+	VPADDD       Z11, Z6, Z9
+	VPADDD       Z12, Z6, K3, Z9
 	VCMPPS       $0x03, Z6, Z6, K3
-	VPORD        Z10, Z6, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, 64(BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z7, Z11
-	VPANDD       Z8, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z7, Z11, Z11
+	VPORD        Z13, Z6, K3, Z9
+	VPTESTMD     Z10, Z7, K3
+	VPADDD       Z11, Z7, Z10
+	VPADDD       Z12, Z7, K3, Z10
 	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z10, Z7, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, 96(BX)(CX*2)
+	VPORD        Z13, Z7, K3, Z10
+	VPERMT2W     Z10, Z14, Z9
 
-stored213:
-both209:
+both217:
+	CMPB     17(AX), $0x00
+	JEQ      near218
+	VMOVNTDQ Z8, (BX)(CX*2)
+	VMOVNTDQ Z9, 64(BX)(CX*2)
+	JMP      placed219
+
+near218:
+	VMOVDQU32 Z8, (BX)(CX*2)
+	VMOVDQU32 Z9, 64(BX)(CX*2)
+
+placed219:
+both213:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip216
+	JZ      skip220
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -2826,59 +2776,59 @@ both209:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip216:
+skip220:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols194
+	JLE  cols198
 
-cols195:
+cols199:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols218
+	JGT  cols222
 
-cols217:
+cols221:
 	CMPB       40(AX), $0x00
-	JNE        half219
+	JNE        half223
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both220
+	JMP        both224
 
-half219:
+half223:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both220:
+both224:
 	CMPB       136(AX), $0x00
-	JEQ        skip221
+	JEQ        skip225
 	CMPB       64(AX), $0x00
-	JNE        half222
+	JNE        half226
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both223
+	JMP        both227
 
-half222:
+half226:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both223:
+both227:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	CMPB         136(AX), $0x01
-	JNE          act224
+	JNE          act228
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act224:
+act228:
 	CMPB         136(AX), $0x03
-	JNE          act225
+	JNE          act229
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -2887,16 +2837,16 @@ act224:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act225:
+act229:
 	CMPB         136(AX), $0x02
-	JNE          act226
+	JNE          act230
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip227
+	JEQ          skip231
 	VBROADCASTSS 124(AX), Z9
 
-skip227:
+skip231:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -2904,18 +2854,18 @@ skip227:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act226:
-skip221:
+act230:
+skip225:
 	CMPB         128(AX), $0x00
-	JEQ          skip228
+	JEQ          skip232
 	CMPB         136(AX), $0x01
-	JNE          draws229
+	JNE          draws233
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn230
+	JMP          drawn234
 
-draws229:
+draws233:
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -2933,160 +2883,146 @@ draws229:
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
 
-drawn230:
-skip228:
+drawn234:
+skip232:
 	CMPB     16(AX), $0x00
-	JNE      half231
+	JNE      half235
 	CMPB     17(AX), $0x00
-	JEQ      near233
+	JEQ      near237
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed234
+	JMP      placed238
 
-near233:
+near237:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed234:
-	JMP both232
-
-half231:
-	VCMPPS       $0x03, Z4, Z5, K3
-	KORTESTW     K3, K3
-	JNE          nan235
-	VBROADCASTSS element00010000<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00008000<>+0(SB), Z8
-	VMOVDQU32    elementUpper<>+0(SB), Z9
-	VPTESTMD     Z6, Z4, K3
-	VPADDD       Z7, Z4, Z10
-	VPADDD       Z8, Z4, K3, Z10
-	VPTESTMD     Z6, Z5, K3
-	VPADDD       Z7, Z5, Z6
-	VPADDD       Z8, Z5, K3, Z6
-	VPERMT2W     Z6, Z9, Z10
-	CMPB         17(AX), $0x00
-	JEQ          near237
-	VMOVNTDQ     Z10, (BX)(CX*2)
-	JMP          placed238
-
-near237:
-	VMOVDQU32 Z10, (BX)(CX*2)
-
 placed238:
-	JMP stored236
+	JMP both236
 
-nan235:
-	VBROADCASTSS element00000001<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z4, Z9
-	VPANDD       Z6, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z4, Z9, Z9
+half235:
+	CMPB native+8(FP), $0x00
+	JEQ  ours239
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z6
+	LONG $0x4857f262
+	WORD $0xf472
+	JMP  both240
+
+ours239:
+	VBROADCASTSS element00010000<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00008000<>+0(SB), Z9
+	VBROADCASTSS element00400000<>+0(SB), Z10
+	VMOVDQU32    elementUpper<>+0(SB), Z11
+	VPTESTMD     Z7, Z4, K3
+	VPADDD       Z8, Z4, Z6
+	VPADDD       Z9, Z4, K3, Z6
 	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z8, Z4, K3, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z5, Z9
-	VPANDD       Z6, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z5, Z9, Z9
+	VPORD        Z10, Z4, K3, Z6
+	VPTESTMD     Z7, Z5, K3
+	VPADDD       Z8, Z5, Z7
+	VPADDD       Z9, Z5, K3, Z7
 	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z8, Z5, K3, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, 32(BX)(CX*2)
+	VPORD        Z10, Z5, K3, Z7
+	VPERMT2W     Z7, Z11, Z6
 
-stored236:
-both232:
+both240:
+	CMPB     17(AX), $0x00
+	JEQ      near241
+	VMOVNTDQ Z6, (BX)(CX*2)
+	JMP      placed242
+
+near241:
+	VMOVDQU32 Z6, (BX)(CX*2)
+
+placed242:
+both236:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip239
+	JZ      skip243
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip239:
+skip243:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols217
+	JLE  cols221
 
-cols218:
+cols222:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols241
+	JGT  cols245
 
-cols240:
+cols244:
 	CMPB       40(AX), $0x00
-	JNE        half242
+	JNE        half246
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both243
+	JMP        both247
 
-half242:
+half246:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both243:
+both247:
 	CMPB       136(AX), $0x00
-	JEQ        skip244
+	JEQ        skip248
 	CMPB       64(AX), $0x00
-	JNE        half245
+	JNE        half249
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both246
+	JMP        both250
 
-half245:
+half249:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both246:
+both250:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act247
+	JNE          act251
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act247:
+act251:
 	CMPB         136(AX), $0x03
-	JNE          act248
+	JNE          act252
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act248:
+act252:
 	CMPB         136(AX), $0x02
-	JNE          act249
+	JNE          act253
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip250
+	JEQ          skip254
 	VBROADCASTSS 124(AX), Z7
 
-skip250:
+skip254:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act249:
-skip244:
+act253:
+skip248:
 	CMPB         128(AX), $0x00
-	JEQ          skip251
+	JEQ          skip255
 	CMPB         136(AX), $0x01
-	JNE          draws252
+	JNE          draws256
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn253
+	JMP          drawn257
 
-draws252:
+draws256:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -3102,22 +3038,31 @@ draws252:
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-drawn253:
-skip251:
+drawn257:
+skip255:
 	CMPB     16(AX), $0x00
-	JNE      half254
+	JNE      half258
 	CMPB     17(AX), $0x00
-	JEQ      near256
+	JEQ      near260
 	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed257
+	JMP      placed261
 
-near256:
+near260:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed257:
-	JMP both255
+placed261:
+	JMP both259
 
-half254:
+half258:
+	CMPB native+8(FP), $0x00
+	JEQ  ours262
+
+	// VCVTNEPS2BF16 Z4, Y5
+	LONG $0x487ef262
+	WORD $0xec72
+	JMP  both263
+
+ours262:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -3128,89 +3073,92 @@ half254:
 	VCMPPS       $0x03, Z4, Z4, K3
 	VPORD        Z7, Z4, K3, Z8
 	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, (BX)(CX*2)
+	VPMOVDW      Z8, Y5
 
-both255:
+both263:
+	VMOVDQU16 Y5, (BX)(CX*2)
+
+both259:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip258
+	JZ      skip264
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip258:
+skip264:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols240
+	JLE  cols244
 
-cols241:
+cols245:
 	CMPQ       CX, DX
-	JGE        row259
+	JGE        row265
 	CMPB       40(AX), $0x00
-	JNE        half260
+	JNE        half266
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both261
+	JMP        both267
 
-half260:
+half266:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both261:
+both267:
 	CMPB       136(AX), $0x00
-	JEQ        skip262
+	JEQ        skip268
 	CMPB       64(AX), $0x00
-	JNE        half263
+	JNE        half269
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both264
+	JMP        both270
 
-half263:
+half269:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both264:
+both270:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	CMPB         136(AX), $0x01
-	JNE          act265
+	JNE          act271
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act265:
+act271:
 	CMPB         136(AX), $0x03
-	JNE          act266
+	JNE          act272
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act266:
+act272:
 	CMPB         136(AX), $0x02
-	JNE          act267
+	JNE          act273
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip268
+	JEQ          skip274
 	VBROADCASTSS 124(AX), Z7
 
-skip268:
+skip274:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
 
-act267:
-skip262:
+act273:
+skip268:
 	CMPB         128(AX), $0x00
-	JEQ          skip269
+	JEQ          skip275
 	CMPB         136(AX), $0x01
-	JNE          draws270
+	JNE          draws276
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn271
+	JMP          drawn277
 
-draws270:
+draws276:
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -3226,14 +3174,23 @@ draws270:
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
 
-drawn271:
-skip269:
+drawn277:
+skip275:
 	CMPB    16(AX), $0x00
-	JNE     half272
+	JNE     half278
 	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both273
+	JMP     both279
 
-half272:
+half278:
+	CMPB native+8(FP), $0x00
+	JEQ  ours280
+
+	// VCVTNEPS2BF16 Z4, Y5
+	LONG $0x487ef262
+	WORD $0xec72
+	JMP  both281
+
+ours280:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -3244,29 +3201,32 @@ half272:
 	VCMPPS       $0x03, Z4, Z4, K3
 	VPORD        Z7, Z4, K3, Z8
 	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, K2, (BX)(CX*2)
+	VPMOVDW      Z8, Y5
 
-both273:
+both281:
+	VMOVDQU16 Y5, K2, (BX)(CX*2)
+
+both279:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip274
+	JZ      skip282
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip274:
-row259:
+skip282:
+row265:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows191
+	JNZ  rows195
 	SFENCE
 	VZEROUPPER
 	RET
 
-// func normGradAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
-TEXT ·normGradAVX512(SB), $80-8
+// func normGradAVX512(a *byte, native bool)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·normGradAVX512(SB), $80-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -3287,41 +3247,41 @@ TEXT ·normGradAVX512(SB), $80-8
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows275:
+rows283:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols277
+	JGT  cols285
 
-cols276:
+cols284:
 	CMPB       40(AX), $0x00
-	JNE        half278
+	JNE        half286
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both279
+	JMP        both287
 
-half278:
+half286:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both279:
+both287:
 	CMPB       64(AX), $0x00
-	JNE        half280
+	JNE        half288
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both281
+	JMP        both289
 
-half280:
+half288:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both281:
+both289:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -3337,107 +3297,93 @@ both281:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half282
+	JNE          half290
 	CMPB         17(AX), $0x00
-	JEQ          near284
+	JEQ          near292
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed285
+	JMP          placed293
 
-near284:
+near292:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed285:
-	JMP both283
+placed293:
+	JMP both291
 
-half282:
-	VCMPPS       $0x03, Z2, Z3, K3
-	KORTESTW     K3, K3
-	JNE          nan286
-	VBROADCASTSS element00010000<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00008000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z4, Z2, K3
-	VPADDD       Z5, Z2, Z8
-	VPADDD       Z6, Z2, K3, Z8
-	VPTESTMD     Z4, Z3, K3
-	VPADDD       Z5, Z3, Z2
-	VPADDD       Z6, Z3, K3, Z2
-	VPERMT2W     Z2, Z7, Z8
-	CMPB         17(AX), $0x00
-	JEQ          near288
-	VMOVNTDQ     Z8, (BX)(CX*2)
-	JMP          placed289
+half290:
+	CMPB native+8(FP), $0x00
+	JEQ  ours294
 
-near288:
-	VMOVDQU32 Z8, (BX)(CX*2)
+	// VCVTNE2PS2BF16 Z2, Z3, Z4
+	LONG $0x4867f262
+	WORD $0xe272
+	JMP  both295
 
-placed289:
-	JMP stored287
-
-nan286:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z2, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z2, Z7, Z7
+ours294:
+	VBROADCASTSS element00010000<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00008000<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z9
+	VPTESTMD     Z5, Z2, K3
+	VPADDD       Z6, Z2, Z4
+	VPADDD       Z7, Z2, K3, Z4
 	VCMPPS       $0x03, Z2, Z2, K3
-	VPORD        Z6, Z2, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z2
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00400000<>+0(SB), Z5
-	VPSRLD       $0x10, Z3, Z6
-	VPANDD       Z2, Z6, Z6
-	VPADDD       Z4, Z6, Z6
-	VPADDD       Z3, Z6, Z6
+	VPORD        Z8, Z2, K3, Z4
+	VPTESTMD     Z5, Z3, K3
+	VPADDD       Z6, Z3, Z2
+	VPADDD       Z7, Z3, K3, Z2
 	VCMPPS       $0x03, Z3, Z3, K3
-	VPORD        Z5, Z3, K3, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, 32(BX)(CX*2)
+	VPORD        Z8, Z3, K3, Z2
+	VPERMT2W     Z2, Z9, Z4
 
-stored287:
-both283:
+both295:
+	CMPB     17(AX), $0x00
+	JEQ      near296
+	VMOVNTDQ Z4, (BX)(CX*2)
+	JMP      placed297
+
+near296:
+	VMOVDQU32 Z4, (BX)(CX*2)
+
+placed297:
+both291:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols276
+	JLE  cols284
 
-cols277:
+cols285:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols291
+	JGT  cols299
 
-cols290:
+cols298:
 	CMPB       40(AX), $0x00
-	JNE        half292
+	JNE        half300
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both293
+	JMP        both301
 
-half292:
+half300:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both293:
+both301:
 	CMPB       64(AX), $0x00
-	JNE        half294
+	JNE        half302
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both295
+	JMP        both303
 
-half294:
+half302:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both295:
+both303:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -3446,19 +3392,28 @@ both295:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half296
+	JNE          half304
 	CMPB         17(AX), $0x00
-	JEQ          near298
+	JEQ          near306
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed299
+	JMP          placed307
 
-near298:
+near306:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed299:
-	JMP both297
+placed307:
+	JMP both305
 
-half296:
+half304:
+	CMPB native+8(FP), $0x00
+	JEQ  ours308
+
+	// VCVTNEPS2BF16 Z2, Y2
+	LONG $0x487ef262
+	WORD $0xd272
+	JMP  both309
+
+ours308:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -3469,41 +3424,44 @@ half296:
 	VCMPPS       $0x03, Z2, Z2, K3
 	VPORD        Z5, Z2, K3, Z6
 	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, (BX)(CX*2)
+	VPMOVDW      Z6, Y2
 
-both297:
+both309:
+	VMOVDQU16 Y2, (BX)(CX*2)
+
+both305:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols290
+	JLE  cols298
 
-cols291:
+cols299:
 	CMPQ       CX, DX
-	JGE        row300
+	JGE        row310
 	CMPB       40(AX), $0x00
-	JNE        half301
+	JNE        half311
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both302
+	JMP        both312
 
-half301:
+half311:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both302:
+both312:
 	CMPB       64(AX), $0x00
-	JNE        half303
+	JNE        half313
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both304
+	JMP        both314
 
-half303:
+half313:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both304:
+both314:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -3512,11 +3470,20 @@ both304:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half305
+	JNE          half315
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both306
+	JMP          both316
 
-half305:
+half315:
+	CMPB native+8(FP), $0x00
+	JEQ  ours317
+
+	// VCVTNEPS2BF16 Z2, Y2
+	LONG $0x487ef262
+	WORD $0xd272
+	JMP  both318
+
+ours317:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -3527,22 +3494,25 @@ half305:
 	VCMPPS       $0x03, Z2, Z2, K3
 	VPORD        Z5, Z2, K3, Z6
 	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, K2, (BX)(CX*2)
+	VPMOVDW      Z6, Y2
 
-both306:
-row300:
+both318:
+	VMOVDQU16 Y2, K2, (BX)(CX*2)
+
+both316:
+row310:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows275
+	JNZ  rows283
 	SFENCE
 	VZEROUPPER
 	RET
 
-// func layerGradAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·layerGradAVX512(SB), $80-8
+// func layerGradAVX512(a *byte, native bool)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·layerGradAVX512(SB), $80-9
 	MOVQ       a+0(FP), AX
 	VMOVDQU32  elementToUpper<>+0(SB), Z0
 	VMOVDQU32  elementToUpper<>+64(SB), Z1
@@ -3564,9 +3534,9 @@ TEXT ·layerGradAVX512(SB), $80-8
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group307:
+group319:
 	CMPQ         R9, $0x02
-	JLT          group308
+	JLT          group320
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3594,65 +3564,65 @@ group307:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols310
+	JGT          cols322
 
-cols309:
+cols321:
 	CMPB       40(AX), $0x00
-	JNE        half311
+	JNE        half323
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both312
+	JMP        both324
 
-half311:
+half323:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both312:
+both324:
 	CMPB       64(AX), $0x00
-	JNE        half313
+	JNE        half325
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both314
+	JMP        both326
 
-half313:
+half325:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both314:
+both326:
 	CMPB       40(AX), $0x00
-	JNE        half315
+	JNE        half327
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both316
+	JMP        both328
 
-half315:
+half327:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both316:
+both328:
 	CMPB       64(AX), $0x00
-	JNE        half317
+	JNE        half329
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both318
+	JMP        both330
 
-half317:
+half329:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both318:
+both330:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -3693,62 +3663,62 @@ both318:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols309
+	JLE         cols321
 
-cols310:
+cols322:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols320
+	JGT  cols332
 
-cols319:
+cols331:
 	CMPB       40(AX), $0x00
-	JNE        half321
+	JNE        half333
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both322
+	JMP        both334
 
-half321:
+half333:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both322:
+both334:
 	CMPB       64(AX), $0x00
-	JNE        half323
+	JNE        half335
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both324
+	JMP        both336
 
-half323:
+half335:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both324:
+both336:
 	CMPB       40(AX), $0x00
-	JNE        half325
+	JNE        half337
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both326
+	JMP        both338
 
-half325:
+half337:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both326:
+both338:
 	CMPB       64(AX), $0x00
-	JNE        half327
+	JNE        half339
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both328
+	JMP        both340
 
-half327:
+half339:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both328:
+both340:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -3772,59 +3742,59 @@ both328:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols319
+	JLE         cols331
 
-cols320:
+cols332:
 	CMPQ       CX, DX
-	JGE        row329
+	JGE        row341
 	CMPB       40(AX), $0x00
-	JNE        half330
+	JNE        half342
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both331
+	JMP        both343
 
-half330:
+half342:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both331:
+both343:
 	CMPB       64(AX), $0x00
-	JNE        half332
+	JNE        half344
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both333
+	JMP        both345
 
-half332:
+half344:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both333:
+both345:
 	CMPB       40(AX), $0x00
-	JNE        half334
+	JNE        half346
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both335
+	JMP        both347
 
-half334:
+half346:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both335:
+both347:
 	CMPB       64(AX), $0x00
-	JNE        half336
+	JNE        half348
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both337
+	JMP        both349
 
-half336:
+half348:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both337:
+both349:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -3846,7 +3816,7 @@ both337:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row329:
+row341:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -3904,32 +3874,32 @@ row329:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols339
+	JGT           cols351
 
-cols338:
+cols350:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half340
+	JNE     half352
 	VMOVUPS (SI)(CX*4), Z8
 	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both341
+	JMP     both353
 
-half340:
+half352:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both341:
+both353:
 	CMPB    64(AX), $0x00
-	JNE     half342
+	JNE     half354
 	VMOVUPS (DI)(CX*4), Z11
 	VMOVUPS 64(DI)(CX*4), Z12
-	JMP     both343
+	JMP     both355
 
-half342:
+half354:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both343:
+both355:
 	VFMADD213PS Z5, Z6, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -3939,94 +3909,80 @@ both343:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half344
+	JNE         half356
 	CMPB        17(AX), $0x00
-	JEQ         near346
+	JEQ         near358
 	VMOVNTPS    Z8, (BX)(CX*4)
 	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed347
+	JMP         placed359
 
-near346:
+near358:
 	VMOVUPS Z8, (BX)(CX*4)
 	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed347:
-	JMP both345
+placed359:
+	JMP both357
 
-half344:
-	VCMPPS       $0x03, Z8, Z10, K3
-	KORTESTW     K3, K3
-	JNE          nan348
-	VBROADCASTSS element00010000<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00008000<>+0(SB), Z13
-	VMOVDQU32    elementUpper<>+0(SB), Z14
-	VPTESTMD     Z11, Z8, K3
-	VPADDD       Z12, Z8, Z15
-	VPADDD       Z13, Z8, K3, Z15
-	VPTESTMD     Z11, Z10, K3
-	VPADDD       Z12, Z10, Z8
-	VPADDD       Z13, Z10, K3, Z8
-	VPERMT2W     Z8, Z14, Z15
-	CMPB         17(AX), $0x00
-	JEQ          near350
-	VMOVNTDQ     Z15, (BX)(CX*2)
-	JMP          placed351
+half356:
+	CMPB native+8(FP), $0x00
+	JEQ  ours360
 
-near350:
-	VMOVDQU32 Z15, (BX)(CX*2)
+	// VCVTNE2PS2BF16 Z8, Z10, Z11
+	LONG $0x482f5262
+	WORD $0xd872
+	JMP  both361
 
-placed351:
-	JMP stored349
-
-nan348:
-	VBROADCASTSS element00000001<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z8, Z14
-	VPANDD       Z11, Z14, Z14
-	VPADDD       Z12, Z14, Z14
-	VPADDD       Z8, Z14, Z14
+ours360:
+	VBROADCASTSS element00010000<>+0(SB), Z12
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00008000<>+0(SB), Z14
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VMOVDQU32    elementUpper<>+0(SB), Z16
+	VPTESTMD     Z12, Z8, K3
+	VPADDD       Z13, Z8, Z11
+	VPADDD       Z14, Z8, K3, Z11
 	VCMPPS       $0x03, Z8, Z8, K3
-	VPORD        Z13, Z8, K3, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPMOVDW      Z14, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z11
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z10, Z13
-	VPANDD       Z8, Z13, Z13
-	VPADDD       Z11, Z13, Z13
-	VPADDD       Z10, Z13, Z13
+	VPORD        Z15, Z8, K3, Z11
+	VPTESTMD     Z12, Z10, K3
+	VPADDD       Z13, Z10, Z8
+	VPADDD       Z14, Z10, K3, Z8
 	VCMPPS       $0x03, Z10, Z10, K3
-	VPORD        Z12, Z10, K3, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, 32(BX)(CX*2)
+	VPORD        Z15, Z10, K3, Z8
+	VPERMT2W     Z8, Z16, Z11
 
-stored349:
-both345:
+both361:
+	CMPB     17(AX), $0x00
+	JEQ      near362
+	VMOVNTDQ Z11, (BX)(CX*2)
+	JMP      placed363
+
+near362:
+	VMOVDQU32 Z11, (BX)(CX*2)
+
+placed363:
+both357:
 	CMPB    40(AX), $0x00
-	JNE     half352
+	JNE     half364
 	VMOVUPS (R10)(CX*4), Z8
 	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both353
+	JMP     both365
 
-half352:
+half364:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
-both353:
+both365:
 	CMPB    64(AX), $0x00
-	JNE     half354
+	JNE     half366
 	VMOVUPS (R11)(CX*4), Z11
 	VMOVUPS 64(R11)(CX*4), Z12
-	JMP     both355
+	JMP     both367
 
-half354:
+half366:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both355:
+both367:
 	VFMADD213PS Z4, Z7, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -4036,122 +3992,117 @@ both355:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half356
+	JNE         half368
 	CMPB        17(AX), $0x00
-	JEQ         near358
+	JEQ         near370
 	VMOVNTPS    Z8, (R12)(CX*4)
 	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed359
+	JMP         placed371
 
-near358:
+near370:
 	VMOVUPS Z8, (R12)(CX*4)
 	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed359:
-	JMP both357
+placed371:
+	JMP both369
 
-half356:
-	VCMPPS       $0x03, Z8, Z10, K3
-	KORTESTW     K3, K3
-	JNE          nan360
-	VBROADCASTSS element00010000<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00008000<>+0(SB), Z13
-	VMOVDQU32    elementUpper<>+0(SB), Z14
-	VPTESTMD     Z11, Z8, K3
-	VPADDD       Z12, Z8, Z15
-	VPADDD       Z13, Z8, K3, Z15
-	VPTESTMD     Z11, Z10, K3
-	VPADDD       Z12, Z10, Z8
-	VPADDD       Z13, Z10, K3, Z8
-	VPERMT2W     Z8, Z14, Z15
-	CMPB         17(AX), $0x00
-	JEQ          near362
-	VMOVNTDQ     Z15, (R12)(CX*2)
-	JMP          placed363
+half368:
+	CMPB native+8(FP), $0x00
+	JEQ  ours372
 
-near362:
-	VMOVDQU32 Z15, (R12)(CX*2)
+	// VCVTNE2PS2BF16 Z8, Z10, Z11
+	LONG $0x482f5262
+	WORD $0xd872
+	JMP  both373
 
-placed363:
-	JMP stored361
-
-nan360:
-	VBROADCASTSS element00000001<>+0(SB), Z11
-	VBROADCASTSS element00007fff<>+0(SB), Z12
-	VBROADCASTSS element00400000<>+0(SB), Z13
-	VPSRLD       $0x10, Z8, Z14
-	VPANDD       Z11, Z14, Z14
-	VPADDD       Z12, Z14, Z14
-	VPADDD       Z8, Z14, Z14
+ours372:
+	VBROADCASTSS element00010000<>+0(SB), Z12
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00008000<>+0(SB), Z14
+	VBROADCASTSS element00400000<>+0(SB), Z15
+	VMOVDQU32    elementUpper<>+0(SB), Z16
+	VPTESTMD     Z12, Z8, K3
+	VPADDD       Z13, Z8, Z11
+	VPADDD       Z14, Z8, K3, Z11
 	VCMPPS       $0x03, Z8, Z8, K3
-	VPORD        Z13, Z8, K3, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPMOVDW      Z14, (R12)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z11
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z10, Z13
-	VPANDD       Z8, Z13, Z13
-	VPADDD       Z11, Z13, Z13
-	VPADDD       Z10, Z13, Z13
+	VPORD        Z15, Z8, K3, Z11
+	VPTESTMD     Z12, Z10, K3
+	VPADDD       Z13, Z10, Z8
+	VPADDD       Z14, Z10, K3, Z8
 	VCMPPS       $0x03, Z10, Z10, K3
-	VPORD        Z12, Z10, K3, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, 32(R12)(CX*2)
+	VPORD        Z15, Z10, K3, Z8
+	VPERMT2W     Z8, Z16, Z11
 
-stored361:
-both357:
+both373:
+	CMPB     17(AX), $0x00
+	JEQ      near374
+	VMOVNTDQ Z11, (R12)(CX*2)
+	JMP      placed375
+
+near374:
+	VMOVDQU32 Z11, (R12)(CX*2)
+
+placed375:
+both369:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols338
+	JLE  cols350
 
-cols339:
+cols351:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols365
+	JGT  cols377
 
-cols364:
+cols376:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half366
+	JNE     half378
 	VMOVUPS (SI)(CX*4), Z8
-	JMP     both367
+	JMP     both379
 
-half366:
+half378:
 	VPMOVZXWD (SI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both367:
+both379:
 	CMPB    64(AX), $0x00
-	JNE     half368
+	JNE     half380
 	VMOVUPS (DI)(CX*4), Z10
-	JMP     both369
+	JMP     both381
 
-half368:
+half380:
 	VPMOVZXWD (DI)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both369:
+both381:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half370
+	JNE         half382
 	CMPB        17(AX), $0x00
-	JEQ         near372
+	JEQ         near384
 	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed373
+	JMP         placed385
 
-near372:
+near384:
 	VMOVUPS Z8, (BX)(CX*4)
 
-placed373:
-	JMP both371
+placed385:
+	JMP both383
 
-half370:
+half382:
+	CMPB native+8(FP), $0x00
+	JEQ  ours386
+
+	// VCVTNEPS2BF16 Z8, Y8
+	LONG $0x487e5262
+	WORD $0xc072
+	JMP  both387
+
+ours386:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4162,47 +4113,59 @@ half370:
 	VCMPPS       $0x03, Z8, Z8, K3
 	VPORD        Z12, Z8, K3, Z13
 	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, (BX)(CX*2)
+	VPMOVDW      Z13, Y8
 
-both371:
+both387:
+	VMOVDQU16 Y8, (BX)(CX*2)
+
+both383:
 	CMPB    40(AX), $0x00
-	JNE     half374
+	JNE     half388
 	VMOVUPS (R10)(CX*4), Z8
-	JMP     both375
+	JMP     both389
 
-half374:
+half388:
 	VPMOVZXWD (R10)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both375:
+both389:
 	CMPB    64(AX), $0x00
-	JNE     half376
+	JNE     half390
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both377
+	JMP     both391
 
-half376:
+half390:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both377:
+both391:
 	VFMADD213PS Z4, Z7, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z9, Z8
 	CMPB        16(AX), $0x00
-	JNE         half378
+	JNE         half392
 	CMPB        17(AX), $0x00
-	JEQ         near380
+	JEQ         near394
 	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed381
+	JMP         placed395
 
-near380:
+near394:
 	VMOVUPS Z8, (R12)(CX*4)
 
-placed381:
-	JMP both379
+placed395:
+	JMP both393
 
-half378:
+half392:
+	CMPB native+8(FP), $0x00
+	JEQ  ours396
+
+	// VCVTNEPS2BF16 Z8, Y8
+	LONG $0x487e5262
+	WORD $0xc072
+	JMP  both397
+
+ours396:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4213,48 +4176,60 @@ half378:
 	VCMPPS       $0x03, Z8, Z8, K3
 	VPORD        Z12, Z8, K3, Z13
 	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, (R12)(CX*2)
+	VPMOVDW      Z13, Y8
 
-both379:
+both397:
+	VMOVDQU16 Y8, (R12)(CX*2)
+
+both393:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols364
+	JLE  cols376
 
-cols365:
+cols377:
 	CMPQ      CX, DX
-	JGE       row382
+	JGE       row398
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half383
+	JNE       half399
 	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both384
+	JMP       both400
 
-half383:
+half399:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both384:
+both400:
 	CMPB      64(AX), $0x00
-	JNE       half385
+	JNE       half401
 	VMOVUPS.Z (DI)(CX*4), K2, Z10
-	JMP       both386
+	JMP       both402
 
-half385:
+half401:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both386:
+both402:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half387
+	JNE         half403
 	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both388
+	JMP         both404
 
-half387:
+half403:
+	CMPB native+8(FP), $0x00
+	JEQ  ours405
+
+	// VCVTNEPS2BF16 Z8, Y3
+	LONG $0x487ed262
+	WORD $0xd872
+	JMP  both406
+
+ours405:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4265,39 +4240,51 @@ half387:
 	VCMPPS       $0x03, Z8, Z8, K3
 	VPORD        Z6, Z8, K3, Z10
 	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, K2, (BX)(CX*2)
+	VPMOVDW      Z10, Y3
 
-both388:
+both406:
+	VMOVDQU16 Y3, K2, (BX)(CX*2)
+
+both404:
 	CMPB      40(AX), $0x00
-	JNE       half389
+	JNE       half407
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both390
+	JMP       both408
 
-half389:
+half407:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both390:
+both408:
 	CMPB      64(AX), $0x00
-	JNE       half391
+	JNE       half409
 	VMOVUPS.Z (R11)(CX*4), K2, Z5
-	JMP       both392
+	JMP       both410
 
-half391:
+half409:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both392:
+both410:
 	VFMADD213PS Z4, Z7, Z5
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z3, Z3
 	VFMSUB213PS Z5, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half393
+	JNE         half411
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both394
+	JMP         both412
 
-half393:
+half411:
+	CMPB native+8(FP), $0x00
+	JEQ  ours413
+
+	// VCVTNEPS2BF16 Z3, Y3
+	LONG $0x487ef262
+	WORD $0xdb72
+	JMP  both414
+
+ours413:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4308,10 +4295,13 @@ half393:
 	VCMPPS       $0x03, Z3, Z3, K3
 	VPORD        Z6, Z3, K3, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, K2, (R12)(CX*2)
+	VPMOVDW      Z7, Y3
 
-both394:
-row382:
+both414:
+	VMOVDQU16 Y3, K2, (R12)(CX*2)
+
+both412:
+row398:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -4319,12 +4309,12 @@ row382:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group307
+	JMP  group319
 
-group308:
-group395:
+group320:
+group415:
 	CMPQ         R9, $0x01
-	JLT          group396
+	JLT          group416
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -4338,37 +4328,37 @@ group395:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols398
+	JGT          cols418
 
-cols397:
+cols417:
 	CMPB       40(AX), $0x00
-	JNE        half399
+	JNE        half419
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both400
+	JMP        both420
 
-half399:
+half419:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both400:
+both420:
 	CMPB       64(AX), $0x00
-	JNE        half401
+	JNE        half421
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both402
+	JMP        both422
 
-half401:
+half421:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both402:
+both422:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -4397,38 +4387,38 @@ both402:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols397
+	JLE         cols417
 
-cols398:
+cols418:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols404
+	JGT  cols424
 
-cols403:
+cols423:
 	CMPB       40(AX), $0x00
-	JNE        half405
+	JNE        half425
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both406
+	JMP        both426
 
-half405:
+half425:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both406:
+both426:
 	CMPB       64(AX), $0x00
-	JNE        half407
+	JNE        half427
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both408
+	JMP        both428
 
-half407:
+half427:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both408:
+both428:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -4446,35 +4436,35 @@ both408:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols403
+	JLE         cols423
 
-cols404:
+cols424:
 	CMPQ       CX, DX
-	JGE        row409
+	JGE        row429
 	CMPB       40(AX), $0x00
-	JNE        half410
+	JNE        half430
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both411
+	JMP        both431
 
-half410:
+half430:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both411:
+both431:
 	CMPB       64(AX), $0x00
-	JNE        half412
+	JNE        half432
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both413
+	JMP        both433
 
-half412:
+half432:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both413:
+both433:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -4490,7 +4480,7 @@ both413:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row409:
+row429:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -4520,32 +4510,32 @@ row409:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols415
+	JGT           cols435
 
-cols414:
+cols434:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half416
+	JNE     half436
 	VMOVUPS (SI)(CX*4), Z4
 	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both417
+	JMP     both437
 
-half416:
+half436:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
 
-both417:
+both437:
 	CMPB    64(AX), $0x00
-	JNE     half418
+	JNE     half438
 	VMOVUPS (DI)(CX*4), Z8
 	VMOVUPS 64(DI)(CX*4), Z9
-	JMP     both419
+	JMP     both439
 
-half418:
+half438:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
 
-both419:
+both439:
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z10
 	VMULPS      Z10, Z4, Z4
@@ -4555,122 +4545,117 @@ both419:
 	VMULPS      Z8, Z7, Z7
 	VFMSUB213PS Z9, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half420
+	JNE         half440
 	CMPB        17(AX), $0x00
-	JEQ         near422
+	JEQ         near442
 	VMOVNTPS    Z4, (BX)(CX*4)
 	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed423
+	JMP         placed443
 
-near422:
+near442:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z7, 64(BX)(CX*4)
 
-placed423:
-	JMP both421
+placed443:
+	JMP both441
 
-half420:
-	VCMPPS       $0x03, Z4, Z7, K3
-	KORTESTW     K3, K3
-	JNE          nan424
-	VBROADCASTSS element00010000<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00008000<>+0(SB), Z10
-	VMOVDQU32    elementUpper<>+0(SB), Z11
-	VPTESTMD     Z8, Z4, K3
-	VPADDD       Z9, Z4, Z12
-	VPADDD       Z10, Z4, K3, Z12
-	VPTESTMD     Z8, Z7, K3
-	VPADDD       Z9, Z7, Z4
-	VPADDD       Z10, Z7, K3, Z4
-	VPERMT2W     Z4, Z11, Z12
-	CMPB         17(AX), $0x00
-	JEQ          near426
-	VMOVNTDQ     Z12, (BX)(CX*2)
-	JMP          placed427
+half440:
+	CMPB native+8(FP), $0x00
+	JEQ  ours444
 
-near426:
-	VMOVDQU32 Z12, (BX)(CX*2)
+	// VCVTNE2PS2BF16 Z4, Z7, Z8
+	LONG $0x48477262
+	WORD $0xc472
+	JMP  both445
 
-placed427:
-	JMP stored425
-
-nan424:
-	VBROADCASTSS element00000001<>+0(SB), Z8
-	VBROADCASTSS element00007fff<>+0(SB), Z9
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z4, Z11
-	VPANDD       Z8, Z11, Z11
-	VPADDD       Z9, Z11, Z11
-	VPADDD       Z4, Z11, Z11
+ours444:
+	VBROADCASTSS element00010000<>+0(SB), Z9
+	VBROADCASTSS element00007fff<>+0(SB), Z10
+	VBROADCASTSS element00008000<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VMOVDQU32    elementUpper<>+0(SB), Z13
+	VPTESTMD     Z9, Z4, K3
+	VPADDD       Z10, Z4, Z8
+	VPADDD       Z11, Z4, K3, Z8
 	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z10, Z4, K3, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, (BX)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00400000<>+0(SB), Z9
-	VPSRLD       $0x10, Z7, Z10
-	VPANDD       Z4, Z10, Z10
-	VPADDD       Z8, Z10, Z10
-	VPADDD       Z7, Z10, Z10
+	VPORD        Z12, Z4, K3, Z8
+	VPTESTMD     Z9, Z7, K3
+	VPADDD       Z10, Z7, Z4
+	VPADDD       Z11, Z7, K3, Z4
 	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z9, Z7, K3, Z10
-	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, 32(BX)(CX*2)
+	VPORD        Z12, Z7, K3, Z4
+	VPERMT2W     Z4, Z13, Z8
 
-stored425:
-both421:
+both445:
+	CMPB     17(AX), $0x00
+	JEQ      near446
+	VMOVNTDQ Z8, (BX)(CX*2)
+	JMP      placed447
+
+near446:
+	VMOVDQU32 Z8, (BX)(CX*2)
+
+placed447:
+both441:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols414
+	JLE  cols434
 
-cols415:
+cols435:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols429
+	JGT  cols449
 
-cols428:
+cols448:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half430
+	JNE     half450
 	VMOVUPS (SI)(CX*4), Z4
-	JMP     both431
+	JMP     both451
 
-half430:
+half450:
 	VPMOVZXWD (SI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both431:
+both451:
 	CMPB    64(AX), $0x00
-	JNE     half432
+	JNE     half452
 	VMOVUPS (DI)(CX*4), Z7
-	JMP     both433
+	JMP     both453
 
-half432:
+half452:
 	VPMOVZXWD (DI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both433:
+both453:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS     (R10)(CX*4), Z8
 	VMULPS      Z8, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half434
+	JNE         half454
 	CMPB        17(AX), $0x00
-	JEQ         near436
+	JEQ         near456
 	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed437
+	JMP         placed457
 
-near436:
+near456:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed437:
-	JMP both435
+placed457:
+	JMP both455
 
-half434:
+half454:
+	CMPB native+8(FP), $0x00
+	JEQ  ours458
+
+	// VCVTNEPS2BF16 Z4, Y4
+	LONG $0x487ef262
+	WORD $0xe472
+	JMP  both459
+
+ours458:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -4681,48 +4666,60 @@ half434:
 	VCMPPS       $0x03, Z4, Z4, K3
 	VPORD        Z9, Z4, K3, Z10
 	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, (BX)(CX*2)
+	VPMOVDW      Z10, Y4
 
-both435:
+both459:
+	VMOVDQU16 Y4, (BX)(CX*2)
+
+both455:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols428
+	JLE  cols448
 
-cols429:
+cols449:
 	CMPQ      CX, DX
-	JGE       row438
+	JGE       row460
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half439
+	JNE       half461
 	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both440
+	JMP       both462
 
-half439:
+half461:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both440:
+both462:
 	CMPB      64(AX), $0x00
-	JNE       half441
+	JNE       half463
 	VMOVUPS.Z (DI)(CX*4), K2, Z7
-	JMP       both442
+	JMP       both464
 
-half441:
+half463:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both442:
+both464:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS.Z   (R10)(CX*4), K2, Z5
 	VMULPS      Z5, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half443
+	JNE         half465
 	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both444
+	JMP         both466
 
-half443:
+half465:
+	CMPB native+8(FP), $0x00
+	JEQ  ours467
+
+	// VCVTNEPS2BF16 Z4, Y3
+	LONG $0x487ef262
+	WORD $0xdc72
+	JMP  both468
+
+ours467:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4733,17 +4730,20 @@ half443:
 	VCMPPS       $0x03, Z4, Z4, K3
 	VPORD        Z6, Z4, K3, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, K2, (BX)(CX*2)
+	VPMOVDW      Z7, Y3
 
-both444:
-row438:
+both468:
+	VMOVDQU16 Y3, K2, (BX)(CX*2)
+
+both466:
+row460:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group395
+	JMP  group415
 
-group396:
+group416:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -4751,9 +4751,9 @@ group396:
 DATA element80000000<>+0(SB)/4, $0x80000000
 GLOBL element80000000<>(SB), RODATA|NOPTR, $4
 
-// func softmaxAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
-TEXT ·softmaxAVX512(SB), $80-8
+// func softmaxAVX512(a *byte, native bool)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
+TEXT ·softmaxAVX512(SB), $80-9
 	MOVQ      a+0(FP), AX
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
@@ -4766,17 +4766,17 @@ TEXT ·softmaxAVX512(SB), $80-8
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPQ      DX, $0x08
-	JGT       wider446
+	JGT       wider470
 	MOVQ      48(AX), CX
 	XORQ      BX, BX
 	XORQ      SI, SI
 
-far447:
+far471:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far447
+	JLT   far471
 	SUBQ  $0x00, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -4812,21 +4812,21 @@ far447:
 	XORQ  DX, DX
 	DECQ  CX
 
-group448:
+group472:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	VBROADCASTSS element00000000<>+0(SB), X6
 	CMPB         16(AX), $0x00
-	JNE          half449
+	JNE          half473
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have451
+	JZ           have475
 	MOVL         (DI)(BX*4), BX
 
-have451:
+have475:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -4838,10 +4838,10 @@ have451:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have452
+	JZ         have476
 	MOVL       (DI)(BX*4), BX
 
-have452:
+have476:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4850,21 +4850,21 @@ have452:
 	VMOVUPS (DI), K1, Z0
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip453
+	JZ      skip477
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip453:
+skip477:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have454
+	JZ      have478
 	MOVL    (DI)(BX*4), BX
 
-have454:
+have478:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4872,21 +4872,21 @@ have454:
 	VMOVUPS -32(DI), K3, Z0
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip455
+	JZ      skip479
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip455:
+skip479:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have456
+	JZ      have480
 	MOVL    (DI)(BX*4), BX
 
-have456:
+have480:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4895,21 +4895,21 @@ have456:
 	VMOVUPS (DI), K1, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip457
+	JZ      skip481
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip457:
+skip481:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have458
+	JZ      have482
 	MOVL    (DI)(BX*4), BX
 
-have458:
+have482:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4917,21 +4917,21 @@ have458:
 	VMOVUPS -32(DI), K3, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip459
+	JZ      skip483
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip459:
+skip483:
 	LEAQ    4(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have460
+	JZ      have484
 	MOVL    (DI)(BX*4), BX
 
-have460:
+have484:
 	MOVL    BX, 32(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4940,21 +4940,21 @@ have460:
 	VMOVUPS (DI), K1, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip461
+	JZ      skip485
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 64(SP)
 	VPINSRD $0x00, (DI)(BX*4), X6, X6
 
-skip461:
+skip485:
 	LEAQ    5(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have462
+	JZ      have486
 	MOVL    (DI)(BX*4), BX
 
-have462:
+have486:
 	MOVL    BX, 36(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4962,21 +4962,21 @@ have462:
 	VMOVUPS -32(DI), K3, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip463
+	JZ      skip487
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 68(SP)
 	VPINSRD $0x01, (DI)(BX*4), X6, X6
 
-skip463:
+skip487:
 	LEAQ    6(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have464
+	JZ      have488
 	MOVL    (DI)(BX*4), BX
 
-have464:
+have488:
 	MOVL    BX, 40(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4985,21 +4985,21 @@ have464:
 	VMOVUPS (DI), K1, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip465
+	JZ      skip489
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 72(SP)
 	VPINSRD $0x02, (DI)(BX*4), X6, X6
 
-skip465:
+skip489:
 	LEAQ    7(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have466
+	JZ      have490
 	MOVL    (DI)(BX*4), BX
 
-have466:
+have490:
 	MOVL    BX, 44(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5007,15 +5007,15 @@ have466:
 	VMOVUPS -32(DI), K3, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip467
+	JZ      skip491
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 76(SP)
 	VPINSRD $0x03, (DI)(BX*4), X6, X6
 
-skip467:
-	JMP both450
+skip491:
+	JMP both474
 
-half449:
+half473:
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	VMOVDQU32    elementToUpper<>+0(SB), Z7
 	VMOVDQU32    elementToUpper<>+64(SB), Z0
@@ -5024,10 +5024,10 @@ half449:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have468
+	JZ           have492
 	MOVL         (DI)(BX*4), BX
 
-have468:
+have492:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -5037,10 +5037,10 @@ have468:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have469
+	JZ         have493
 	MOVL       (DI)(BX*4), BX
 
-have469:
+have493:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5050,21 +5050,21 @@ have469:
 	VPERMW      Z3, Z7, K2, Z0
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip470
+	JZ          skip494
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip470:
+skip494:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have471
+	JZ      have495
 	MOVL    (DI)(BX*4), BX
 
-have471:
+have495:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5073,21 +5073,21 @@ have471:
 	VPERMW      Z3, Z7, K4, Z0
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip472
+	JZ          skip496
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip472:
+skip496:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have473
+	JZ      have497
 	MOVL    (DI)(BX*4), BX
 
-have473:
+have497:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5097,21 +5097,21 @@ have473:
 	VPERMW      Z3, Z7, K2, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip474
+	JZ          skip498
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip474:
+skip498:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have475
+	JZ      have499
 	MOVL    (DI)(BX*4), BX
 
-have475:
+have499:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5120,21 +5120,21 @@ have475:
 	VPERMW      Z3, Z7, K4, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip476
+	JZ          skip500
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip476:
+skip500:
 	LEAQ    4(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have477
+	JZ      have501
 	MOVL    (DI)(BX*4), BX
 
-have477:
+have501:
 	MOVL        BX, 32(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5144,21 +5144,21 @@ have477:
 	VPERMW      Z3, Z7, K2, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip478
+	JZ          skip502
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 64(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X6, X6
 
-skip478:
+skip502:
 	LEAQ    5(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have479
+	JZ      have503
 	MOVL    (DI)(BX*4), BX
 
-have479:
+have503:
 	MOVL        BX, 36(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5167,21 +5167,21 @@ have479:
 	VPERMW      Z3, Z7, K4, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip480
+	JZ          skip504
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 68(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X6, X6
 
-skip480:
+skip504:
 	LEAQ    6(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have481
+	JZ      have505
 	MOVL    (DI)(BX*4), BX
 
-have481:
+have505:
 	MOVL        BX, 40(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5191,21 +5191,21 @@ have481:
 	VPERMW      Z3, Z7, K2, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip482
+	JZ          skip506
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 72(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X6, X6
 
-skip482:
+skip506:
 	LEAQ    7(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have483
+	JZ      have507
 	MOVL    (DI)(BX*4), BX
 
-have483:
+have507:
 	MOVL        BX, 44(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5214,13 +5214,13 @@ have483:
 	VPERMW      Z3, Z7, K4, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip484
+	JZ          skip508
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 76(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X6, X6
 
-skip484:
-both450:
+skip508:
+both474:
 	VSHUFF32X4 $0x88, Z1, Z0, Z7
 	VSHUFF32X4 $0xdd, Z1, Z0, Z8
 	VMAXPS     Z8, Z7, Z7
@@ -5239,7 +5239,7 @@ both450:
 	VPERMPS    Z9, Z7, Z7
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip485
+	JZ         skip509
 	VCMPPS     $0x00, Z7, Z5, K5
 	KMOVW      K5, DI
 	MOVQ       DI, R8
@@ -5256,13 +5256,13 @@ both450:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip485:
+skip509:
 	VSUBPS    Z7, Z5, Z5
 	VMOVDQU32 elementSpread2<>+128(SB), Z7
 	VPERMPS   Z9, Z7, Z7
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip486
+	JZ        skip510
 	VCMPPS    $0x00, Z7, Z4, K5
 	KMOVW     K5, DI
 	MOVQ      DI, R8
@@ -5279,13 +5279,13 @@ skip485:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip486:
+skip510:
 	VSUBPS    Z7, Z4, Z4
 	VMOVDQU32 elementSpread2<>+64(SB), Z7
 	VPERMPS   Z9, Z7, Z7
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip487
+	JZ        skip511
 	VCMPPS    $0x00, Z7, Z1, K5
 	KMOVW     K5, DI
 	MOVQ      DI, R8
@@ -5302,13 +5302,13 @@ skip486:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip487:
+skip511:
 	VSUBPS    Z7, Z1, Z1
 	VMOVDQU32 elementSpread2<>+0(SB), Z7
 	VPERMPS   Z9, Z7, Z7
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip488
+	JZ        skip512
 	VCMPPS    $0x00, Z7, Z0, K5
 	KMOVW     K5, DI
 	MOVQ      DI, R8
@@ -5325,7 +5325,7 @@ skip487:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip488:
+skip512:
 	VSUBPS       Z7, Z0, Z0
 	MOVQ         CX, DI
 	SUBQ         DX, DI
@@ -5339,7 +5339,7 @@ skip488:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half489
+	JNE          half513
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -5414,9 +5414,9 @@ skip488:
 	VMOVAPS      Z8, Z1
 	VMOVAPS      Z10, Z4
 	VMOVAPS      Z11, Z5
-	JMP          both490
+	JMP          both514
 
-half489:
+half513:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -5460,7 +5460,7 @@ half489:
 	VFMADD213PS  Z15, Z15, Z4
 	VFMADD213PS  Z16, Z16, Z5
 
-both490:
+both514:
 	VSHUFF32X4   $0x88, Z1, Z0, Z7
 	VSHUFF32X4   $0xdd, Z1, Z0, Z8
 	VADDPS       Z8, Z7, Z7
@@ -5487,16 +5487,16 @@ both490:
 	VMOVUPS      Y10, K5, (BX)(DX*4)
 	MOVQ         72(AX), BX
 	TESTQ        BX, BX
-	JZ           skip491
+	JZ           skip515
 	VINSERTI32X4 $0x01, X6, Y2, Y2
 	VSUBPS       Y2, Y9, Y2
 	MOVQ         88(AX), BX
 	VMOVUPS      Y2, K5, (BX)(DX*4)
 
-skip491:
+skip515:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip492
+	JZ           skip516
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y10, Y3, Y3
 	VMOVDQU32    elementSpread2<>+0(SB), Z6
@@ -5536,7 +5536,7 @@ skip491:
 	VSUBPS       Z6, Z5, K5, Z5
 	VMULPS       Z7, Z5, Z5
 	CMPB         40(AX), $0x00
-	JNE          half493
+	JNE          half517
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -5569,142 +5569,202 @@ skip491:
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
 	VMOVUPS      Z5, K3, -32(BX)
-	JMP          both494
+	JMP          both518
 
-half493:
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z0, Z9
-	VPANDD       Z6, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z0, Z9, Z9
-	VCMPPS       $0x03, Z0, Z0, K5
-	VPORD        Z8, Z0, K5, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, K1, (BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z0, Z9
-	VPANDD       Z6, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z0, Z9, Z9
-	VCMPPS       $0x03, Z0, Z0, K5
-	VPORD        Z8, Z0, K5, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, K3, -16(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z1, Z8
-	VPANDD       Z0, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z1, Z8, Z8
-	VCMPPS       $0x03, Z1, Z1, K5
-	VPORD        Z7, Z1, K5, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, K1, (BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z1, Z8
-	VPANDD       Z0, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z1, Z8, Z8
-	VCMPPS       $0x03, Z1, Z1, K5
-	VPORD        Z7, Z1, K5, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, K3, -16(BX)
-	MOVL         32(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z4, Z7
-	VPANDD       Z0, Z7, Z7
-	VPADDD       Z1, Z7, Z7
-	VPADDD       Z4, Z7, Z7
-	VCMPPS       $0x03, Z4, Z4, K5
-	VPORD        Z6, Z4, K5, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, K1, (BX)
-	MOVL         36(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z4, Z7
-	VPANDD       Z0, Z7, Z7
-	VPADDD       Z1, Z7, Z7
-	VPADDD       Z4, Z7, Z7
-	VCMPPS       $0x03, Z4, Z4, K5
-	VPORD        Z6, Z4, K5, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, K3, -16(BX)
-	MOVL         40(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z5, Z6
-	VPANDD       Z0, Z6, Z6
-	VPADDD       Z1, Z6, Z6
-	VPADDD       Z5, Z6, Z6
-	VCMPPS       $0x03, Z5, Z5, K5
-	VPORD        Z4, Z5, K5, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, K1, (BX)
-	MOVL         44(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z5, Z6
-	VPANDD       Z0, Z6, Z6
-	VPADDD       Z1, Z6, Z6
-	VPADDD       Z5, Z6, Z6
-	VCMPPS       $0x03, Z5, Z5, K5
-	VPORD        Z4, Z5, K5, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, K3, -16(BX)
+half517:
+	CMPB native+8(FP), $0x00
+	JEQ  ours519
 
-both494:
-skip492:
+	// VCVTNE2PS2BF16 Z0, Z1, Z6
+	LONG $0x4877f262
+	WORD $0xf072
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z0
+	LONG $0x4857f262
+	WORD $0xc472
+	JMP  both520
+
+ours519:
+	VBROADCASTSS element00010000<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00008000<>+0(SB), Z9
+	VBROADCASTSS element00400000<>+0(SB), Z10
+	VMOVDQU32    elementUpper<>+0(SB), Z11
+	VPTESTMD     Z7, Z0, K5
+	VPADDD       Z8, Z0, Z6
+	VPADDD       Z9, Z0, K5, Z6
+	VCMPPS       $0x03, Z0, Z0, K5
+	VPORD        Z10, Z0, K5, Z6
+	VPTESTMD     Z7, Z1, K5
+	VPADDD       Z8, Z1, Z0
+	VPADDD       Z9, Z1, K5, Z0
+	VCMPPS       $0x03, Z1, Z1, K5
+	VPORD        Z10, Z1, K5, Z0
+	VPERMT2W     Z0, Z11, Z6
+	VPTESTMD     Z7, Z4, K5
+	VPADDD       Z8, Z4, Z0
+	VPADDD       Z9, Z4, K5, Z0
+	VCMPPS       $0x03, Z4, Z4, K5
+	VPORD        Z10, Z4, K5, Z0
+	VPTESTMD     Z7, Z5, K5
+	VPADDD       Z8, Z5, Z1
+	VPADDD       Z9, Z5, K5, Z1
+	VCMPPS       $0x03, Z5, Z5, K5
+	VPORD        Z10, Z5, K5, Z1
+	VPERMT2W     Z1, Z11, Z0
+
+both520:
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VEXTRACTI64X4 $0x01, Z0, Y4
+	MOVL          16(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	CMPB          native+8(FP), $0x00
+	JEQ           ours521
+	JMP           both522
+
+ours521:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both522:
+	VMOVDQU16 Y6, K1, (BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours523
+	JMP       both524
+
+ours523:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both524:
+	VMOVDQU16 Y6, K3, -16(BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours525
+	JMP       both526
+
+ours525:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both526:
+	VMOVDQU16 Y3, K1, (BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours527
+	JMP       both528
+
+ours527:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both528:
+	VMOVDQU16 Y3, K3, -16(BX)
+	MOVL      32(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours529
+	JMP       both530
+
+ours529:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both530:
+	VMOVDQU16 Y0, K1, (BX)
+	MOVL      36(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours531
+	JMP       both532
+
+ours531:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both532:
+	VMOVDQU16 Y0, K3, -16(BX)
+	MOVL      40(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours533
+	JMP       both534
+
+ours533:
+	VBROADCASTSS element00010000<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z0
+	VBROADCASTSS element00008000<>+0(SB), Z0
+	VBROADCASTSS element00400000<>+0(SB), Z0
+	VMOVDQU32    elementUpper<>+0(SB), Z0
+
+both534:
+	VMOVDQU16 Y4, K1, (BX)
+	MOVL      44(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours535
+	JMP       both536
+
+ours535:
+	VBROADCASTSS element00010000<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z0
+	VBROADCASTSS element00008000<>+0(SB), Z0
+	VBROADCASTSS element00400000<>+0(SB), Z0
+	VMOVDQU32    elementUpper<>+0(SB), Z0
+
+both536:
+	VMOVDQU16 Y4, K3, -16(BX)
+
+both518:
+skip516:
 	ADDQ $0x08, DX
 	CMPQ DX, CX
-	JLE  group448
-	JMP  done445
+	JLE  group472
+	JMP  done469
 
-wider446:
+wider470:
 	CMPQ DX, $0x10
-	JGT  wider495
+	JGT  wider537
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far496:
+far538:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far496
+	JLT   far538
 	SUBQ  $0x00, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -5728,20 +5788,20 @@ far496:
 	XORQ  DX, DX
 	DECQ  CX
 
-group497:
+group539:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half498
+	JNE          half540
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have500
+	JZ           have542
 	MOVL         (DI)(BX*4), BX
 
-have500:
+have542:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -5753,10 +5813,10 @@ have500:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have501
+	JZ         have543
 	MOVL       (DI)(BX*4), BX
 
-have501:
+have543:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5765,21 +5825,21 @@ have501:
 	VMOVUPS (DI), K1, Z0
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip502
+	JZ      skip544
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip502:
+skip544:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have503
+	JZ      have545
 	MOVL    (DI)(BX*4), BX
 
-have503:
+have545:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5788,21 +5848,21 @@ have503:
 	VMOVUPS (DI), K1, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip504
+	JZ      skip546
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip504:
+skip546:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have505
+	JZ      have547
 	MOVL    (DI)(BX*4), BX
 
-have505:
+have547:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5811,21 +5871,21 @@ have505:
 	VMOVUPS (DI), K1, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip506
+	JZ      skip548
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip506:
+skip548:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have507
+	JZ      have549
 	MOVL    (DI)(BX*4), BX
 
-have507:
+have549:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5834,15 +5894,15 @@ have507:
 	VMOVUPS (DI), K1, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip508
+	JZ      skip550
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip508:
-	JMP both499
+skip550:
+	JMP both541
 
-half498:
+half540:
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	VMOVDQU32    elementToUpper<>+0(SB), Z6
 	VMOVDQU32    elementToUpper<>+64(SB), Z0
@@ -5851,10 +5911,10 @@ half498:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have509
+	JZ           have551
 	MOVL         (DI)(BX*4), BX
 
-have509:
+have551:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -5864,10 +5924,10 @@ have509:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have510
+	JZ         have552
 	MOVL       (DI)(BX*4), BX
 
-have510:
+have552:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5877,21 +5937,21 @@ have510:
 	VPERMW      Z3, Z6, K2, Z0
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip511
+	JZ          skip553
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip511:
+skip553:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have512
+	JZ      have554
 	MOVL    (DI)(BX*4), BX
 
-have512:
+have554:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5901,21 +5961,21 @@ have512:
 	VPERMW      Z3, Z6, K2, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip513
+	JZ          skip555
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip513:
+skip555:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have514
+	JZ      have556
 	MOVL    (DI)(BX*4), BX
 
-have514:
+have556:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5925,21 +5985,21 @@ have514:
 	VPERMW      Z3, Z6, K2, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip515
+	JZ          skip557
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip515:
+skip557:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have516
+	JZ      have558
 	MOVL    (DI)(BX*4), BX
 
-have516:
+have558:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5949,13 +6009,13 @@ have516:
 	VPERMW      Z3, Z6, K2, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip517
+	JZ          skip559
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip517:
-both499:
+skip559:
+both541:
 	VSHUFF32X4 $0x44, Z1, Z0, Z6
 	VSHUFF32X4 $0xee, Z1, Z0, Z7
 	VMAXPS     Z7, Z6, Z6
@@ -5976,7 +6036,7 @@ both499:
 	VPERMPS    Z8, Z6, Z6
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip518
+	JZ         skip560
 	VCMPPS     $0x00, Z6, Z5, K3
 	KMOVW      K3, DI
 	MOVQ       DI, DI
@@ -5987,13 +6047,13 @@ both499:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip518:
+skip560:
 	VSUBPS    Z6, Z5, Z5
 	VMOVDQU32 elementSpread<>+128(SB), Z6
 	VPERMPS   Z8, Z6, Z6
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip519
+	JZ        skip561
 	VCMPPS    $0x00, Z6, Z4, K3
 	KMOVW     K3, DI
 	MOVQ      DI, DI
@@ -6004,13 +6064,13 @@ skip518:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip519:
+skip561:
 	VSUBPS    Z6, Z4, Z4
 	VMOVDQU32 elementSpread<>+64(SB), Z6
 	VPERMPS   Z8, Z6, Z6
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip520
+	JZ        skip562
 	VCMPPS    $0x00, Z6, Z1, K3
 	KMOVW     K3, DI
 	MOVQ      DI, DI
@@ -6021,13 +6081,13 @@ skip519:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip520:
+skip562:
 	VSUBPS    Z6, Z1, Z1
 	VMOVDQU32 elementSpread<>+0(SB), Z6
 	VPERMPS   Z8, Z6, Z6
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip521
+	JZ        skip563
 	VCMPPS    $0x00, Z6, Z0, K3
 	KMOVW     K3, DI
 	MOVQ      DI, DI
@@ -6038,7 +6098,7 @@ skip520:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip521:
+skip563:
 	VSUBPS       Z6, Z0, Z0
 	MOVQ         CX, DI
 	SUBQ         DX, DI
@@ -6052,7 +6112,7 @@ skip521:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half522
+	JNE          half564
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z0, Z6, Z0
 	VMAXPS       Z1, Z6, Z1
@@ -6127,9 +6187,9 @@ skip521:
 	VMOVAPS      Z7, Z1
 	VMOVAPS      Z9, Z4
 	VMOVAPS      Z10, Z5
-	JMP          both523
+	JMP          both565
 
-half522:
+half564:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z0, Z6, Z0
 	VMAXPS       Z1, Z6, Z1
@@ -6173,7 +6233,7 @@ half522:
 	VFMADD213PS  Z14, Z14, Z4
 	VFMADD213PS  Z15, Z15, Z5
 
-both523:
+both565:
 	VSHUFF32X4 $0x44, Z1, Z0, Z6
 	VSHUFF32X4 $0xee, Z1, Z0, Z7
 	VADDPS     Z7, Z6, Z6
@@ -6202,15 +6262,15 @@ both523:
 	VMOVUPS    Y9, K3, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip524
+	JZ         skip566
 	VSUBPS     Y2, Y8, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K3, (BX)(DX*4)
 
-skip524:
+skip566:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip525
+	JZ           skip567
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y9, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z6
@@ -6246,7 +6306,7 @@ skip524:
 	VSUBPS       Z6, Z5, K3, Z5
 	VMULPS       Z7, Z5, Z5
 	CMPB         40(AX), $0x00
-	JNE          half526
+	JNE          half568
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -6263,86 +6323,138 @@ skip524:
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
 	VMOVUPS      Z5, K1, (BX)
-	JMP          both527
+	JMP          both569
 
-half526:
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z6
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z0, Z9
-	VPANDD       Z6, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z0, Z9, Z9
+half568:
+	CMPB native+8(FP), $0x00
+	JEQ  ours570
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z6
+	LONG $0x4877f262
+	WORD $0xf072
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z0
+	LONG $0x4857f262
+	WORD $0xc472
+	JMP  both571
+
+ours570:
+	VBROADCASTSS element00010000<>+0(SB), Z7
+	VBROADCASTSS element00007fff<>+0(SB), Z8
+	VBROADCASTSS element00008000<>+0(SB), Z9
+	VBROADCASTSS element00400000<>+0(SB), Z10
+	VMOVDQU32    elementUpper<>+0(SB), Z11
+	VPTESTMD     Z7, Z0, K3
+	VPADDD       Z8, Z0, Z6
+	VPADDD       Z9, Z0, K3, Z6
 	VCMPPS       $0x03, Z0, Z0, K3
-	VPORD        Z8, Z0, K3, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, K1, (BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z1, Z8
-	VPANDD       Z0, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z1, Z8, Z8
+	VPORD        Z10, Z0, K3, Z6
+	VPTESTMD     Z7, Z1, K3
+	VPADDD       Z8, Z1, Z0
+	VPADDD       Z9, Z1, K3, Z0
 	VCMPPS       $0x03, Z1, Z1, K3
-	VPORD        Z7, Z1, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, K1, (BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z4, Z7
-	VPANDD       Z0, Z7, Z7
-	VPADDD       Z1, Z7, Z7
-	VPADDD       Z4, Z7, Z7
+	VPORD        Z10, Z1, K3, Z0
+	VPERMT2W     Z0, Z11, Z6
+	VPTESTMD     Z7, Z4, K3
+	VPADDD       Z8, Z4, Z0
+	VPADDD       Z9, Z4, K3, Z0
 	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z6, Z4, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, K1, (BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z5, Z6
-	VPANDD       Z0, Z6, Z6
-	VPADDD       Z1, Z6, Z6
-	VPADDD       Z5, Z6, Z6
+	VPORD        Z10, Z4, K3, Z0
+	VPTESTMD     Z7, Z5, K3
+	VPADDD       Z8, Z5, Z1
+	VPADDD       Z9, Z5, K3, Z1
 	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z4, Z5, K3, Z6
-	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, K1, (BX)
+	VPORD        Z10, Z5, K3, Z1
+	VPERMT2W     Z1, Z11, Z0
 
-both527:
-skip525:
+both571:
+	VEXTRACTI64X4 $0x01, Z6, Y3
+	VEXTRACTI64X4 $0x01, Z0, Y4
+	MOVL          16(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	CMPB          native+8(FP), $0x00
+	JEQ           ours572
+	JMP           both573
+
+ours572:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both573:
+	VMOVDQU16 Y6, K1, (BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours574
+	JMP       both575
+
+ours574:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both575:
+	VMOVDQU16 Y3, K1, (BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours576
+	JMP       both577
+
+ours576:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z1
+	VBROADCASTSS element00008000<>+0(SB), Z1
+	VBROADCASTSS element00400000<>+0(SB), Z1
+	VMOVDQU32    elementUpper<>+0(SB), Z1
+
+both577:
+	VMOVDQU16 Y0, K1, (BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours578
+	JMP       both579
+
+ours578:
+	VBROADCASTSS element00010000<>+0(SB), Z0
+	VBROADCASTSS element00007fff<>+0(SB), Z0
+	VBROADCASTSS element00008000<>+0(SB), Z0
+	VBROADCASTSS element00400000<>+0(SB), Z0
+	VMOVDQU32    elementUpper<>+0(SB), Z0
+
+both579:
+	VMOVDQU16 Y4, K1, (BX)
+
+both569:
+skip567:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group497
-	JMP  done445
+	JLE  group539
+	JMP  done469
 
-wider495:
+wider537:
 	CMPQ DX, $0x20
-	JGT  wider528
+	JGT  wider580
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far529:
+far581:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far529
+	JLT   far581
 	SUBQ  $0x10, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -6366,20 +6478,20 @@ far529:
 	XORQ  DX, DX
 	DECQ  CX
 
-group530:
+group582:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half531
+	JNE          half583
 	VBROADCASTSS elementff800000<>+0(SB), Z8
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have533
+	JZ           have585
 	MOVL         (DI)(BX*4), BX
 
-have533:
+have585:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -6395,10 +6507,10 @@ have533:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have534
+	JZ         have586
 	MOVL       (DI)(BX*4), BX
 
-have534:
+have586:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6408,21 +6520,21 @@ have534:
 	VMOVUPS 64(DI), K2, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip535
+	JZ      skip587
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip535:
+skip587:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have536
+	JZ      have588
 	MOVL    (DI)(BX*4), BX
 
-have536:
+have588:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6432,21 +6544,21 @@ have536:
 	VMOVUPS 64(DI), K2, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip537
+	JZ      skip589
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip537:
+skip589:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have538
+	JZ      have590
 	MOVL    (DI)(BX*4), BX
 
-have538:
+have590:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6456,21 +6568,21 @@ have538:
 	VMOVUPS 64(DI), K2, Z7
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip539
+	JZ      skip591
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip539:
+skip591:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have540
+	JZ      have592
 	MOVL    (DI)(BX*4), BX
 
-have540:
+have592:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6480,15 +6592,15 @@ have540:
 	VMOVUPS 64(DI), K2, Z9
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip541
+	JZ      skip593
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip541:
-	JMP both532
+skip593:
+	JMP both584
 
-half531:
+half583:
 	VBROADCASTSS elementff800000<>+0(SB), Z9
 	VMOVDQU32    elementToUpper<>+0(SB), Z8
 	VMOVDQU32    elementToUpper<>+64(SB), Z10
@@ -6497,10 +6609,10 @@ half531:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have542
+	JZ           have594
 	MOVL         (DI)(BX*4), BX
 
-have542:
+have594:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -6512,10 +6624,10 @@ have542:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have543
+	JZ         have595
 	MOVL       (DI)(BX*4), BX
 
-have543:
+have595:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6526,21 +6638,21 @@ have543:
 	VPERMW      Z4, Z10, K3, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip544
+	JZ          skip596
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip544:
+skip596:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have545
+	JZ      have597
 	MOVL    (DI)(BX*4), BX
 
-have545:
+have597:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6551,21 +6663,21 @@ have545:
 	VPERMW      Z6, Z10, K3, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip546
+	JZ          skip598
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip546:
+skip598:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have547
+	JZ      have599
 	MOVL    (DI)(BX*4), BX
 
-have547:
+have599:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6576,21 +6688,21 @@ have547:
 	VPERMW      Z11, Z10, K3, Z7
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip548
+	JZ          skip600
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip548:
+skip600:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have549
+	JZ      have601
 	MOVL    (DI)(BX*4), BX
 
-have549:
+have601:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6601,13 +6713,13 @@ have549:
 	VPERMW      Z11, Z10, K3, Z9
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip550
+	JZ          skip602
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip550:
-both532:
+skip602:
+both584:
 	VMAXPS     Z1, Z0, Z10
 	VMAXPS     Z5, Z4, Z11
 	VMAXPS     Z7, Z6, Z12
@@ -6632,7 +6744,7 @@ both532:
 	VPERMPS    Z11, Z10, Z10
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip551
+	JZ         skip603
 	VCMPPS     $0x00, Z10, Z8, K5
 	KMOVW      K5, DI
 	VCMPPS     $0x00, Z10, Z9, K5
@@ -6646,14 +6758,14 @@ both532:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip551:
+skip603:
 	VSUBPS    Z10, Z8, Z8
 	VSUBPS    Z10, Z9, Z9
 	VMOVDQU32 elementSpread<>+128(SB), Z10
 	VPERMPS   Z11, Z10, Z10
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip552
+	JZ        skip604
 	VCMPPS    $0x00, Z10, Z6, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z10, Z7, K5
@@ -6667,14 +6779,14 @@ skip551:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip552:
+skip604:
 	VSUBPS    Z10, Z6, Z6
 	VSUBPS    Z10, Z7, Z7
 	VMOVDQU32 elementSpread<>+64(SB), Z10
 	VPERMPS   Z11, Z10, Z10
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip553
+	JZ        skip605
 	VCMPPS    $0x00, Z10, Z4, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z10, Z5, K5
@@ -6688,14 +6800,14 @@ skip552:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip553:
+skip605:
 	VSUBPS    Z10, Z4, Z4
 	VSUBPS    Z10, Z5, Z5
 	VMOVDQU32 elementSpread<>+0(SB), Z10
 	VPERMPS   Z11, Z10, Z10
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip554
+	JZ        skip606
 	VCMPPS    $0x00, Z10, Z0, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z10, Z1, K5
@@ -6709,7 +6821,7 @@ skip553:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip554:
+skip606:
 	VSUBPS       Z10, Z0, Z0
 	VSUBPS       Z10, Z1, Z1
 	MOVQ         CX, DI
@@ -6724,7 +6836,7 @@ skip554:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half555
+	JNE          half607
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
 	VMAXPS       Z0, Z10, Z0
 	VMAXPS       Z1, Z10, Z1
@@ -6873,9 +6985,9 @@ skip554:
 	VMOVAPS      Z12, Z7
 	VMOVAPS      Z13, Z8
 	VMOVAPS      Z14, Z9
-	JMP          both556
+	JMP          both608
 
-half555:
+half607:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
 	VMAXPS       Z0, Z10, Z0
 	VMAXPS       Z1, Z10, Z1
@@ -6961,7 +7073,7 @@ half555:
 	VFMADD213PS  Z18, Z18, Z8
 	VFMADD213PS  Z19, Z19, Z9
 
-both556:
+both608:
 	VADDPS     Z1, Z0, Z10
 	VADDPS     Z5, Z4, Z12
 	VADDPS     Z7, Z6, Z13
@@ -6994,15 +7106,15 @@ both556:
 	VMOVUPS    Y12, K5, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip557
+	JZ         skip609
 	VSUBPS     Y2, Y11, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K5, (BX)(DX*4)
 
-skip557:
+skip609:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip558
+	JZ           skip610
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y12, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z10
@@ -7050,7 +7162,7 @@ skip557:
 	VSUBPS       Z10, Z9, K5, Z9
 	VMULPS       Z11, Z9, Z9
 	CMPB         40(AX), $0x00
-	JNE          half559
+	JNE          half611
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -7071,130 +7183,154 @@ skip557:
 	ADDQ         24(AX), BX
 	VMOVUPS      Z8, (BX)
 	VMOVUPS      Z9, K2, 64(BX)
-	JMP          both560
+	JMP          both612
 
-half559:
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z10
-	VBROADCASTSS element00007fff<>+0(SB), Z11
-	VBROADCASTSS element00400000<>+0(SB), Z12
-	VPSRLD       $0x10, Z0, Z13
-	VPANDD       Z10, Z13, Z13
-	VPADDD       Z11, Z13, Z13
-	VPADDD       Z0, Z13, Z13
+half611:
+	MOVL  16(SP), BX
+	IMULQ 32(AX), BX
+	ADDQ  24(AX), BX
+	CMPB  native+8(FP), $0x00
+	JEQ   ours613
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z10
+	LONG $0x48777262
+	WORD $0xd072
+	JMP  both614
+
+ours613:
+	VBROADCASTSS element00010000<>+0(SB), Z11
+	VBROADCASTSS element00007fff<>+0(SB), Z12
+	VBROADCASTSS element00008000<>+0(SB), Z13
+	VBROADCASTSS element00400000<>+0(SB), Z14
+	VMOVDQU32    elementUpper<>+0(SB), Z15
+	VPTESTMD     Z11, Z0, K5
+	VPADDD       Z12, Z0, Z10
+	VPADDD       Z13, Z0, K5, Z10
 	VCMPPS       $0x03, Z0, Z0, K5
-	VPORD        Z12, Z0, K5, Z13
-	VPSRLD       $0x10, Z13, Z13
-	VPMOVDW      Z13, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z10
-	VBROADCASTSS element00400000<>+0(SB), Z11
-	VPSRLD       $0x10, Z1, Z12
-	VPANDD       Z0, Z12, Z12
-	VPADDD       Z10, Z12, Z12
-	VPADDD       Z1, Z12, Z12
+	VPORD        Z14, Z0, K5, Z10
+	VPTESTMD     Z11, Z1, K5
+	VPADDD       Z12, Z1, Z0
+	VPADDD       Z13, Z1, K5, Z0
 	VCMPPS       $0x03, Z1, Z1, K5
-	VPORD        Z11, Z1, K5, Z12
-	VPSRLD       $0x10, Z12, Z12
-	VPMOVDW      Z12, K2, 32(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z10
-	VPSRLD       $0x10, Z4, Z11
-	VPANDD       Z0, Z11, Z11
-	VPADDD       Z1, Z11, Z11
-	VPADDD       Z4, Z11, Z11
-	VCMPPS       $0x03, Z4, Z4, K5
-	VPORD        Z10, Z4, K5, Z11
-	VPSRLD       $0x10, Z11, Z11
-	VPMOVDW      Z11, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z5, Z10
-	VPANDD       Z0, Z10, Z10
-	VPADDD       Z1, Z10, Z10
-	VPADDD       Z5, Z10, Z10
-	VCMPPS       $0x03, Z5, Z5, K5
-	VPORD        Z4, Z5, K5, Z10
-	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, K2, 32(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z6, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z6, Z5, Z5
-	VCMPPS       $0x03, Z6, Z6, K5
-	VPORD        Z4, Z6, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z7, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z7, Z5, Z5
-	VCMPPS       $0x03, Z7, Z7, K5
-	VPORD        Z4, Z7, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 32(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z8, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z8, Z5, Z5
-	VCMPPS       $0x03, Z8, Z8, K5
-	VPORD        Z4, Z8, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z9, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z9, Z5, Z5
-	VCMPPS       $0x03, Z9, Z9, K5
-	VPORD        Z4, Z9, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 32(BX)
+	VPORD        Z14, Z1, K5, Z0
+	VPERMT2W     Z0, Z15, Z10
 
-both560:
-skip558:
+both614:
+	VMOVDQU16 Z10, K4, (BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours615
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z0
+	LONG $0x4857f262
+	WORD $0xc472
+	JMP  both616
+
+ours615:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z10
+	VBROADCASTSS element00008000<>+0(SB), Z11
+	VBROADCASTSS element00400000<>+0(SB), Z12
+	VMOVDQU32    elementUpper<>+0(SB), Z13
+	VPTESTMD     Z1, Z4, K5
+	VPADDD       Z10, Z4, Z0
+	VPADDD       Z11, Z4, K5, Z0
+	VCMPPS       $0x03, Z4, Z4, K5
+	VPORD        Z12, Z4, K5, Z0
+	VPTESTMD     Z1, Z5, K5
+	VPADDD       Z10, Z5, Z1
+	VPADDD       Z11, Z5, K5, Z1
+	VCMPPS       $0x03, Z5, Z5, K5
+	VPORD        Z12, Z5, K5, Z1
+	VPERMT2W     Z1, Z13, Z0
+
+both616:
+	VMOVDQU16 Z0, K4, (BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours617
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z0
+	LONG $0x4847f262
+	WORD $0xc672
+	JMP  both618
+
+ours617:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z10
+	VMOVDQU32    elementUpper<>+0(SB), Z11
+	VPTESTMD     Z1, Z6, K5
+	VPADDD       Z4, Z6, Z0
+	VPADDD       Z5, Z6, K5, Z0
+	VCMPPS       $0x03, Z6, Z6, K5
+	VPORD        Z10, Z6, K5, Z0
+	VPTESTMD     Z1, Z7, K5
+	VPADDD       Z4, Z7, Z1
+	VPADDD       Z5, Z7, K5, Z1
+	VCMPPS       $0x03, Z7, Z7, K5
+	VPORD        Z10, Z7, K5, Z1
+	VPERMT2W     Z1, Z11, Z0
+
+both618:
+	VMOVDQU16 Z0, K4, (BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours619
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z0
+	LONG $0x4837d262
+	WORD $0xc072
+	JMP  both620
+
+ours619:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z1, Z8, K5
+	VPADDD       Z4, Z8, Z0
+	VPADDD       Z5, Z8, K5, Z0
+	VCMPPS       $0x03, Z8, Z8, K5
+	VPORD        Z6, Z8, K5, Z0
+	VPTESTMD     Z1, Z9, K5
+	VPADDD       Z4, Z9, Z1
+	VPADDD       Z5, Z9, K5, Z1
+	VCMPPS       $0x03, Z9, Z9, K5
+	VPORD        Z6, Z9, K5, Z1
+	VPERMT2W     Z1, Z7, Z0
+
+both620:
+	VMOVDQU16 Z0, K4, (BX)
+
+both612:
+skip610:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group530
-	JMP  done445
+	JLE  group582
+	JMP  done469
 
-wider528:
+wider580:
 	CMPQ DX, $0x30
-	JGT  wider561
+	JGT  wider621
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far562:
+far622:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far562
+	JLT   far622
 	SUBQ  $0x20, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -7218,20 +7354,20 @@ far562:
 	XORQ  DX, DX
 	DECQ  CX
 
-group563:
+group623:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half564
+	JNE          half624
 	VBROADCASTSS elementff800000<>+0(SB), Z11
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have566
+	JZ           have626
 	MOVL         (DI)(BX*4), BX
 
-have566:
+have626:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -7251,10 +7387,10 @@ have566:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have567
+	JZ         have627
 	MOVL       (DI)(BX*4), BX
 
-have567:
+have627:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7265,21 +7401,21 @@ have567:
 	VMOVUPS 128(DI), K2, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip568
+	JZ      skip628
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip568:
+skip628:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have569
+	JZ      have629
 	MOVL    (DI)(BX*4), BX
 
-have569:
+have629:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7290,21 +7426,21 @@ have569:
 	VMOVUPS 128(DI), K2, Z7
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip570
+	JZ      skip630
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip570:
+skip630:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have571
+	JZ      have631
 	MOVL    (DI)(BX*4), BX
 
-have571:
+have631:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7315,21 +7451,21 @@ have571:
 	VMOVUPS 128(DI), K2, Z10
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip572
+	JZ      skip632
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip572:
+skip632:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have573
+	JZ      have633
 	MOVL    (DI)(BX*4), BX
 
-have573:
+have633:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7340,15 +7476,15 @@ have573:
 	VMOVUPS 128(DI), K2, Z13
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip574
+	JZ      skip634
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip574:
-	JMP both565
+skip634:
+	JMP both625
 
-half564:
+half624:
 	VBROADCASTSS elementff800000<>+0(SB), Z11
 	VMOVDQU32    elementToUpper<>+0(SB), Z14
 	VMOVDQU32    elementToUpper<>+64(SB), Z12
@@ -7357,10 +7493,10 @@ half564:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have575
+	JZ           have635
 	MOVL         (DI)(BX*4), BX
 
-have575:
+have635:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -7374,10 +7510,10 @@ have575:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have576
+	JZ         have636
 	MOVL       (DI)(BX*4), BX
 
-have576:
+have636:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7389,21 +7525,21 @@ have576:
 	VPERMW      Z3, Z14, K3, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip577
+	JZ          skip637
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip577:
+skip637:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have578
+	JZ      have638
 	MOVL    (DI)(BX*4), BX
 
-have578:
+have638:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7415,21 +7551,21 @@ have578:
 	VPERMW      Z3, Z14, K3, Z7
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip579
+	JZ          skip639
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip579:
+skip639:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have580
+	JZ      have640
 	MOVL    (DI)(BX*4), BX
 
-have580:
+have640:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7441,21 +7577,21 @@ have580:
 	VPERMW      Z3, Z14, K3, Z10
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip581
+	JZ          skip641
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip581:
+skip641:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have582
+	JZ      have642
 	MOVL    (DI)(BX*4), BX
 
-have582:
+have642:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7467,13 +7603,13 @@ have582:
 	VPERMW      Z3, Z14, K3, Z13
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip583
+	JZ          skip643
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip583:
-both565:
+skip643:
+both625:
 	VMAXPS     Z1, Z0, Z14
 	VMAXPS     Z4, Z14, Z14
 	VMAXPS     Z6, Z5, Z15
@@ -7502,7 +7638,7 @@ both565:
 	VPERMPS    Z15, Z14, Z14
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip584
+	JZ         skip644
 	VCMPPS     $0x00, Z14, Z11, K4
 	KMOVW      K4, DI
 	VCMPPS     $0x00, Z14, Z12, K4
@@ -7520,7 +7656,7 @@ both565:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip584:
+skip644:
 	VSUBPS    Z14, Z11, Z11
 	VSUBPS    Z14, Z12, Z12
 	VSUBPS    Z14, Z13, Z13
@@ -7528,7 +7664,7 @@ skip584:
 	VPERMPS   Z15, Z14, Z14
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip585
+	JZ        skip645
 	VCMPPS    $0x00, Z14, Z8, K4
 	KMOVW     K4, DI
 	VCMPPS    $0x00, Z14, Z9, K4
@@ -7546,7 +7682,7 @@ skip584:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip585:
+skip645:
 	VSUBPS    Z14, Z8, Z8
 	VSUBPS    Z14, Z9, Z9
 	VSUBPS    Z14, Z10, Z10
@@ -7554,7 +7690,7 @@ skip585:
 	VPERMPS   Z15, Z14, Z14
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip586
+	JZ        skip646
 	VCMPPS    $0x00, Z14, Z5, K4
 	KMOVW     K4, DI
 	VCMPPS    $0x00, Z14, Z6, K4
@@ -7572,7 +7708,7 @@ skip585:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip586:
+skip646:
 	VSUBPS    Z14, Z5, Z5
 	VSUBPS    Z14, Z6, Z6
 	VSUBPS    Z14, Z7, Z7
@@ -7580,7 +7716,7 @@ skip586:
 	VPERMPS   Z15, Z14, Z14
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip587
+	JZ        skip647
 	VCMPPS    $0x00, Z14, Z0, K4
 	KMOVW     K4, DI
 	VCMPPS    $0x00, Z14, Z1, K4
@@ -7598,7 +7734,7 @@ skip586:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip587:
+skip647:
 	VSUBPS       Z14, Z0, Z0
 	VSUBPS       Z14, Z1, Z1
 	VSUBPS       Z14, Z4, Z4
@@ -7614,7 +7750,7 @@ skip587:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half588
+	JNE          half648
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -7847,9 +7983,9 @@ skip587:
 	VMOVAPS      Z14, Z11
 	VMOVAPS      Z16, Z12
 	VMOVAPS      Z17, Z13
-	JMP          both589
+	JMP          both649
 
-half588:
+half648:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -7983,7 +8119,7 @@ half588:
 	VFMADD213PS  Z21, Z21, Z12
 	VFMADD213PS  Z22, Z22, Z13
 
-both589:
+both649:
 	VADDPS     Z1, Z0, Z14
 	VADDPS     Z4, Z14, Z14
 	VADDPS     Z6, Z5, Z16
@@ -8020,15 +8156,15 @@ both589:
 	VMOVUPS    Y16, K4, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip590
+	JZ         skip650
 	VSUBPS     Y2, Y15, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K4, (BX)(DX*4)
 
-skip590:
+skip650:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip591
+	JZ           skip651
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y16, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z14
@@ -8088,7 +8224,7 @@ skip590:
 	VSUBPS       Z14, Z13, K4, Z13
 	VMULPS       Z15, Z13, Z13
 	CMPB         40(AX), $0x00
-	JNE          half592
+	JNE          half652
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -8113,174 +8249,202 @@ skip590:
 	VMOVUPS      Z11, (BX)
 	VMOVUPS      Z12, 64(BX)
 	VMOVUPS      Z13, K2, 128(BX)
-	JMP          both593
+	JMP          both653
 
-half592:
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z14
-	VBROADCASTSS element00007fff<>+0(SB), Z15
-	VBROADCASTSS element00400000<>+0(SB), Z16
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z14, Z17, Z17
-	VPADDD       Z15, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K4
-	VPORD        Z16, Z0, K4, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VPMOVDW      Z17, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z14
-	VBROADCASTSS element00400000<>+0(SB), Z15
-	VPSRLD       $0x10, Z1, Z16
-	VPANDD       Z0, Z16, Z16
-	VPADDD       Z14, Z16, Z16
-	VPADDD       Z1, Z16, Z16
-	VCMPPS       $0x03, Z1, Z1, K4
-	VPORD        Z15, Z1, K4, Z16
-	VPSRLD       $0x10, Z16, Z16
-	VPMOVDW      Z16, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z14
-	VPSRLD       $0x10, Z4, Z15
-	VPANDD       Z0, Z15, Z15
-	VPADDD       Z1, Z15, Z15
-	VPADDD       Z4, Z15, Z15
+half652:
+	CMPB native+8(FP), $0x00
+	JEQ  ours654
+
+	// VCVTNE2PS2BF16 Z4, Z7, Z14
+	LONG $0x48477262
+	WORD $0xf472
+
+	// VCVTNE2PS2BF16 Z10, Z13, Z4
+	LONG $0x4817d262
+	WORD $0xe272
+	JMP  both655
+
+ours654:
+	VBROADCASTSS element00010000<>+0(SB), Z15
+	VBROADCASTSS element00007fff<>+0(SB), Z16
+	VBROADCASTSS element00008000<>+0(SB), Z17
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VMOVDQU32    elementUpper<>+0(SB), Z19
+	VPTESTMD     Z15, Z4, K4
+	VPADDD       Z16, Z4, Z14
+	VPADDD       Z17, Z4, K4, Z14
 	VCMPPS       $0x03, Z4, Z4, K4
-	VPORD        Z14, Z4, K4, Z15
-	VPSRLD       $0x10, Z15, Z15
-	VPMOVDW      Z15, K2, 64(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z5, Z14
-	VPANDD       Z0, Z14, Z14
-	VPADDD       Z1, Z14, Z14
-	VPADDD       Z5, Z14, Z14
-	VCMPPS       $0x03, Z5, Z5, K4
-	VPORD        Z4, Z5, K4, Z14
-	VPSRLD       $0x10, Z14, Z14
-	VPMOVDW      Z14, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z6, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z6, Z5, Z5
-	VCMPPS       $0x03, Z6, Z6, K4
-	VPORD        Z4, Z6, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z7, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z7, Z5, Z5
+	VPORD        Z18, Z4, K4, Z14
+	VPTESTMD     Z15, Z7, K4
+	VPADDD       Z16, Z7, Z4
+	VPADDD       Z17, Z7, K4, Z4
 	VCMPPS       $0x03, Z7, Z7, K4
-	VPORD        Z4, Z7, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 64(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z8, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z8, Z5, Z5
-	VCMPPS       $0x03, Z8, Z8, K4
-	VPORD        Z4, Z8, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z9, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z9, Z5, Z5
-	VCMPPS       $0x03, Z9, Z9, K4
-	VPORD        Z4, Z9, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z10, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z10, Z5, Z5
+	VPORD        Z18, Z7, K4, Z4
+	VPERMT2W     Z4, Z19, Z14
+	VPTESTMD     Z15, Z10, K4
+	VPADDD       Z16, Z10, Z4
+	VPADDD       Z17, Z10, K4, Z4
 	VCMPPS       $0x03, Z10, Z10, K4
-	VPORD        Z4, Z10, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 64(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z11, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z11, Z5, Z5
-	VCMPPS       $0x03, Z11, Z11, K4
-	VPORD        Z4, Z11, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z12, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z12, Z5, Z5
-	VCMPPS       $0x03, Z12, Z12, K4
-	VPORD        Z4, Z12, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z13, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z13, Z5, Z5
+	VPORD        Z18, Z10, K4, Z4
+	VPTESTMD     Z15, Z13, K4
+	VPADDD       Z16, Z13, Z7
+	VPADDD       Z17, Z13, K4, Z7
 	VCMPPS       $0x03, Z13, Z13, K4
-	VPORD        Z4, Z13, K4, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 64(BX)
+	VPORD        Z18, Z13, K4, Z7
+	VPERMT2W     Z7, Z19, Z4
 
-both593:
-skip591:
+both655:
+	VEXTRACTI64X4 $0x01, Z14, Y3
+	VEXTRACTI64X4 $0x01, Z4, Y18
+	MOVL          16(SP), BX
+	IMULQ         32(AX), BX
+	ADDQ          24(AX), BX
+	CMPB          native+8(FP), $0x00
+	JEQ           ours656
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z7
+	LONG $0x4877f262
+	WORD $0xf872
+	JMP  both657
+
+ours656:
+	VBROADCASTSS element00010000<>+0(SB), Z10
+	VBROADCASTSS element00007fff<>+0(SB), Z13
+	VBROADCASTSS element00008000<>+0(SB), Z15
+	VBROADCASTSS element00400000<>+0(SB), Z16
+	VMOVDQU32    elementUpper<>+0(SB), Z17
+	VPTESTMD     Z10, Z0, K4
+	VPADDD       Z13, Z0, Z7
+	VPADDD       Z15, Z0, K4, Z7
+	VCMPPS       $0x03, Z0, Z0, K4
+	VPORD        Z16, Z0, K4, Z7
+	VPTESTMD     Z10, Z1, K4
+	VPADDD       Z13, Z1, Z0
+	VPADDD       Z15, Z1, K4, Z0
+	VCMPPS       $0x03, Z1, Z1, K4
+	VPORD        Z16, Z1, K4, Z0
+	VPERMT2W     Z0, Z17, Z7
+
+both657:
+	VMOVDQU16 Z7, (BX)
+	VMOVDQU16 Y14, K2, 64(BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours658
+
+	// VCVTNE2PS2BF16 Z5, Z6, Z0
+	LONG $0x484ff262
+	WORD $0xc572
+	JMP  both659
+
+ours658:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00008000<>+0(SB), Z10
+	VBROADCASTSS element00400000<>+0(SB), Z13
+	VMOVDQU32    elementUpper<>+0(SB), Z14
+	VPTESTMD     Z1, Z5, K4
+	VPADDD       Z7, Z5, Z0
+	VPADDD       Z10, Z5, K4, Z0
+	VCMPPS       $0x03, Z5, Z5, K4
+	VPORD        Z13, Z5, K4, Z0
+	VPTESTMD     Z1, Z6, K4
+	VPADDD       Z7, Z6, Z1
+	VPADDD       Z10, Z6, K4, Z1
+	VCMPPS       $0x03, Z6, Z6, K4
+	VPORD        Z13, Z6, K4, Z1
+	VPERMT2W     Z1, Z14, Z0
+
+both659:
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y3, K2, 64(BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours660
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z0
+	LONG $0x4837d262
+	WORD $0xc072
+	JMP  both661
+
+ours660:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00008000<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VMOVDQU32    elementUpper<>+0(SB), Z10
+	VPTESTMD     Z1, Z8, K4
+	VPADDD       Z5, Z8, Z0
+	VPADDD       Z6, Z8, K4, Z0
+	VCMPPS       $0x03, Z8, Z8, K4
+	VPORD        Z7, Z8, K4, Z0
+	VPTESTMD     Z1, Z9, K4
+	VPADDD       Z5, Z9, Z1
+	VPADDD       Z6, Z9, K4, Z1
+	VCMPPS       $0x03, Z9, Z9, K4
+	VPORD        Z7, Z9, K4, Z1
+	VPERMT2W     Z1, Z10, Z0
+
+both661:
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y4, K2, 64(BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours662
+
+	// VCVTNE2PS2BF16 Z11, Z12, Z0
+	LONG $0x481fd262
+	WORD $0xc372
+	JMP  both663
+
+ours662:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z1, Z11, K4
+	VPADDD       Z4, Z11, Z0
+	VPADDD       Z5, Z11, K4, Z0
+	VCMPPS       $0x03, Z11, Z11, K4
+	VPORD        Z6, Z11, K4, Z0
+	VPTESTMD     Z1, Z12, K4
+	VPADDD       Z4, Z12, Z1
+	VPADDD       Z5, Z12, K4, Z1
+	VCMPPS       $0x03, Z12, Z12, K4
+	VPORD        Z6, Z12, K4, Z1
+	VPERMT2W     Z1, Z7, Z0
+
+both663:
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Y18, K2, 64(BX)
+
+both653:
+skip651:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group563
-	JMP  done445
+	JLE  group623
+	JMP  done469
 
-wider561:
+wider621:
 	CMPQ DX, $0x40
-	JGT  wider594
+	JGT  wider664
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far595:
+far665:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far595
+	JLT   far665
 	SUBQ  $0x30, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -8304,20 +8468,20 @@ far595:
 	XORQ  DX, DX
 	DECQ  CX
 
-group596:
+group666:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half597
+	JNE          half667
 	VBROADCASTSS elementff800000<>+0(SB), Z14
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have599
+	JZ           have669
 	MOVL         (DI)(BX*4), BX
 
-have599:
+have669:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -8341,10 +8505,10 @@ have599:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have600
+	JZ         have670
 	MOVL       (DI)(BX*4), BX
 
-have600:
+have670:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -8356,21 +8520,21 @@ have600:
 	VMOVUPS 192(DI), K2, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip601
+	JZ      skip671
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip601:
+skip671:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have602
+	JZ      have672
 	MOVL    (DI)(BX*4), BX
 
-have602:
+have672:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -8382,21 +8546,21 @@ have602:
 	VMOVUPS 192(DI), K2, Z9
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip603
+	JZ      skip673
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip603:
+skip673:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have604
+	JZ      have674
 	MOVL    (DI)(BX*4), BX
 
-have604:
+have674:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -8408,21 +8572,21 @@ have604:
 	VMOVUPS 192(DI), K2, Z13
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip605
+	JZ      skip675
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip605:
+skip675:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have606
+	JZ      have676
 	MOVL    (DI)(BX*4), BX
 
-have606:
+have676:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -8434,15 +8598,15 @@ have606:
 	VMOVUPS 192(DI), K2, Z17
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip607
+	JZ      skip677
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip607:
-	JMP both598
+skip677:
+	JMP both668
 
-half597:
+half667:
 	VBROADCASTSS elementff800000<>+0(SB), Z14
 	VMOVDQU32    elementToUpper<>+0(SB), Z16
 	VMOVDQU32    elementToUpper<>+64(SB), Z18
@@ -8451,10 +8615,10 @@ half597:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have608
+	JZ           have678
 	MOVL         (DI)(BX*4), BX
 
-have608:
+have678:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -8470,10 +8634,10 @@ have608:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have609
+	JZ         have679
 	MOVL       (DI)(BX*4), BX
 
-have609:
+have679:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -8486,21 +8650,21 @@ have609:
 	VPERMW      Z6, Z18, K3, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip610
+	JZ          skip680
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip610:
+skip680:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have611
+	JZ      have681
 	MOVL    (DI)(BX*4), BX
 
-have611:
+have681:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -8513,21 +8677,21 @@ have611:
 	VPERMW      Z10, Z18, K3, Z9
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip612
+	JZ          skip682
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip612:
+skip682:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have613
+	JZ      have683
 	MOVL    (DI)(BX*4), BX
 
-have613:
+have683:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -8540,21 +8704,21 @@ have613:
 	VPERMW      Z15, Z18, K3, Z13
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip614
+	JZ          skip684
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip614:
+skip684:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have615
+	JZ      have685
 	MOVL    (DI)(BX*4), BX
 
-have615:
+have685:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -8567,13 +8731,13 @@ have615:
 	VPERMW      Z19, Z18, K3, Z17
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip616
+	JZ          skip686
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip616:
-both598:
+skip686:
+both668:
 	VMAXPS     Z1, Z0, Z18
 	VMAXPS     Z4, Z18, Z18
 	VMAXPS     Z5, Z18, Z18
@@ -8606,7 +8770,7 @@ both598:
 	VPERMPS    Z19, Z18, Z18
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip617
+	JZ         skip687
 	VCMPPS     $0x00, Z18, Z14, K5
 	KMOVW      K5, DI
 	VCMPPS     $0x00, Z18, Z15, K5
@@ -8628,7 +8792,7 @@ both598:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip617:
+skip687:
 	VSUBPS    Z18, Z14, Z14
 	VSUBPS    Z18, Z15, Z15
 	VSUBPS    Z18, Z16, Z16
@@ -8637,7 +8801,7 @@ skip617:
 	VPERMPS   Z19, Z18, Z18
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip618
+	JZ        skip688
 	VCMPPS    $0x00, Z18, Z10, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z18, Z11, K5
@@ -8659,7 +8823,7 @@ skip617:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip618:
+skip688:
 	VSUBPS    Z18, Z10, Z10
 	VSUBPS    Z18, Z11, Z11
 	VSUBPS    Z18, Z12, Z12
@@ -8668,7 +8832,7 @@ skip618:
 	VPERMPS   Z19, Z18, Z18
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip619
+	JZ        skip689
 	VCMPPS    $0x00, Z18, Z6, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z18, Z7, K5
@@ -8690,7 +8854,7 @@ skip618:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip619:
+skip689:
 	VSUBPS    Z18, Z6, Z6
 	VSUBPS    Z18, Z7, Z7
 	VSUBPS    Z18, Z8, Z8
@@ -8699,7 +8863,7 @@ skip619:
 	VPERMPS   Z19, Z18, Z18
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip620
+	JZ        skip690
 	VCMPPS    $0x00, Z18, Z0, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z18, Z1, K5
@@ -8721,7 +8885,7 @@ skip619:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip620:
+skip690:
 	VSUBPS       Z18, Z0, Z0
 	VSUBPS       Z18, Z1, Z1
 	VSUBPS       Z18, Z4, Z4
@@ -8738,7 +8902,7 @@ skip620:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half621
+	JNE          half691
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
 	VMAXPS       Z0, Z18, Z0
 	VMAXPS       Z1, Z18, Z1
@@ -9075,9 +9239,9 @@ skip620:
 	VFMADD213PS  Z22, Z22, Z20
 	VMOVAPS      Z18, Z16
 	VMOVAPS      Z20, Z17
-	JMP          both622
+	JMP          both692
 
-half621:
+half691:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
 	VMAXPS       Z0, Z18, Z0
 	VMAXPS       Z1, Z18, Z1
@@ -9271,7 +9435,7 @@ half621:
 	VFMADD213PS  Z24, Z24, Z16
 	VFMADD213PS  Z25, Z25, Z17
 
-both622:
+both692:
 	VADDPS     Z1, Z0, Z18
 	VADDPS     Z4, Z18, Z18
 	VADDPS     Z5, Z18, Z18
@@ -9312,15 +9476,15 @@ both622:
 	VMOVUPS    Y20, K5, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip623
+	JZ         skip693
 	VSUBPS     Y2, Y19, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K5, (BX)(DX*4)
 
-skip623:
+skip693:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip624
+	JZ           skip694
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y20, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z18
@@ -9392,7 +9556,7 @@ skip623:
 	VSUBPS       Z18, Z17, K5, Z17
 	VMULPS       Z19, Z17, Z17
 	CMPB         40(AX), $0x00
-	JNE          half625
+	JNE          half695
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -9421,227 +9585,227 @@ skip623:
 	VMOVUPS      Z15, 64(BX)
 	VMOVUPS      Z16, 128(BX)
 	VMOVUPS      Z17, K2, 192(BX)
-	JMP          both626
+	JMP          both696
 
-half625:
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z18
-	VBROADCASTSS element00007fff<>+0(SB), Z19
-	VBROADCASTSS element00400000<>+0(SB), Z20
-	VPSRLD       $0x10, Z0, Z21
-	VPANDD       Z18, Z21, Z21
-	VPADDD       Z19, Z21, Z21
-	VPADDD       Z0, Z21, Z21
+half695:
+	MOVL  16(SP), BX
+	IMULQ 32(AX), BX
+	ADDQ  24(AX), BX
+	CMPB  native+8(FP), $0x00
+	JEQ   ours697
+
+	// VCVTNE2PS2BF16 Z0, Z1, Z18
+	LONG $0x4877e262
+	WORD $0xd072
+
+	// VCVTNE2PS2BF16 Z4, Z5, Z0
+	LONG $0x4857f262
+	WORD $0xc472
+	JMP  both698
+
+ours697:
+	VBROADCASTSS element00010000<>+0(SB), Z19
+	VBROADCASTSS element00007fff<>+0(SB), Z20
+	VBROADCASTSS element00008000<>+0(SB), Z21
+	VBROADCASTSS element00400000<>+0(SB), Z22
+	VMOVDQU32    elementUpper<>+0(SB), Z23
+	VPTESTMD     Z19, Z0, K5
+	VPADDD       Z20, Z0, Z18
+	VPADDD       Z21, Z0, K5, Z18
 	VCMPPS       $0x03, Z0, Z0, K5
-	VPORD        Z20, Z0, K5, Z21
-	VPSRLD       $0x10, Z21, Z21
-	VPMOVDW      Z21, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z18
-	VBROADCASTSS element00400000<>+0(SB), Z19
-	VPSRLD       $0x10, Z1, Z20
-	VPANDD       Z0, Z20, Z20
-	VPADDD       Z18, Z20, Z20
-	VPADDD       Z1, Z20, Z20
+	VPORD        Z22, Z0, K5, Z18
+	VPTESTMD     Z19, Z1, K5
+	VPADDD       Z20, Z1, Z0
+	VPADDD       Z21, Z1, K5, Z0
 	VCMPPS       $0x03, Z1, Z1, K5
-	VPORD        Z19, Z1, K5, Z20
-	VPSRLD       $0x10, Z20, Z20
-	VPMOVDW      Z20, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z18
-	VPSRLD       $0x10, Z4, Z19
-	VPANDD       Z0, Z19, Z19
-	VPADDD       Z1, Z19, Z19
-	VPADDD       Z4, Z19, Z19
+	VPORD        Z22, Z1, K5, Z0
+	VPERMT2W     Z0, Z23, Z18
+	VPTESTMD     Z19, Z4, K5
+	VPADDD       Z20, Z4, Z0
+	VPADDD       Z21, Z4, K5, Z0
 	VCMPPS       $0x03, Z4, Z4, K5
-	VPORD        Z18, Z4, K5, Z19
-	VPSRLD       $0x10, Z19, Z19
-	VPMOVDW      Z19, 64(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z0, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPADDD       Z5, Z18, Z18
+	VPORD        Z22, Z4, K5, Z0
+	VPTESTMD     Z19, Z5, K5
+	VPADDD       Z20, Z5, Z1
+	VPADDD       Z21, Z5, K5, Z1
 	VCMPPS       $0x03, Z5, Z5, K5
-	VPORD        Z4, Z5, K5, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VPMOVDW      Z18, K2, 96(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z6, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z6, Z5, Z5
-	VCMPPS       $0x03, Z6, Z6, K5
-	VPORD        Z4, Z6, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z7, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z7, Z5, Z5
-	VCMPPS       $0x03, Z7, Z7, K5
-	VPORD        Z4, Z7, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z8, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z8, Z5, Z5
-	VCMPPS       $0x03, Z8, Z8, K5
-	VPORD        Z4, Z8, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 64(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z9, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z9, Z5, Z5
-	VCMPPS       $0x03, Z9, Z9, K5
-	VPORD        Z4, Z9, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 96(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z10, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z10, Z5, Z5
-	VCMPPS       $0x03, Z10, Z10, K5
-	VPORD        Z4, Z10, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z11, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z11, Z5, Z5
-	VCMPPS       $0x03, Z11, Z11, K5
-	VPORD        Z4, Z11, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z12, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z12, Z5, Z5
-	VCMPPS       $0x03, Z12, Z12, K5
-	VPORD        Z4, Z12, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 64(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z13, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z13, Z5, Z5
-	VCMPPS       $0x03, Z13, Z13, K5
-	VPORD        Z4, Z13, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 96(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z14, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z14, Z5, Z5
-	VCMPPS       $0x03, Z14, Z14, K5
-	VPORD        Z4, Z14, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, (BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z15, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z15, Z5, Z5
-	VCMPPS       $0x03, Z15, Z15, K5
-	VPORD        Z4, Z15, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 32(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z16, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z16, Z5, Z5
-	VCMPPS       $0x03, Z16, Z16, K5
-	VPORD        Z4, Z16, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, 64(BX)
-	VBROADCASTSS element00000001<>+0(SB), Z0
-	VBROADCASTSS element00007fff<>+0(SB), Z1
-	VBROADCASTSS element00400000<>+0(SB), Z4
-	VPSRLD       $0x10, Z17, Z5
-	VPANDD       Z0, Z5, Z5
-	VPADDD       Z1, Z5, Z5
-	VPADDD       Z17, Z5, Z5
-	VCMPPS       $0x03, Z17, Z17, K5
-	VPORD        Z4, Z17, K5, Z5
-	VPSRLD       $0x10, Z5, Z5
-	VPMOVDW      Z5, K2, 96(BX)
+	VPORD        Z22, Z5, K5, Z1
+	VPERMT2W     Z1, Z23, Z0
 
-both626:
-skip624:
+both698:
+	VMOVDQU16 Z18, (BX)
+	VMOVDQU16 Z0, K4, 64(BX)
+	MOVL      20(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours699
+
+	// VCVTNE2PS2BF16 Z6, Z7, Z0
+	LONG $0x4847f262
+	WORD $0xc672
+
+	// VCVTNE2PS2BF16 Z8, Z9, Z6
+	LONG $0x4837d262
+	WORD $0xf072
+	JMP  both700
+
+ours699:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z18
+	VMOVDQU32    elementUpper<>+0(SB), Z19
+	VPTESTMD     Z1, Z6, K5
+	VPADDD       Z4, Z6, Z0
+	VPADDD       Z5, Z6, K5, Z0
+	VCMPPS       $0x03, Z6, Z6, K5
+	VPORD        Z18, Z6, K5, Z0
+	VPTESTMD     Z1, Z7, K5
+	VPADDD       Z4, Z7, Z6
+	VPADDD       Z5, Z7, K5, Z6
+	VCMPPS       $0x03, Z7, Z7, K5
+	VPORD        Z18, Z7, K5, Z6
+	VPERMT2W     Z6, Z19, Z0
+	VPTESTMD     Z1, Z8, K5
+	VPADDD       Z4, Z8, Z6
+	VPADDD       Z5, Z8, K5, Z6
+	VCMPPS       $0x03, Z8, Z8, K5
+	VPORD        Z18, Z8, K5, Z6
+	VPTESTMD     Z1, Z9, K5
+	VPADDD       Z4, Z9, Z1
+	VPADDD       Z5, Z9, K5, Z1
+	VCMPPS       $0x03, Z9, Z9, K5
+	VPORD        Z18, Z9, K5, Z1
+	VPERMT2W     Z1, Z19, Z6
+
+both700:
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Z6, K4, 64(BX)
+	MOVL      24(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours701
+
+	// VCVTNE2PS2BF16 Z10, Z11, Z0
+	LONG $0x4827d262
+	WORD $0xc272
+
+	// VCVTNE2PS2BF16 Z12, Z13, Z8
+	LONG $0x48175262
+	WORD $0xc472
+	JMP  both702
+
+ours701:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z1, Z10, K5
+	VPADDD       Z4, Z10, Z0
+	VPADDD       Z5, Z10, K5, Z0
+	VCMPPS       $0x03, Z10, Z10, K5
+	VPORD        Z6, Z10, K5, Z0
+	VPTESTMD     Z1, Z11, K5
+	VPADDD       Z4, Z11, Z8
+	VPADDD       Z5, Z11, K5, Z8
+	VCMPPS       $0x03, Z11, Z11, K5
+	VPORD        Z6, Z11, K5, Z8
+	VPERMT2W     Z8, Z7, Z0
+	VPTESTMD     Z1, Z12, K5
+	VPADDD       Z4, Z12, Z8
+	VPADDD       Z5, Z12, K5, Z8
+	VCMPPS       $0x03, Z12, Z12, K5
+	VPORD        Z6, Z12, K5, Z8
+	VPTESTMD     Z1, Z13, K5
+	VPADDD       Z4, Z13, Z1
+	VPADDD       Z5, Z13, K5, Z1
+	VCMPPS       $0x03, Z13, Z13, K5
+	VPORD        Z6, Z13, K5, Z1
+	VPERMT2W     Z1, Z7, Z8
+
+both702:
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Z8, K4, 64(BX)
+	MOVL      28(SP), BX
+	IMULQ     32(AX), BX
+	ADDQ      24(AX), BX
+	CMPB      native+8(FP), $0x00
+	JEQ       ours703
+
+	// VCVTNE2PS2BF16 Z14, Z15, Z0
+	LONG $0x4807d262
+	WORD $0xc672
+
+	// VCVTNE2PS2BF16 Z16, Z17, Z8
+	LONG $0x40773262
+	WORD $0xc072
+	JMP  both704
+
+ours703:
+	VBROADCASTSS element00010000<>+0(SB), Z1
+	VBROADCASTSS element00007fff<>+0(SB), Z4
+	VBROADCASTSS element00008000<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VMOVDQU32    elementUpper<>+0(SB), Z7
+	VPTESTMD     Z1, Z14, K5
+	VPADDD       Z4, Z14, Z0
+	VPADDD       Z5, Z14, K5, Z0
+	VCMPPS       $0x03, Z14, Z14, K5
+	VPORD        Z6, Z14, K5, Z0
+	VPTESTMD     Z1, Z15, K5
+	VPADDD       Z4, Z15, Z8
+	VPADDD       Z5, Z15, K5, Z8
+	VCMPPS       $0x03, Z15, Z15, K5
+	VPORD        Z6, Z15, K5, Z8
+	VPERMT2W     Z8, Z7, Z0
+	VPTESTMD     Z1, Z16, K5
+	VPADDD       Z4, Z16, Z8
+	VPADDD       Z5, Z16, K5, Z8
+	VCMPPS       $0x03, Z16, Z16, K5
+	VPORD        Z6, Z16, K5, Z8
+	VPTESTMD     Z1, Z17, K5
+	VPADDD       Z4, Z17, Z1
+	VPADDD       Z5, Z17, K5, Z1
+	VCMPPS       $0x03, Z17, Z17, K5
+	VPORD        Z6, Z17, K5, Z1
+	VPERMT2W     Z1, Z7, Z8
+
+both704:
+	VMOVDQU16 Z0, (BX)
+	VMOVDQU16 Z8, K4, 64(BX)
+
+both696:
+skip694:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group596
-	JMP  done445
+	JLE  group666
+	JMP  done469
 
-wider594:
+wider664:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far627:
+far705:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far627
+	JLT  far705
 
-turn628:
+turn706:
 	CMPQ  BX, 48(AX)
-	JCC   skip629
+	JCC   skip707
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have630
+	JZ    have708
 	MOVL  (CX)(BX*4), SI
 
-have630:
+have708:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9649,25 +9813,25 @@ have630:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even631
+	JZ    even709
 	LEAQ  (CX)(SI*4), CX
 
-even631:
+even709:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next632
+	JGE   next710
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted633
+	JZ    unlisted711
 	MOVL  (R8)(CX*4), SI
 
-unlisted633:
+unlisted711:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next632:
+next710:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -9675,18 +9839,18 @@ next632:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols635
+	JGT          cols713
 
-cols634:
+cols712:
 	CMPB       16(AX), $0x00
-	JNE        half636
+	JNE        half714
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both637
+	JMP        both715
 
-half636:
+half714:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -9694,55 +9858,55 @@ half636:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both637:
+both715:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols634
+	JLE  cols712
 
-cols635:
+cols713:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols639
+	JGT  cols717
 
-cols638:
+cols716:
 	CMPB       16(AX), $0x00
-	JNE        half640
+	JNE        half718
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both641
+	JMP        both719
 
-half640:
+half718:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both641:
+both719:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols638
+	JLE    cols716
 
-cols639:
+cols717:
 	CMPQ       CX, DX
-	JGE        row642
+	JGE        row720
 	CMPB       16(AX), $0x00
-	JNE        half643
+	JNE        half721
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both644
+	JMP        both722
 
-half643:
+half721:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both644:
+both722:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row642:
+row720:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -9755,17 +9919,17 @@ row642:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip629:
+skip707:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip645
+	JCC   skip723
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have646
+	JZ    have724
 	MOVL  (CX)(BX*4), SI
 
-have646:
+have724:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9773,10 +9937,10 @@ have646:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even647
+	JZ    even725
 	LEAQ  (R10)(CX*4), R10
 
-even647:
+even725:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -9784,30 +9948,30 @@ even647:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols649
+	JGT          cols727
 
-cols648:
+cols726:
 	CMPB    16(AX), $0x00
-	JNE     half650
+	JNE     half728
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both651
+	JMP     both729
 
-half650:
+half728:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both651:
+both729:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half652
+	JNE          half730
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -9886,9 +10050,9 @@ both651:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both653
+	JMP          both731
 
-half652:
+half730:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -9940,33 +10104,33 @@ half652:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both653:
+both731:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols648
+	JLE  cols726
 
-cols649:
+cols727:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols655
+	JGT  cols733
 
-cols654:
+cols732:
 	CMPB    16(AX), $0x00
-	JNE     half656
+	JNE     half734
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both657
+	JMP     both735
 
-half656:
+half734:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both657:
+both735:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half658
+	JNE          half736
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -10011,9 +10175,9 @@ both657:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both659
+	JMP          both737
 
-half658:
+half736:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -10043,31 +10207,31 @@ half658:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both659:
+both737:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols654
+	JLE  cols732
 
-cols655:
+cols733:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols661
+	JGT  cols739
 
-cols660:
+cols738:
 	CMPB    16(AX), $0x00
-	JNE     half662
+	JNE     half740
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both663
+	JMP     both741
 
-half662:
+half740:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both663:
+both741:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half664
+	JNE          half742
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -10095,9 +10259,9 @@ both663:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both665
+	JMP          both743
 
-half664:
+half742:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -10116,28 +10280,28 @@ half664:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both665:
+both743:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols660
+	JLE  cols738
 
-cols661:
+cols739:
 	CMPQ      CX, DX
-	JGE       row666
+	JGE       row744
 	CMPB      16(AX), $0x00
-	JNE       half667
+	JNE       half745
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both668
+	JMP       both746
 
-half667:
+half745:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both668:
+both746:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half669
+	JNE          half747
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -10166,9 +10330,9 @@ both668:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both670
+	JMP          both748
 
-half669:
+half747:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z2
@@ -10188,8 +10352,8 @@ half669:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both670:
-row666:
+both748:
+row744:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -10204,28 +10368,28 @@ row666:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip672
+	JZ            skip750
 	MOVL          (CX)(SI*4), R8
 
-skip672:
+skip750:
 	TESTQ  R8, R8
-	JS     unlabelled671
+	JS     unlabelled749
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled671:
-skip645:
+unlabelled749:
+skip723:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip673
+	JCC   skip751
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have674
+	JZ    have752
 	MOVL  (CX)(BX*4), SI
 
-have674:
+have752:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -10233,17 +10397,17 @@ have674:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even675
+	JZ    even753
 	LEAQ  (R10)(CX*4), R10
 
-even675:
+even753:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip676
+	JZ    skip754
 	MOVL  (CX)(SI*4), R8
 
-skip676:
+skip754:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -10251,81 +10415,81 @@ skip676:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled677
+	JS     unlabelled755
 	CMPB   16(AX), $0x00
-	JNE    half678
+	JNE    half756
 	VMOVSS (DI)(R8*4), X4
-	JMP    both679
+	JMP    both757
 
-half678:
+half756:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both679:
+both757:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled677
+	JNE          unlabelled755
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next681:
+next759:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last683
+	JGT     last761
 	CMPB    16(AX), $0x00
-	JNE     half684
+	JNE     half762
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both685
+	JMP     both763
 
-half684:
+half762:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both685:
+both763:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found680
+	JNZ    found758
 	ADDQ   $0x10, CX
-	JMP    next681
+	JMP    next759
 
-last683:
+last761:
 	CMPQ      CX, DX
-	JGE       end682
+	JGE       end760
 	CMPB      16(AX), $0x00
-	JNE       half686
+	JNE       half764
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both687
+	JMP       both765
 
-half686:
+half764:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both687:
+both765:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found680
+	JNZ    found758
 	MOVQ   DX, CX
-	JMP    end682
+	JMP    end760
 
-found680:
+found758:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end682:
+end760:
 	CMPQ CX, R8
-	JNE  unlabelled677
+	JNE  unlabelled755
 	INCQ 112(AX)
 
-unlabelled677:
+unlabelled755:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip688
+	JZ           skip766
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -10334,223 +10498,188 @@ unlabelled677:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols690
+	JGT          cols768
 
-cols689:
+cols767:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half691
+	JNE      half769
 	CMPB     41(AX), $0x00
-	JEQ      near693
+	JEQ      near771
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed694
+	JMP      placed772
 
-near693:
+near771:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed694:
-	JMP both692
+placed772:
+	JMP both770
 
-half691:
-	VCMPPS       $0x03, Z3, Z4, K3
-	VCMPPS       $0x03, Z5, Z6, K4
-	KORW         K4, K3, K3
-	KORTESTW     K3, K3
-	JNE          nan695
-	VBROADCASTSS element00010000<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00008000<>+0(SB), Z9
-	VMOVDQU32    elementUpper<>+0(SB), Z10
-	VPTESTMD     Z7, Z3, K3
-	VPADDD       Z8, Z3, Z11
-	VPADDD       Z9, Z3, K3, Z11
-	VPTESTMD     Z7, Z4, K3
-	VPADDD       Z8, Z4, Z3
-	VPADDD       Z9, Z4, K3, Z3
-	VPERMT2W     Z3, Z10, Z11
-	VPTESTMD     Z7, Z5, K3
-	VPADDD       Z8, Z5, Z3
-	VPADDD       Z9, Z5, K3, Z3
-	VPTESTMD     Z7, Z6, K3
-	VPADDD       Z8, Z6, Z4
-	VPADDD       Z9, Z6, K3, Z4
-	VPERMT2W     Z4, Z10, Z3
-	CMPB         41(AX), $0x00
-	JEQ          near697
-	VMOVNTDQ     Z11, (DI)(CX*2)
-	VMOVNTDQ     Z3, 64(DI)(CX*2)
-	JMP          placed698
+half769:
+	CMPB native+8(FP), $0x00
+	JEQ  ours773
 
-near697:
-	VMOVDQU32 Z11, (DI)(CX*2)
+	// VCVTNE2PS2BF16 Z3, Z4, Z7
+	LONG $0x485ff262
+	WORD $0xfb72
+
+	// VCVTNE2PS2BF16 Z5, Z6, Z3
+	LONG $0x484ff262
+	WORD $0xdd72
+	JMP  both774
+
+ours773:
+	VBROADCASTSS element00010000<>+0(SB), Z8
+	VBROADCASTSS element00007fff<>+0(SB), Z9
+	VBROADCASTSS element00008000<>+0(SB), Z10
+	VBROADCASTSS element00400000<>+0(SB), Z11
+	VMOVDQU32    elementUpper<>+0(SB), Z12
+	VPTESTMD     Z8, Z3, K3
+	VPADDD       Z9, Z3, Z7
+	VPADDD       Z10, Z3, K3, Z7
+	VCMPPS       $0x03, Z3, Z3, K3
+	VPORD        Z11, Z3, K3, Z7
+	VPTESTMD     Z8, Z4, K3
+	VPADDD       Z9, Z4, Z3
+	VPADDD       Z10, Z4, K3, Z3
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z11, Z4, K3, Z3
+	VPERMT2W     Z3, Z12, Z7
+	VPTESTMD     Z8, Z5, K3
+	VPADDD       Z9, Z5, Z3
+	VPADDD       Z10, Z5, K3, Z3
+	VCMPPS       $0x03, Z5, Z5, K3
+	VPORD        Z11, Z5, K3, Z3
+	VPTESTMD     Z8, Z6, K3
+	VPADDD       Z9, Z6, Z4
+	VPADDD       Z10, Z6, K3, Z4
+	VCMPPS       $0x03, Z6, Z6, K3
+	VPORD        Z11, Z6, K3, Z4
+	VPERMT2W     Z4, Z12, Z3
+
+both774:
+	CMPB     41(AX), $0x00
+	JEQ      near775
+	VMOVNTDQ Z7, (DI)(CX*2)
+	VMOVNTDQ Z3, 64(DI)(CX*2)
+	JMP      placed776
+
+near775:
+	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed698:
-	JMP stored696
-
-nan695:
-	VBROADCASTSS element00000001<>+0(SB), Z7
-	VBROADCASTSS element00007fff<>+0(SB), Z8
-	VBROADCASTSS element00400000<>+0(SB), Z9
-	VPSRLD       $0x10, Z3, Z10
-	VPANDD       Z7, Z10, Z10
-	VPADDD       Z8, Z10, Z10
-	VPADDD       Z3, Z10, Z10
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPORD        Z9, Z3, K3, Z10
-	VPSRLD       $0x10, Z10, Z10
-	VPMOVDW      Z10, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z7
-	VBROADCASTSS element00400000<>+0(SB), Z8
-	VPSRLD       $0x10, Z4, Z9
-	VPANDD       Z3, Z9, Z9
-	VPADDD       Z7, Z9, Z9
-	VPADDD       Z4, Z9, Z9
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z8, Z4, K3, Z9
-	VPSRLD       $0x10, Z9, Z9
-	VPMOVDW      Z9, 32(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z5, Z8
-	VPANDD       Z3, Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VPADDD       Z5, Z8, Z8
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPORD        Z7, Z5, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, 64(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z4
-	VBROADCASTSS element00400000<>+0(SB), Z5
-	VPSRLD       $0x10, Z6, Z7
-	VPANDD       Z3, Z7, Z7
-	VPADDD       Z4, Z7, Z7
-	VPADDD       Z6, Z7, Z7
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPORD        Z5, Z6, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 96(DI)(CX*2)
-
-stored696:
-both692:
+placed776:
+both770:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols689
+	JLE  cols767
 
-cols690:
+cols768:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols700
+	JGT  cols778
 
-cols699:
+cols777:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half701
+	JNE      half779
 	CMPB     41(AX), $0x00
-	JEQ      near703
+	JEQ      near781
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed704
+	JMP      placed782
 
-near703:
+near781:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed704:
-	JMP both702
+placed782:
+	JMP both780
 
-half701:
-	VCMPPS       $0x03, Z3, Z4, K3
-	KORTESTW     K3, K3
-	JNE          nan705
-	VBROADCASTSS element00010000<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00008000<>+0(SB), Z7
-	VMOVDQU32    elementUpper<>+0(SB), Z8
-	VPTESTMD     Z5, Z3, K3
-	VPADDD       Z6, Z3, Z9
-	VPADDD       Z7, Z3, K3, Z9
-	VPTESTMD     Z5, Z4, K3
-	VPADDD       Z6, Z4, Z3
-	VPADDD       Z7, Z4, K3, Z3
-	VPERMT2W     Z3, Z8, Z9
-	CMPB         41(AX), $0x00
-	JEQ          near707
-	VMOVNTDQ     Z9, (DI)(CX*2)
-	JMP          placed708
+half779:
+	CMPB native+8(FP), $0x00
+	JEQ  ours783
 
-near707:
-	VMOVDQU32 Z9, (DI)(CX*2)
+	// VCVTNE2PS2BF16 Z3, Z4, Z5
+	LONG $0x485ff262
+	WORD $0xeb72
+	JMP  both784
 
-placed708:
-	JMP stored706
-
-nan705:
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z3, Z8
-	VPANDD       Z5, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z3, Z8, Z8
+ours783:
+	VBROADCASTSS element00010000<>+0(SB), Z6
+	VBROADCASTSS element00007fff<>+0(SB), Z7
+	VBROADCASTSS element00008000<>+0(SB), Z8
+	VBROADCASTSS element00400000<>+0(SB), Z9
+	VMOVDQU32    elementUpper<>+0(SB), Z10
+	VPTESTMD     Z6, Z3, K3
+	VPADDD       Z7, Z3, Z5
+	VPADDD       Z8, Z3, K3, Z5
 	VCMPPS       $0x03, Z3, Z3, K3
-	VPORD        Z7, Z3, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z3
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z4, Z7
-	VPANDD       Z3, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z4, Z7, Z7
+	VPORD        Z9, Z3, K3, Z5
+	VPTESTMD     Z6, Z4, K3
+	VPADDD       Z7, Z4, Z3
+	VPADDD       Z8, Z4, K3, Z3
 	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z6, Z4, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 32(DI)(CX*2)
+	VPORD        Z9, Z4, K3, Z3
+	VPERMT2W     Z3, Z10, Z5
 
-stored706:
-both702:
+both784:
+	CMPB     41(AX), $0x00
+	JEQ      near785
+	VMOVNTDQ Z5, (DI)(CX*2)
+	JMP      placed786
+
+near785:
+	VMOVDQU32 Z5, (DI)(CX*2)
+
+placed786:
+both780:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols699
+	JLE  cols777
 
-cols700:
+cols778:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols710
+	JGT  cols788
 
-cols709:
+cols787:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half711
+	JNE      half789
 	CMPB     41(AX), $0x00
-	JEQ      near713
+	JEQ      near791
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed714
+	JMP      placed792
 
-near713:
+near791:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed714:
-	JMP both712
+placed792:
+	JMP both790
 
-half711:
+half789:
+	CMPB native+8(FP), $0x00
+	JEQ  ours793
+
+	// VCVTNEPS2BF16 Z3, Y3
+	LONG $0x487ef262
+	WORD $0xdb72
+	JMP  both794
+
+ours793:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -10561,24 +10690,36 @@ half711:
 	VCMPPS       $0x03, Z3, Z3, K3
 	VPORD        Z6, Z3, K3, Z7
 	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (DI)(CX*2)
+	VPMOVDW      Z7, Y3
 
-both712:
+both794:
+	VMOVDQU16 Y3, (DI)(CX*2)
+
+both790:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols709
+	JLE  cols787
 
-cols710:
+cols788:
 	CMPQ    CX, DX
-	JGE     row715
+	JGE     row795
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half716
+	JNE     half796
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both717
+	JMP     both797
 
-half716:
+half796:
+	CMPB native+8(FP), $0x00
+	JEQ  ours798
+
+	// VCVTNEPS2BF16 Z2, Y2
+	LONG $0x487ef262
+	WORD $0xd272
+	JMP  both799
+
+ours798:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -10589,18 +10730,21 @@ half716:
 	VCMPPS       $0x03, Z2, Z2, K3
 	VPORD        Z5, Z2, K3, Z6
 	VPSRLD       $0x10, Z6, Z6
-	VPMOVDW      Z6, K2, (DI)(CX*2)
+	VPMOVDW      Z6, Y2
 
-both717:
-row715:
-skip688:
-skip673:
+both799:
+	VMOVDQU16 Y2, K2, (DI)(CX*2)
+
+both797:
+row795:
+skip766:
+skip751:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn628
+	JLT  turn706
 
-done445:
+done469:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -10620,9 +10764,9 @@ GLOBL element3cb17218<>(SB), RODATA|NOPTR, $4
 DATA elementffff0000<>+0(SB)/4, $0xffff0000
 GLOBL elementffff0000<>(SB), RODATA|NOPTR, $4
 
-// func bceAVX512(a *byte)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·bceAVX512(SB), $80-8
+// func bceAVX512(a *byte, native bool)
+// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
+TEXT ·bceAVX512(SB), $80-9
 	MOVQ         a+0(FP), AX
 	VMOVDQU32    elementToUpper<>+0(SB), Z0
 	VMOVDQU32    elementToUpper<>+64(SB), Z1
@@ -10642,15 +10786,15 @@ TEXT ·bceAVX512(SB), $80-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows718:
+rows800:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols720
+	JGT  cols802
 
-cols719:
+cols801:
 	CMPB       16(AX), $0x00
-	JNE        half721
+	JNE        half803
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -10659,9 +10803,9 @@ cols719:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both722
+	JMP        both804
 
-half721:
+half803:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -10669,9 +10813,9 @@ half721:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both722:
+both804:
 	CMPB       40(AX), $0x00
-	JNE        half723
+	JNE        half805
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -10680,9 +10824,9 @@ both722:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both724
+	JMP        both806
 
-half723:
+half805:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -10690,7 +10834,7 @@ half723:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both724:
+both806:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -10710,7 +10854,7 @@ both724:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half725
+	JNE          half807
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -10792,7 +10936,7 @@ both724:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip727
+	JZ           skip809
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -10831,113 +10975,83 @@ both724:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half728
+	JNE          half810
 	CMPB         65(AX), $0x00
-	JEQ          near730
+	JEQ          near812
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed731
+	JMP          placed813
 
-near730:
+near812:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed731:
-	JMP both729
+placed813:
+	JMP both811
 
-half728:
-	VCMPPS       $0x03, Z12, Z17, K3
-	VCMPPS       $0x03, Z18, Z19, K4
-	KORW         K4, K3, K3
-	KORTESTW     K3, K3
-	JNE          nan732
-	VBROADCASTSS element00010000<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00008000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z4, Z12, K3
-	VPADDD       Z5, Z12, Z8
-	VPADDD       Z6, Z12, K3, Z8
-	VPTESTMD     Z4, Z17, K3
-	VPADDD       Z5, Z17, Z9
-	VPADDD       Z6, Z17, K3, Z9
-	VPERMT2W     Z9, Z7, Z8
-	VPTESTMD     Z4, Z18, K3
-	VPADDD       Z5, Z18, Z9
-	VPADDD       Z6, Z18, K3, Z9
-	VPTESTMD     Z4, Z19, K3
-	VPADDD       Z5, Z19, Z4
-	VPADDD       Z6, Z19, K3, Z4
-	VPERMT2W     Z4, Z7, Z9
-	CMPB         65(AX), $0x00
-	JEQ          near734
-	VMOVNTDQ     Z8, (DI)(CX*2)
-	VMOVNTDQ     Z9, 64(DI)(CX*2)
-	JMP          placed735
+half810:
+	CMPB native+8(FP), $0x00
+	JEQ  ours814
 
-near734:
-	VMOVDQU32 Z8, (DI)(CX*2)
-	VMOVDQU32 Z9, 64(DI)(CX*2)
+	// VCVTNE2PS2BF16 Z12, Z17, Z4
+	LONG $0x4077d262
+	WORD $0xe472
 
-placed735:
-	JMP stored733
+	// VCVTNE2PS2BF16 Z18, Z19, Z10
+	LONG $0x40673262
+	WORD $0xd272
+	JMP  both815
 
-nan732:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z12, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z12, Z7, Z7
+ours814:
+	VBROADCASTSS element00010000<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00008000<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z9
+	VPTESTMD     Z5, Z12, K3
+	VPADDD       Z6, Z12, Z4
+	VPADDD       Z7, Z12, K3, Z4
 	VCMPPS       $0x03, Z12, Z12, K3
-	VPORD        Z6, Z12, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z17, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z17, Z7, Z7
+	VPORD        Z8, Z12, K3, Z4
+	VPTESTMD     Z5, Z17, K3
+	VPADDD       Z6, Z17, Z10
+	VPADDD       Z7, Z17, K3, Z10
 	VCMPPS       $0x03, Z17, Z17, K3
-	VPORD        Z6, Z17, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 32(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z18, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z18, Z7, Z7
+	VPORD        Z8, Z17, K3, Z10
+	VPERMT2W     Z10, Z9, Z4
+	VPTESTMD     Z5, Z18, K3
+	VPADDD       Z6, Z18, Z10
+	VPADDD       Z7, Z18, K3, Z10
 	VCMPPS       $0x03, Z18, Z18, K3
-	VPORD        Z6, Z18, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 64(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z19, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z19, Z7, Z7
+	VPORD        Z8, Z18, K3, Z10
+	VPTESTMD     Z5, Z19, K3
+	VPADDD       Z6, Z19, Z5
+	VPADDD       Z7, Z19, K3, Z5
 	VCMPPS       $0x03, Z19, Z19, K3
-	VPORD        Z6, Z19, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 96(DI)(CX*2)
+	VPORD        Z8, Z19, K3, Z5
+	VPERMT2W     Z5, Z9, Z10
 
-stored733:
-both729:
-skip727:
-	JMP both726
+both815:
+	CMPB     65(AX), $0x00
+	JEQ      near816
+	VMOVNTDQ Z4, (DI)(CX*2)
+	VMOVNTDQ Z10, 64(DI)(CX*2)
+	JMP      placed817
 
-half725:
+near816:
+	VMOVDQU32 Z4, (DI)(CX*2)
+	VMOVDQU32 Z10, 64(DI)(CX*2)
+
+placed817:
+both811:
+skip809:
+	JMP both808
+
+half807:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -10991,7 +11105,7 @@ half725:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip736
+	JZ           skip818
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -11018,113 +11132,83 @@ half725:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half737
+	JNE          half819
 	CMPB         65(AX), $0x00
-	JEQ          near739
+	JEQ          near821
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed740
+	JMP          placed822
 
-near739:
+near821:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed740:
-	JMP both738
+placed822:
+	JMP both820
 
-half737:
-	VCMPPS       $0x03, Z14, Z15, K3
-	VCMPPS       $0x03, Z16, Z13, K4
-	KORW         K4, K3, K3
-	KORTESTW     K3, K3
-	JNE          nan741
-	VBROADCASTSS element00010000<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00008000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z4, Z14, K3
-	VPADDD       Z5, Z14, Z8
-	VPADDD       Z6, Z14, K3, Z8
-	VPTESTMD     Z4, Z15, K3
-	VPADDD       Z5, Z15, Z9
-	VPADDD       Z6, Z15, K3, Z9
-	VPERMT2W     Z9, Z7, Z8
-	VPTESTMD     Z4, Z16, K3
-	VPADDD       Z5, Z16, Z9
-	VPADDD       Z6, Z16, K3, Z9
-	VPTESTMD     Z4, Z13, K3
-	VPADDD       Z5, Z13, Z4
-	VPADDD       Z6, Z13, K3, Z4
-	VPERMT2W     Z4, Z7, Z9
-	CMPB         65(AX), $0x00
-	JEQ          near743
-	VMOVNTDQ     Z8, (DI)(CX*2)
-	VMOVNTDQ     Z9, 64(DI)(CX*2)
-	JMP          placed744
+half819:
+	CMPB native+8(FP), $0x00
+	JEQ  ours823
 
-near743:
-	VMOVDQU32 Z8, (DI)(CX*2)
-	VMOVDQU32 Z9, 64(DI)(CX*2)
+	// VCVTNE2PS2BF16 Z14, Z15, Z4
+	LONG $0x4807d262
+	WORD $0xe672
 
-placed744:
-	JMP stored742
+	// VCVTNE2PS2BF16 Z16, Z13, Z10
+	LONG $0x48173262
+	WORD $0xd072
+	JMP  both824
 
-nan741:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z14, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z14, Z7, Z7
+ours823:
+	VBROADCASTSS element00010000<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00008000<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z9
+	VPTESTMD     Z5, Z14, K3
+	VPADDD       Z6, Z14, Z4
+	VPADDD       Z7, Z14, K3, Z4
 	VCMPPS       $0x03, Z14, Z14, K3
-	VPORD        Z6, Z14, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z15, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z15, Z7, Z7
+	VPORD        Z8, Z14, K3, Z4
+	VPTESTMD     Z5, Z15, K3
+	VPADDD       Z6, Z15, Z10
+	VPADDD       Z7, Z15, K3, Z10
 	VCMPPS       $0x03, Z15, Z15, K3
-	VPORD        Z6, Z15, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 32(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z16, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z16, Z7, Z7
+	VPORD        Z8, Z15, K3, Z10
+	VPERMT2W     Z10, Z9, Z4
+	VPTESTMD     Z5, Z16, K3
+	VPADDD       Z6, Z16, Z10
+	VPADDD       Z7, Z16, K3, Z10
 	VCMPPS       $0x03, Z16, Z16, K3
-	VPORD        Z6, Z16, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 64(DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z13, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z13, Z7, Z7
+	VPORD        Z8, Z16, K3, Z10
+	VPTESTMD     Z5, Z13, K3
+	VPADDD       Z6, Z13, Z5
+	VPADDD       Z7, Z13, K3, Z5
 	VCMPPS       $0x03, Z13, Z13, K3
-	VPORD        Z6, Z13, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 96(DI)(CX*2)
+	VPORD        Z8, Z13, K3, Z5
+	VPERMT2W     Z5, Z9, Z10
 
-stored742:
-both738:
-skip736:
-both726:
+both824:
+	CMPB     65(AX), $0x00
+	JEQ      near825
+	VMOVNTDQ Z4, (DI)(CX*2)
+	VMOVNTDQ Z10, 64(DI)(CX*2)
+	JMP      placed826
+
+near825:
+	VMOVDQU32 Z4, (DI)(CX*2)
+	VMOVDQU32 Z10, 64(DI)(CX*2)
+
+placed826:
+both820:
+skip818:
+both808:
 	DECQ          R8
-	JNZ           more745
+	JNZ           more827
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -11161,46 +11245,46 @@ both726:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more745:
+more827:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols719
+	JLE  cols801
 
-cols720:
+cols802:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols747
+	JGT  cols829
 
-cols746:
+cols828:
 	CMPB       16(AX), $0x00
-	JNE        half748
+	JNE        half830
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both749
+	JMP        both831
 
-half748:
+half830:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both749:
+both831:
 	CMPB       40(AX), $0x00
-	JNE        half750
+	JNE        half832
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both751
+	JMP        both833
 
-half750:
+half832:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both751:
+both833:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -11212,7 +11296,7 @@ both751:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half752
+	JNE          half834
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -11260,7 +11344,7 @@ both751:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip754
+	JZ           skip836
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -11281,76 +11365,62 @@ both751:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half755
+	JNE          half837
 	CMPB         65(AX), $0x00
-	JEQ          near757
+	JEQ          near839
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed758
+	JMP          placed840
 
-near757:
+near839:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed758:
-	JMP both756
+placed840:
+	JMP both838
 
-half755:
-	VCMPPS       $0x03, Z8, Z11, K3
-	KORTESTW     K3, K3
-	JNE          nan759
-	VBROADCASTSS element00010000<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00008000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z4, Z8, K3
-	VPADDD       Z5, Z8, Z9
-	VPADDD       Z6, Z8, K3, Z9
-	VPTESTMD     Z4, Z11, K3
-	VPADDD       Z5, Z11, Z4
-	VPADDD       Z6, Z11, K3, Z4
-	VPERMT2W     Z4, Z7, Z9
-	CMPB         65(AX), $0x00
-	JEQ          near761
-	VMOVNTDQ     Z9, (DI)(CX*2)
-	JMP          placed762
+half837:
+	CMPB native+8(FP), $0x00
+	JEQ  ours841
 
-near761:
-	VMOVDQU32 Z9, (DI)(CX*2)
+	// VCVTNE2PS2BF16 Z8, Z11, Z4
+	LONG $0x4827d262
+	WORD $0xe072
+	JMP  both842
 
-placed762:
-	JMP stored760
-
-nan759:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z8, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z8, Z7, Z7
+ours841:
+	VBROADCASTSS element00010000<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00008000<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z9
+	VMOVDQU32    elementUpper<>+0(SB), Z10
+	VPTESTMD     Z5, Z8, K3
+	VPADDD       Z6, Z8, Z4
+	VPADDD       Z7, Z8, K3, Z4
 	VCMPPS       $0x03, Z8, Z8, K3
-	VPORD        Z6, Z8, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z11, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z11, Z7, Z7
+	VPORD        Z9, Z8, K3, Z4
+	VPTESTMD     Z5, Z11, K3
+	VPADDD       Z6, Z11, Z5
+	VPADDD       Z7, Z11, K3, Z5
 	VCMPPS       $0x03, Z11, Z11, K3
-	VPORD        Z6, Z11, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 32(DI)(CX*2)
+	VPORD        Z9, Z11, K3, Z5
+	VPERMT2W     Z5, Z10, Z4
 
-stored760:
-both756:
-skip754:
-	JMP both753
+both842:
+	CMPB     65(AX), $0x00
+	JEQ      near843
+	VMOVNTDQ Z4, (DI)(CX*2)
+	JMP      placed844
 
-half752:
+near843:
+	VMOVDQU32 Z4, (DI)(CX*2)
+
+placed844:
+both838:
+skip836:
+	JMP both835
+
+half834:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -11382,7 +11452,7 @@ half752:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip763
+	JZ           skip845
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -11397,76 +11467,62 @@ half752:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half764
+	JNE          half846
 	CMPB         65(AX), $0x00
-	JEQ          near766
+	JEQ          near848
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed767
+	JMP          placed849
 
-near766:
+near848:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed767:
-	JMP both765
+placed849:
+	JMP both847
 
-half764:
-	VCMPPS       $0x03, Z10, Z9, K3
-	KORTESTW     K3, K3
-	JNE          nan768
-	VBROADCASTSS element00010000<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00008000<>+0(SB), Z6
-	VMOVDQU32    elementUpper<>+0(SB), Z7
-	VPTESTMD     Z4, Z10, K3
-	VPADDD       Z5, Z10, Z8
-	VPADDD       Z6, Z10, K3, Z8
-	VPTESTMD     Z4, Z9, K3
-	VPADDD       Z5, Z9, Z4
-	VPADDD       Z6, Z9, K3, Z4
-	VPERMT2W     Z4, Z7, Z8
-	CMPB         65(AX), $0x00
-	JEQ          near770
-	VMOVNTDQ     Z8, (DI)(CX*2)
-	JMP          placed771
+half846:
+	CMPB native+8(FP), $0x00
+	JEQ  ours850
 
-near770:
-	VMOVDQU32 Z8, (DI)(CX*2)
+	// VCVTNE2PS2BF16 Z10, Z9, Z4
+	LONG $0x4837d262
+	WORD $0xe272
+	JMP  both851
 
-placed771:
-	JMP stored769
-
-nan768:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z10, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z10, Z7, Z7
+ours850:
+	VBROADCASTSS element00010000<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00008000<>+0(SB), Z7
+	VBROADCASTSS element00400000<>+0(SB), Z8
+	VMOVDQU32    elementUpper<>+0(SB), Z11
+	VPTESTMD     Z5, Z10, K3
+	VPADDD       Z6, Z10, Z4
+	VPADDD       Z7, Z10, K3, Z4
 	VCMPPS       $0x03, Z10, Z10, K3
-	VPORD        Z6, Z10, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, (DI)(CX*2)
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z9, Z7
-	VPANDD       Z4, Z7, Z7
-	VPADDD       Z5, Z7, Z7
-	VPADDD       Z9, Z7, Z7
+	VPORD        Z8, Z10, K3, Z4
+	VPTESTMD     Z5, Z9, K3
+	VPADDD       Z6, Z9, Z5
+	VPADDD       Z7, Z9, K3, Z5
 	VCMPPS       $0x03, Z9, Z9, K3
-	VPORD        Z6, Z9, K3, Z7
-	VPSRLD       $0x10, Z7, Z7
-	VPMOVDW      Z7, 32(DI)(CX*2)
+	VPORD        Z8, Z9, K3, Z5
+	VPERMT2W     Z5, Z11, Z4
 
-stored769:
-both765:
-skip763:
-both753:
+both851:
+	CMPB     65(AX), $0x00
+	JEQ      near852
+	VMOVNTDQ Z4, (DI)(CX*2)
+	JMP      placed853
+
+near852:
+	VMOVDQU32 Z4, (DI)(CX*2)
+
+placed853:
+both847:
+skip845:
+both835:
 	DECQ          R8
-	JNZ           more772
+	JNZ           more854
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -11503,42 +11559,42 @@ both753:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more772:
+more854:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols746
+	JLE  cols828
 
-cols747:
+cols829:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols774
+	JGT  cols856
 
-cols773:
+cols855:
 	CMPB       16(AX), $0x00
-	JNE        half775
+	JNE        half857
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both776
+	JMP        both858
 
-half775:
+half857:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both776:
+both858:
 	CMPB       40(AX), $0x00
-	JNE        half777
+	JNE        half859
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both778
+	JMP        both860
 
-half777:
+half859:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both778:
+both860:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -11546,7 +11602,7 @@ both778:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half779
+	JNE          half861
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11577,7 +11633,7 @@ both778:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip781
+	JZ           skip863
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11589,19 +11645,28 @@ both778:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half782
+	JNE          half864
 	CMPB         65(AX), $0x00
-	JEQ          near784
+	JEQ          near866
 	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed785
+	JMP          placed867
 
-near784:
+near866:
 	VMOVUPS Z6, (DI)(CX*4)
 
-placed785:
-	JMP both783
+placed867:
+	JMP both865
 
-half782:
+half864:
+	CMPB native+8(FP), $0x00
+	JEQ  ours868
+
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG $0x487ef262
+	WORD $0xe672
+	JMP  both869
+
+ours868:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -11612,13 +11677,16 @@ half782:
 	VCMPPS       $0x03, Z6, Z6, K3
 	VPORD        Z7, Z6, K3, Z8
 	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, (DI)(CX*2)
+	VPMOVDW      Z8, Y4
 
-both783:
-skip781:
-	JMP both780
+both869:
+	VMOVDQU16 Y4, (DI)(CX*2)
 
-half779:
+both865:
+skip863:
+	JMP both862
+
+half861:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11639,7 +11707,7 @@ half779:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip786
+	JZ           skip870
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11648,19 +11716,28 @@ half779:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half787
+	JNE          half871
 	CMPB         65(AX), $0x00
-	JEQ          near789
+	JEQ          near873
 	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed790
+	JMP          placed874
 
-near789:
+near873:
 	VMOVUPS Z7, (DI)(CX*4)
 
-placed790:
-	JMP both788
+placed874:
+	JMP both872
 
-half787:
+half871:
+	CMPB native+8(FP), $0x00
+	JEQ  ours875
+
+	// VCVTNEPS2BF16 Z7, Y4
+	LONG $0x487ef262
+	WORD $0xe772
+	JMP  both876
+
+ours875:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -11671,13 +11748,16 @@ half787:
 	VCMPPS       $0x03, Z7, Z7, K3
 	VPORD        Z6, Z7, K3, Z8
 	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, (DI)(CX*2)
+	VPMOVDW      Z8, Y4
 
-both788:
-skip786:
-both780:
+both876:
+	VMOVDQU16 Y4, (DI)(CX*2)
+
+both872:
+skip870:
+both862:
 	DECQ          R8
-	JNZ           more791
+	JNZ           more877
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -11714,39 +11794,39 @@ both780:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more791:
+more877:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols773
+	JLE  cols855
 
-cols774:
+cols856:
 	CMPQ       CX, DX
-	JGE        row792
+	JGE        row878
 	CMPB       16(AX), $0x00
-	JNE        half793
+	JNE        half879
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both794
+	JMP        both880
 
-half793:
+half879:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both794:
+both880:
 	CMPB       40(AX), $0x00
-	JNE        half795
+	JNE        half881
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both796
+	JMP        both882
 
-half795:
+half881:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both796:
+both882:
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VBROADCASTSS element80000000<>+0(SB), Z7
 	VMAXPS       Z4, Z6, Z6
@@ -11754,7 +11834,7 @@ both796:
 	VPORD        Z7, Z4, Z7
 	VADDPS       Z6, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half797
+	JNE          half883
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -11786,7 +11866,7 @@ both796:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip799
+	JZ           skip885
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11798,11 +11878,20 @@ both796:
 	VFMSUB213PS  Z5, Z4, Z6
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
-	JNE          half800
+	JNE          half886
 	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both801
+	JMP          both887
 
-half800:
+half886:
+	CMPB native+8(FP), $0x00
+	JEQ  ours888
+
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG $0x487ef262
+	WORD $0xe672
+	JMP  both889
+
+ours888:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -11813,13 +11902,16 @@ half800:
 	VCMPPS       $0x03, Z6, Z6, K3
 	VPORD        Z7, Z6, K3, Z8
 	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, K2, (DI)(CX*2)
+	VPMOVDW      Z8, Y4
 
-both801:
-skip799:
-	JMP both798
+both889:
+	VMOVDQU16 Y4, K2, (DI)(CX*2)
 
-half797:
+both887:
+skip885:
+	JMP both884
+
+half883:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z7, Z6, Z7
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -11841,7 +11933,7 @@ half797:
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip802
+	JZ           skip890
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -11850,11 +11942,20 @@ half797:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half803
+	JNE          half891
 	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both804
+	JMP          both892
 
-half803:
+half891:
+	CMPB native+8(FP), $0x00
+	JEQ  ours893
+
+	// VCVTNEPS2BF16 Z7, Y4
+	LONG $0x487ef262
+	WORD $0xe772
+	JMP  both894
+
+ours893:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -11865,13 +11966,16 @@ half803:
 	VCMPPS       $0x03, Z7, Z7, K3
 	VPORD        Z6, Z7, K3, Z8
 	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, K2, (DI)(CX*2)
+	VPMOVDW      Z8, Y4
 
-both804:
-skip802:
-both798:
+both894:
+	VMOVDQU16 Y4, K2, (DI)(CX*2)
+
+both892:
+skip890:
+both884:
 	DECQ          R8
-	JNZ           more805
+	JNZ           more895
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -11908,13 +12012,13 @@ both798:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more805:
-row792:
+more895:
+row878:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows718
+	JNZ           rows800
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -11975,9 +12079,9 @@ TEXT ·mapAVX2(SB), $80-8
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
 	CMPB         181(AX), $0x00
-	JEQ          skip806
+	JEQ          skip896
 	CMPQ         R11, $0x00
-	JLE          last807
+	JLE          last897
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -11985,65 +12089,65 @@ TEXT ·mapAVX2(SB), $80-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols809
+	JGT          cols899
 
-cols808:
+cols898:
 	CMPB       40(AX), $0x00
-	JNE        half810
+	JNE        half900
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both811
+	JMP        both901
 
-half810:
+half900:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both811:
+both901:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols808
+	JLE    cols898
 
-cols809:
+cols899:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols813
+	JGT  cols903
 
-cols812:
+cols902:
 	CMPB       40(AX), $0x00
-	JNE        half814
+	JNE        half904
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both815
+	JMP        both905
 
-half814:
+half904:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both815:
+both905:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols812
+	JLE    cols902
 
-cols813:
+cols903:
 	CMPQ       CX, DX
-	JGE        row816
+	JGE        row906
 	CMPB       40(AX), $0x00
-	JNE        half817
+	JNE        half907
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both818
+	JMP        both908
 
-half817:
+half907:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -12051,18 +12155,18 @@ half817:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy819:
+copy909:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy819
+	JNZ       copy909
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both818:
+both908:
 	VADDPS Y6, Y4, Y4
 
-row816:
+row906:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -12073,9 +12177,9 @@ row816:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last807:
+last897:
 	CMPQ         R11, $0x00
-	JLE          last820
+	JLE          last910
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -12084,24 +12188,24 @@ last807:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols822
+	JGT          cols912
 
-cols821:
+cols911:
 	CMPB       40(AX), $0x00
-	JNE        half823
+	JNE        half913
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both824
+	JMP        both914
 
-half823:
+half913:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both824:
+both914:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -12109,43 +12213,43 @@ both824:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols821
+	JLE         cols911
 
-cols822:
+cols912:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols826
+	JGT  cols916
 
-cols825:
+cols915:
 	CMPB       40(AX), $0x00
-	JNE        half827
+	JNE        half917
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both828
+	JMP        both918
 
-half827:
+half917:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both828:
+both918:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols825
+	JLE         cols915
 
-cols826:
+cols916:
 	CMPQ       CX, DX
-	JGE        row829
+	JGE        row919
 	CMPB       40(AX), $0x00
-	JNE        half830
+	JNE        half920
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both831
+	JMP        both921
 
-half830:
+half920:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -12153,20 +12257,20 @@ half830:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy832:
+copy922:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy832
+	JNZ       copy922
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both831:
+both921:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row829:
+row919:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -12181,9 +12285,9 @@ row829:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last820:
+last910:
 	CMPQ         R11, $0x01
-	JLE          last833
+	JLE          last923
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -12193,65 +12297,65 @@ last820:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols835
+	JGT          cols925
 
-cols834:
+cols924:
 	CMPB       40(AX), $0x00
-	JNE        half836
+	JNE        half926
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both837
+	JMP        both927
 
-half836:
+half926:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both837:
+both927:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols834
+	JLE    cols924
 
-cols835:
+cols925:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols839
+	JGT  cols929
 
-cols838:
+cols928:
 	CMPB       40(AX), $0x00
-	JNE        half840
+	JNE        half930
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both841
+	JMP        both931
 
-half840:
+half930:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both841:
+both931:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols838
+	JLE    cols928
 
-cols839:
+cols929:
 	CMPQ       CX, DX
-	JGE        row842
+	JGE        row932
 	CMPB       40(AX), $0x00
-	JNE        half843
+	JNE        half933
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both844
+	JMP        both934
 
-half843:
+half933:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -12259,18 +12363,18 @@ half843:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy845:
+copy935:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy845
+	JNZ       copy935
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both844:
+both934:
 	VADDPS Y6, Y4, Y4
 
-row842:
+row932:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -12281,15 +12385,15 @@ row842:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last833:
-skip806:
+last923:
+skip896:
 	MOVQ 72(AX), R11
 
-rows846:
+rows936:
 	CMPB         181(AX), $0x00
-	JEQ          skip847
+	JEQ          skip937
 	CMPQ         R11, $0x02
-	JLE          last848
+	JLE          last938
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -12301,65 +12405,65 @@ rows846:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols850
+	JGT          cols940
 
-cols849:
+cols939:
 	CMPB       40(AX), $0x00
-	JNE        half851
+	JNE        half941
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both852
+	JMP        both942
 
-half851:
+half941:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both852:
+both942:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols849
+	JLE    cols939
 
-cols850:
+cols940:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols854
+	JGT  cols944
 
-cols853:
+cols943:
 	CMPB       40(AX), $0x00
-	JNE        half855
+	JNE        half945
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both856
+	JMP        both946
 
-half855:
+half945:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both856:
+both946:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols853
+	JLE    cols943
 
-cols854:
+cols944:
 	CMPQ       CX, DX
-	JGE        row857
+	JGE        row947
 	CMPB       40(AX), $0x00
-	JNE        half858
+	JNE        half948
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both859
+	JMP        both949
 
-half858:
+half948:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -12367,18 +12471,18 @@ half858:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy860:
+copy950:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy860
+	JNZ       copy950
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both859:
+both949:
 	VADDPS Y6, Y4, Y4
 
-row857:
+row947:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -12389,9 +12493,9 @@ row857:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last848:
+last938:
 	CMPQ         R11, $0x01
-	JLE          last861
+	JLE          last951
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -12402,24 +12506,24 @@ last848:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols863
+	JGT          cols953
 
-cols862:
+cols952:
 	CMPB       40(AX), $0x00
-	JNE        half864
+	JNE        half954
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both865
+	JMP        both955
 
-half864:
+half954:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both865:
+both955:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -12427,43 +12531,43 @@ both865:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols862
+	JLE         cols952
 
-cols863:
+cols953:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols867
+	JGT  cols957
 
-cols866:
+cols956:
 	CMPB       40(AX), $0x00
-	JNE        half868
+	JNE        half958
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both869
+	JMP        both959
 
-half868:
+half958:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both869:
+both959:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols866
+	JLE         cols956
 
-cols867:
+cols957:
 	CMPQ       CX, DX
-	JGE        row870
+	JGE        row960
 	CMPB       40(AX), $0x00
-	JNE        half871
+	JNE        half961
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both872
+	JMP        both962
 
-half871:
+half961:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -12471,20 +12575,20 @@ half871:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy873:
+copy963:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy873
+	JNZ       copy963
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both872:
+both962:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row870:
+row960:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -12499,17 +12603,17 @@ row870:
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last861:
-skip847:
+last951:
+skip937:
 	CMPB  160(AX), $0x00
-	JEQ   skip874
+	JEQ   skip964
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id875
+	JZ    id965
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id875:
+id965:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -12534,60 +12638,60 @@ id875:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip874:
+skip964:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols877
+	JGT  cols967
 
-cols876:
+cols966:
 	CMPB       40(AX), $0x00
-	JNE        half878
+	JNE        half968
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both879
+	JMP        both969
 
-half878:
+half968:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both879:
+both969:
 	CMPB         180(AX), $0x00
-	JEQ          skip880
+	JEQ          skip970
 	VBROADCASTSS 168(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip881
+	JZ           skip971
 	VBROADCASTSS 172(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half882
+	JNE          half972
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both883
+	JMP          both973
 
-half882:
+half972:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both883:
+both973:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip881:
-skip880:
+skip971:
+skip970:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip884
+	JZ           skip974
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -12595,58 +12699,58 @@ skip880:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip884:
+skip974:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip885
+	JZ      skip975
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip885:
+skip975:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip887
+	JZ          skip977
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip888
+	JZ          skip978
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal886
+	JMP         normal976
 
-skip888:
+skip978:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip887:
+skip977:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip889
+	JZ      skip979
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip889:
-normal886:
+skip979:
+normal976:
 	CMPB         182(AX), $0x00
-	JEQ          none890
+	JEQ          none980
 	CMPB         182(AX), $0x01
-	JNE          act891
+	JNE          act981
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act891:
+act981:
 	CMPB         182(AX), $0x03
-	JNE          act892
+	JNE          act982
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -12656,11 +12760,11 @@ act891:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act892:
+act982:
 	CMPB         182(AX), $0x02
-	JNE          act893
+	JNE          act983
 	CMPB         16(AX), $0x00
-	JNE          half894
+	JNE          half984
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -12709,9 +12813,9 @@ act892:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both895
+	JMP          both985
 
-half894:
+half984:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -12752,11 +12856,11 @@ half894:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both895:
-act893:
-none890:
+both985:
+act983:
+none980:
 	CMPB         160(AX), $0x00
-	JEQ          skip896
+	JEQ          skip986
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -12780,14 +12884,14 @@ none890:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip896:
+skip986:
 	CMPB    16(AX), $0x00
-	JNE     half897
+	JNE     half987
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both898
+	JMP     both988
 
-half897:
+half987:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -12817,115 +12921,115 @@ half897:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both898:
+both988:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols876
+	JLE  cols966
 
-cols877:
+cols967:
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JGT  cols900
+	JGT  cols990
 
-cols899:
+cols989:
 	CMPB       40(AX), $0x00
-	JNE        half901
+	JNE        half991
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both902
+	JMP        both992
 
-half901:
+half991:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both902:
+both992:
 	CMPB         180(AX), $0x00
-	JEQ          skip903
+	JEQ          skip993
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip904
+	JZ           skip994
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half905
+	JNE          half995
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both906
+	JMP          both996
 
-half905:
+half995:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both906:
+both996:
 	VFMADD231PS Y5, Y6, Y4
 
-skip904:
-skip903:
+skip994:
+skip993:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip907
+	JZ           skip997
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip907:
+skip997:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip908
+	JZ      skip998
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip908:
+skip998:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip910
+	JZ          skip1000
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip911
+	JZ          skip1001
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal909
+	JMP         normal999
 
-skip911:
+skip1001:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip910:
+skip1000:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip912
+	JZ      skip1002
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip912:
-normal909:
+skip1002:
+normal999:
 	CMPB         182(AX), $0x00
-	JEQ          none913
+	JEQ          none1003
 	CMPB         182(AX), $0x01
-	JNE          act914
+	JNE          act1004
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act914:
+act1004:
 	CMPB         182(AX), $0x03
-	JNE          act915
+	JNE          act1005
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act915:
+act1005:
 	CMPB         182(AX), $0x02
-	JNE          act916
+	JNE          act1006
 	CMPB         16(AX), $0x00
-	JNE          half917
+	JNE          half1007
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -12956,9 +13060,9 @@ act915:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both918
+	JMP          both1008
 
-half917:
+half1007:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -12984,11 +13088,11 @@ half917:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both918:
-act916:
-none913:
+both1008:
+act1006:
+none1003:
 	CMPB         160(AX), $0x00
-	JEQ          skip919
+	JEQ          skip1009
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -13008,13 +13112,13 @@ none913:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip919:
+skip1009:
 	CMPB    16(AX), $0x00
-	JNE     half920
+	JNE     half1010
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both921
+	JMP     both1011
 
-half920:
+half1010:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -13030,22 +13134,22 @@ half920:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both921:
+both1011:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols899
+	JLE  cols989
 
-cols900:
+cols990:
 	CMPQ       CX, DX
-	JGE        row922
+	JGE        row1012
 	CMPB       40(AX), $0x00
-	JNE        half923
+	JNE        half1013
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both924
+	JMP        both1014
 
-half923:
+half1013:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -13053,30 +13157,30 @@ half923:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy925:
+copy1015:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy925
+	JNZ       copy1015
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both924:
+both1014:
 	CMPB         180(AX), $0x00
-	JEQ          skip926
+	JEQ          skip1016
 	VBROADCASTSS 168(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip927
+	JZ           skip1017
 	VBROADCASTSS 172(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half928
+	JNE          half1018
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both929
+	JMP          both1019
 
-half928:
+half1018:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -13084,80 +13188,80 @@ half928:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy930:
+copy1020:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy930
+	JNZ       copy1020
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both929:
+both1019:
 	VFMADD231PS Y5, Y6, Y4
 
-skip927:
-skip926:
+skip1017:
+skip1016:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip931
+	JZ           skip1021
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip931:
+skip1021:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip932
+	JZ         skip1022
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip932:
+skip1022:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip934
+	JZ          skip1024
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip935
+	JZ          skip1025
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal933
+	JMP         normal1023
 
-skip935:
+skip1025:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip934:
+skip1024:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip936
+	JZ         skip1026
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip936:
-normal933:
+skip1026:
+normal1023:
 	CMPB         182(AX), $0x00
-	JEQ          none937
+	JEQ          none1027
 	CMPB         182(AX), $0x01
-	JNE          act938
+	JNE          act1028
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act938:
+act1028:
 	CMPB         182(AX), $0x03
-	JNE          act939
+	JNE          act1029
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act939:
+act1029:
 	CMPB         182(AX), $0x02
-	JNE          act940
+	JNE          act1030
 	CMPB         16(AX), $0x00
-	JNE          half941
+	JNE          half1031
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -13188,9 +13292,9 @@ act939:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both942
+	JMP          both1032
 
-half941:
+half1031:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -13216,11 +13320,11 @@ half941:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both942:
-act940:
-none937:
+both1032:
+act1030:
+none1027:
 	CMPB         160(AX), $0x00
-	JEQ          skip943
+	JEQ          skip1033
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -13240,13 +13344,13 @@ none937:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip943:
+skip1033:
 	CMPB       16(AX), $0x00
-	JNE        half944
+	JNE        half1034
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both945
+	JMP        both1035
 
-half944:
+half1034:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -13265,20 +13369,20 @@ half944:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy946:
+copy1036:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy946
+	JNZ  copy1036
 
-both945:
-row922:
+both1035:
+row1012:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows846
+	JNZ  rows936
 	VZEROUPPER
 	RET
 
@@ -13314,16 +13418,16 @@ TEXT ·actGradAVX2(SB), $80-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows947:
+rows1037:
 	CMPB  128(AX), $0x00
-	JEQ   skip948
+	JEQ   skip1038
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id949
+	JZ    id1039
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id949:
+id1039:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -13348,56 +13452,56 @@ id949:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip948:
+skip1038:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols951
+	JGT  cols1041
 
-cols950:
+cols1040:
 	CMPB       40(AX), $0x00
-	JNE        half952
+	JNE        half1042
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both953
+	JMP        both1043
 
-half952:
+half1042:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both953:
+both1043:
 	CMPB       136(AX), $0x00
-	JEQ        skip954
+	JEQ        skip1044
 	CMPB       64(AX), $0x00
-	JNE        half955
+	JNE        half1045
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both956
+	JMP        both1046
 
-half955:
+half1045:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both956:
+both1046:
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	CMPB         136(AX), $0x01
-	JNE          act957
+	JNE          act1047
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act957:
+act1047:
 	CMPB         136(AX), $0x03
-	JNE          act958
+	JNE          act1048
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -13406,16 +13510,16 @@ act957:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act958:
+act1048:
 	CMPB         136(AX), $0x02
-	JNE          act959
+	JNE          act1049
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip960
+	JEQ          skip1050
 	VBROADCASTSS 124(AX), Y8
 
-skip960:
+skip1050:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -13423,18 +13527,18 @@ skip960:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act959:
-skip954:
+act1049:
+skip1044:
 	CMPB         128(AX), $0x00
-	JEQ          skip961
+	JEQ          skip1051
 	CMPB         136(AX), $0x01
-	JNE          draws962
+	JNE          draws1052
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn963
+	JMP          drawn1053
 
-draws962:
+draws1052:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -13458,15 +13562,15 @@ draws962:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn963:
-skip961:
+drawn1053:
+skip1051:
 	CMPB    16(AX), $0x00
-	JNE     half964
+	JNE     half1054
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both965
+	JMP     both1055
 
-half964:
+half1054:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -13496,92 +13600,92 @@ half964:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both965:
+both1055:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip966
+	JZ      skip1056
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip966:
+skip1056:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols950
+	JLE  cols1040
 
-cols951:
+cols1041:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols968
+	JGT  cols1058
 
-cols967:
+cols1057:
 	CMPB       40(AX), $0x00
-	JNE        half969
+	JNE        half1059
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both970
+	JMP        both1060
 
-half969:
+half1059:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both970:
+both1060:
 	CMPB       136(AX), $0x00
-	JEQ        skip971
+	JEQ        skip1061
 	CMPB       64(AX), $0x00
-	JNE        half972
+	JNE        half1062
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both973
+	JMP        both1063
 
-half972:
+half1062:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both973:
+both1063:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act974
+	JNE          act1064
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act974:
+act1064:
 	CMPB         136(AX), $0x03
-	JNE          act975
+	JNE          act1065
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act975:
+act1065:
 	CMPB         136(AX), $0x02
-	JNE          act976
+	JNE          act1066
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip977
+	JEQ          skip1067
 	VBROADCASTSS 124(AX), Y6
 
-skip977:
+skip1067:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act976:
-skip971:
+act1066:
+skip1061:
 	CMPB         128(AX), $0x00
-	JEQ          skip978
+	JEQ          skip1068
 	CMPB         136(AX), $0x01
-	JNE          draws979
+	JNE          draws1069
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn980
+	JMP          drawn1070
 
-draws979:
+draws1069:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -13601,14 +13705,14 @@ draws979:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn980:
-skip978:
+drawn1070:
+skip1068:
 	CMPB    16(AX), $0x00
-	JNE     half981
+	JNE     half1071
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both982
+	JMP     both1072
 
-half981:
+half1071:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -13624,29 +13728,29 @@ half981:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both982:
+both1072:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip983
+	JZ      skip1073
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip983:
+skip1073:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols967
+	JLE  cols1057
 
-cols968:
+cols1058:
 	CMPQ       CX, DX
-	JGE        row984
+	JGE        row1074
 	CMPB       40(AX), $0x00
-	JNE        half985
+	JNE        half1075
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both986
+	JMP        both1076
 
-half985:
+half1075:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -13654,24 +13758,24 @@ half985:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy987:
+copy1077:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy987
+	JNZ       copy1077
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both986:
+both1076:
 	CMPB       136(AX), $0x00
-	JEQ        skip988
+	JEQ        skip1078
 	CMPB       64(AX), $0x00
-	JNE        half989
+	JNE        half1079
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both990
+	JMP        both1080
 
-half989:
+half1079:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -13679,54 +13783,54 @@ half989:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy991:
+copy1081:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy991
+	JNZ       copy1081
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both990:
+both1080:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	CMPB         136(AX), $0x01
-	JNE          act992
+	JNE          act1082
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act992:
+act1082:
 	CMPB         136(AX), $0x03
-	JNE          act993
+	JNE          act1083
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act993:
+act1083:
 	CMPB         136(AX), $0x02
-	JNE          act994
+	JNE          act1084
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip995
+	JEQ          skip1085
 	VBROADCASTSS 124(AX), Y6
 
-skip995:
+skip1085:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act994:
-skip988:
+act1084:
+skip1078:
 	CMPB         128(AX), $0x00
-	JEQ          skip996
+	JEQ          skip1086
 	CMPB         136(AX), $0x01
-	JNE          draws997
+	JNE          draws1087
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn998
+	JMP          drawn1088
 
-draws997:
+draws1087:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -13746,14 +13850,14 @@ draws997:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn998:
-skip996:
+drawn1088:
+skip1086:
 	CMPB       16(AX), $0x00
-	JNE        half999
+	JNE        half1089
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1000
+	JMP        both1090
 
-half999:
+half1089:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -13772,26 +13876,26 @@ half999:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1001:
+copy1091:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1001
+	JNZ  copy1091
 
-both1000:
+both1090:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1002
+	JZ      skip1092
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1002:
-row984:
+skip1092:
+row1074:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows947
+	JNZ  rows1037
 	VZEROUPPER
 	RET
 
@@ -13814,43 +13918,43 @@ TEXT ·normGradAVX2(SB), $80-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1003:
+rows1093:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1005
+	JGT  cols1095
 
-cols1004:
+cols1094:
 	CMPB       40(AX), $0x00
-	JNE        half1006
+	JNE        half1096
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1007
+	JMP        both1097
 
-half1006:
+half1096:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1007:
+both1097:
 	CMPB       64(AX), $0x00
-	JNE        half1008
+	JNE        half1098
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1009
+	JMP        both1099
 
-half1008:
+half1098:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1009:
+both1099:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -13866,12 +13970,12 @@ both1009:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1010
+	JNE          half1100
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1011
+	JMP          both1101
 
-half1010:
+half1100:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -13901,42 +14005,42 @@ half1010:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1011:
+both1101:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1004
+	JLE  cols1094
 
-cols1005:
+cols1095:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1013
+	JGT  cols1103
 
-cols1012:
+cols1102:
 	CMPB       40(AX), $0x00
-	JNE        half1014
+	JNE        half1104
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1015
+	JMP        both1105
 
-half1014:
+half1104:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1015:
+both1105:
 	CMPB       64(AX), $0x00
-	JNE        half1016
+	JNE        half1106
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1017
+	JMP        both1107
 
-half1016:
+half1106:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1017:
+both1107:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -13945,11 +14049,11 @@ both1017:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1018
+	JNE          half1108
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1019
+	JMP          both1109
 
-half1018:
+half1108:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -13965,22 +14069,22 @@ half1018:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1019:
+both1109:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1012
+	JLE  cols1102
 
-cols1013:
+cols1103:
 	CMPQ       CX, DX
-	JGE        row1020
+	JGE        row1110
 	CMPB       40(AX), $0x00
-	JNE        half1021
+	JNE        half1111
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1022
+	JMP        both1112
 
-half1021:
+half1111:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -13988,22 +14092,22 @@ half1021:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1023:
+copy1113:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1023
+	JNZ       copy1113
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1022:
+both1112:
 	CMPB       64(AX), $0x00
-	JNE        half1024
+	JNE        half1114
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1025
+	JMP        both1115
 
-half1024:
+half1114:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -14011,15 +14115,15 @@ half1024:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1026:
+copy1116:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1026
+	JNZ       copy1116
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1025:
+both1115:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -14028,11 +14132,11 @@ both1025:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1027
+	JNE          half1117
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1028
+	JMP          both1118
 
-half1027:
+half1117:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -14051,19 +14155,19 @@ half1027:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1029:
+copy1119:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1029
+	JNZ  copy1119
 
-both1028:
-row1020:
+both1118:
+row1110:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1003
+	JNZ  rows1093
 	VZEROUPPER
 	RET
 
@@ -14087,9 +14191,9 @@ TEXT ·layerGradAVX2(SB), $80-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1030:
+group1120:
 	CMPQ         R9, $0x01
-	JLT          group1031
+	JLT          group1121
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -14103,39 +14207,39 @@ group1030:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1033
+	JGT          cols1123
 
-cols1032:
+cols1122:
 	CMPB       40(AX), $0x00
-	JNE        half1034
+	JNE        half1124
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1035
+	JMP        both1125
 
-half1034:
+half1124:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1035:
+both1125:
 	CMPB       64(AX), $0x00
-	JNE        half1036
+	JNE        half1126
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1037
+	JMP        both1127
 
-half1036:
+half1126:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1037:
+both1127:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -14164,38 +14268,38 @@ both1037:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1032
+	JLE         cols1122
 
-cols1033:
+cols1123:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1039
+	JGT  cols1129
 
-cols1038:
+cols1128:
 	CMPB       40(AX), $0x00
-	JNE        half1040
+	JNE        half1130
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1041
+	JMP        both1131
 
-half1040:
+half1130:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1041:
+both1131:
 	CMPB       64(AX), $0x00
-	JNE        half1042
+	JNE        half1132
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1043
+	JMP        both1133
 
-half1042:
+half1132:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1043:
+both1133:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -14213,18 +14317,18 @@ both1043:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1038
+	JLE         cols1128
 
-cols1039:
+cols1129:
 	CMPQ       CX, DX
-	JGE        row1044
+	JGE        row1134
 	CMPB       40(AX), $0x00
-	JNE        half1045
+	JNE        half1135
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1046
+	JMP        both1136
 
-half1045:
+half1135:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -14232,22 +14336,22 @@ half1045:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1047:
+copy1137:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1047
+	JNZ       copy1137
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1046:
+both1136:
 	CMPB       64(AX), $0x00
-	JNE        half1048
+	JNE        half1138
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1049
+	JMP        both1139
 
-half1048:
+half1138:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -14255,15 +14359,15 @@ half1048:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1050:
+copy1140:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1050
+	JNZ       copy1140
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1049:
+both1139:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -14279,7 +14383,7 @@ both1049:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1044:
+row1134:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -14305,36 +14409,36 @@ row1044:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1052
+	JGT          cols1142
 
-cols1051:
+cols1141:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1053
+	JNE     half1143
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1054
+	JMP     both1144
 
-half1053:
+half1143:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1054:
+both1144:
 	CMPB    64(AX), $0x00
-	JNE     half1055
+	JNE     half1145
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1056
+	JMP     both1146
 
-half1055:
+half1145:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1056:
+both1146:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -14344,12 +14448,12 @@ both1056:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1057
+	JNE         half1147
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1058
+	JMP         both1148
 
-half1057:
+half1147:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -14379,49 +14483,49 @@ half1057:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1058:
+both1148:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1051
+	JLE  cols1141
 
-cols1052:
+cols1142:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1060
+	JGT  cols1150
 
-cols1059:
+cols1149:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1061
+	JNE     half1151
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1062
+	JMP     both1152
 
-half1061:
+half1151:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1062:
+both1152:
 	CMPB    64(AX), $0x00
-	JNE     half1063
+	JNE     half1153
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both1064
+	JMP     both1154
 
-half1063:
+half1153:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1064:
+both1154:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1065
+	JNE         half1155
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1066
+	JMP         both1156
 
-half1065:
+half1155:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -14437,68 +14541,68 @@ half1065:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1066:
+both1156:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1059
+	JLE  cols1149
 
-cols1060:
+cols1150:
 	CMPQ       CX, DX
-	JGE        row1067
+	JGE        row1157
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1068
+	JNE        half1158
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1069
+	JMP        both1159
 
-half1068:
+half1158:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1070:
+copy1160:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1070
+	JNZ       copy1160
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1069:
+both1159:
 	CMPB       64(AX), $0x00
-	JNE        half1071
+	JNE        half1161
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1072
+	JMP        both1162
 
-half1071:
+half1161:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1073:
+copy1163:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1073
+	JNZ       copy1163
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1072:
+both1162:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1074
+	JNE         half1164
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1075
+	JMP         both1165
 
-half1074:
+half1164:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -14517,21 +14621,21 @@ half1074:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1076:
+copy1166:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1076
+	JNZ  copy1166
 
-both1075:
-row1067:
+both1165:
+row1157:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1030
+	JMP  group1120
 
-group1031:
+group1121:
 	VZEROUPPER
 	RET
 
@@ -14549,23 +14653,23 @@ TEXT ·softmaxAVX2(SB), $80-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1078:
+far1168:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1078
+	JLT  far1168
 
-turn1079:
+turn1169:
 	CMPQ  BX, 48(AX)
-	JCC   skip1080
+	JCC   skip1170
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1081
+	JZ    have1171
 	MOVL  (CX)(BX*4), SI
 
-have1081:
+have1171:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14573,25 +14677,25 @@ have1081:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1082
+	JZ    even1172
 	LEAQ  (CX)(SI*4), CX
 
-even1082:
+even1172:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1083
+	JGE   next1173
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1084
+	JZ    unlisted1174
 	MOVL  (R8)(CX*4), SI
 
-unlisted1084:
+unlisted1174:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1083:
+next1173:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -14599,17 +14703,17 @@ next1083:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1086
+	JGT          cols1176
 
-cols1085:
+cols1175:
 	CMPB       16(AX), $0x00
-	JNE        half1087
+	JNE        half1177
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1088
+	JMP        both1178
 
-half1087:
+half1177:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -14617,46 +14721,46 @@ half1087:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1088:
+both1178:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1085
+	JLE  cols1175
 
-cols1086:
+cols1176:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1090
+	JGT  cols1180
 
-cols1089:
+cols1179:
 	CMPB       16(AX), $0x00
-	JNE        half1091
+	JNE        half1181
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1092
+	JMP        both1182
 
-half1091:
+half1181:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1092:
+both1182:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1089
+	JLE    cols1179
 
-cols1090:
+cols1180:
 	CMPQ       CX, DX
-	JGE        row1093
+	JGE        row1183
 	CMPB       16(AX), $0x00
-	JNE        half1094
+	JNE        half1184
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1095
+	JMP        both1185
 
-half1094:
+half1184:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -14664,19 +14768,19 @@ half1094:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1096:
+copy1186:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1096
+	JNZ       copy1186
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1095:
+both1185:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1093:
+row1183:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -14687,17 +14791,17 @@ row1093:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1080:
+skip1170:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1097
+	JCC   skip1187
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1098
+	JZ    have1188
 	MOVL  (CX)(BX*4), SI
 
-have1098:
+have1188:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -14705,10 +14809,10 @@ have1098:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1099
+	JZ    even1189
 	LEAQ  (R10)(CX*4), R10
 
-even1099:
+even1189:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -14716,26 +14820,26 @@ even1099:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1101
+	JGT          cols1191
 
-cols1100:
+cols1190:
 	CMPB    16(AX), $0x00
-	JNE     half1102
+	JNE     half1192
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1103
+	JMP     both1193
 
-half1102:
+half1192:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1103:
+both1193:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1104
+	JNE          half1194
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -14780,9 +14884,9 @@ both1103:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1105
+	JMP          both1195
 
-half1104:
+half1194:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -14819,31 +14923,31 @@ half1104:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1105:
+both1195:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1100
+	JLE  cols1190
 
-cols1101:
+cols1191:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1107
+	JGT  cols1197
 
-cols1106:
+cols1196:
 	CMPB    16(AX), $0x00
-	JNE     half1108
+	JNE     half1198
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1109
+	JMP     both1199
 
-half1108:
+half1198:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1109:
+both1199:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1110
+	JNE          half1200
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14871,9 +14975,9 @@ both1109:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1111
+	JMP          both1201
 
-half1110:
+half1200:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14896,39 +15000,39 @@ half1110:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1111:
+both1201:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1106
+	JLE  cols1196
 
-cols1107:
+cols1197:
 	CMPQ       CX, DX
-	JGE        row1112
+	JGE        row1202
 	CMPB       16(AX), $0x00
-	JNE        half1113
+	JNE        half1203
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1114
+	JMP        both1204
 
-half1113:
+half1203:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1115:
+copy1205:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1115
+	JNZ       copy1205
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1114:
+both1204:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1116
+	JNE          half1206
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -14957,9 +15061,9 @@ both1114:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1117
+	JMP          both1207
 
-half1116:
+half1206:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -14983,8 +15087,8 @@ half1116:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1117:
-row1112:
+both1207:
+row1202:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -14997,28 +15101,28 @@ row1112:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1119
+	JZ           skip1209
 	MOVL         (CX)(SI*4), R8
 
-skip1119:
+skip1209:
 	TESTQ  R8, R8
-	JS     unlabelled1118
+	JS     unlabelled1208
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1118:
-skip1097:
+unlabelled1208:
+skip1187:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1120
+	JCC   skip1210
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1121
+	JZ    have1211
 	MOVL  (CX)(BX*4), SI
 
-have1121:
+have1211:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -15026,17 +15130,17 @@ have1121:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1122
+	JZ    even1212
 	LEAQ  (R10)(CX*4), R10
 
-even1122:
+even1212:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1123
+	JZ    skip1213
 	MOVL  (CX)(SI*4), R8
 
-skip1123:
+skip1213:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -15044,92 +15148,92 @@ skip1123:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1124
+	JS     unlabelled1214
 	CMPB   16(AX), $0x00
-	JNE    half1125
+	JNE    half1215
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1126
+	JMP    both1216
 
-half1125:
+half1215:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1126:
+both1216:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1124
+	JNE          unlabelled1214
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1128:
+next1218:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1130
+	JGT     last1220
 	CMPB    16(AX), $0x00
-	JNE     half1131
+	JNE     half1221
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1132
+	JMP     both1222
 
-half1131:
+half1221:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1132:
+both1222:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1127
+	JNZ       found1217
 	ADDQ      $0x08, CX
-	JMP       next1128
+	JMP       next1218
 
-last1130:
+last1220:
 	CMPQ       CX, DX
-	JGE        end1129
+	JGE        end1219
 	CMPB       16(AX), $0x00
-	JNE        half1133
+	JNE        half1223
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1134
+	JMP        both1224
 
-half1133:
+half1223:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1135:
+copy1225:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1135
+	JNZ       copy1225
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1134:
+both1224:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1127
+	JNZ       found1217
 	MOVQ      DX, CX
-	JMP       end1129
+	JMP       end1219
 
-found1127:
+found1217:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1129:
+end1219:
 	CMPQ CX, R8
-	JNE  unlabelled1124
+	JNE  unlabelled1214
 	INCQ 112(AX)
 
-unlabelled1124:
+unlabelled1214:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1136
+	JZ           skip1226
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -15138,18 +15242,18 @@ unlabelled1124:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1138
+	JGT          cols1228
 
-cols1137:
+cols1227:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1139
+	JNE     half1229
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1140
+	JMP     both1230
 
-half1139:
+half1229:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15179,25 +15283,25 @@ half1139:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1140:
+both1230:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1137
+	JLE  cols1227
 
-cols1138:
+cols1228:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1142
+	JGT  cols1232
 
-cols1141:
+cols1231:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1143
+	JNE     half1233
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1144
+	JMP     both1234
 
-half1143:
+half1233:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -15213,22 +15317,22 @@ half1143:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1144:
+both1234:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1141
+	JLE  cols1231
 
-cols1142:
+cols1232:
 	CMPQ       CX, DX
-	JGE        row1145
+	JGE        row1235
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1146
+	JNE        half1236
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1147
+	JMP        both1237
 
-half1146:
+half1236:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -15247,20 +15351,20 @@ half1146:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1148:
+copy1238:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1148
+	JNZ  copy1238
 
-both1147:
-row1145:
-skip1136:
-skip1120:
+both1237:
+row1235:
+skip1226:
+skip1210:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1079
+	JLT  turn1169
 	VZEROUPPER
 	RET
 
@@ -15282,37 +15386,37 @@ TEXT ·bceAVX2(SB), $80-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1149:
+rows1239:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1151
+	JGT  cols1241
 
-cols1150:
+cols1240:
 	CMPB       16(AX), $0x00
-	JNE        half1152
+	JNE        half1242
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1153
+	JMP        both1243
 
-half1152:
+half1242:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1153:
+both1243:
 	CMPB       40(AX), $0x00
-	JNE        half1154
+	JNE        half1244
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1155
+	JMP        both1245
 
-half1154:
+half1244:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1155:
+both1245:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -15320,7 +15424,7 @@ both1155:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1156
+	JNE          half1246
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -15351,7 +15455,7 @@ both1155:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1158
+	JZ           skip1248
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -15360,11 +15464,11 @@ both1155:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1159
+	JNE          half1249
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1160
+	JMP          both1250
 
-half1159:
+half1249:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15380,11 +15484,11 @@ half1159:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1160:
-skip1158:
-	JMP both1157
+both1250:
+skip1248:
+	JMP both1247
 
-half1156:
+half1246:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -15409,7 +15513,7 @@ half1156:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1161
+	JZ           skip1251
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -15418,11 +15522,11 @@ half1156:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1162
+	JNE          half1252
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1163
+	JMP          both1253
 
-half1162:
+half1252:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15438,11 +15542,11 @@ half1162:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1163:
-skip1161:
-both1157:
+both1253:
+skip1251:
+both1247:
 	DECQ         R8
-	JNZ          more1164
+	JNZ          more1254
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -15477,22 +15581,22 @@ both1157:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1164:
+more1254:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1150
+	JLE  cols1240
 
-cols1151:
+cols1241:
 	CMPQ       CX, DX
-	JGE        row1165
+	JGE        row1255
 	CMPB       16(AX), $0x00
-	JNE        half1166
+	JNE        half1256
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1167
+	JMP        both1257
 
-half1166:
+half1256:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -15500,22 +15604,22 @@ half1166:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1168:
+copy1258:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1168
+	JNZ       copy1258
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1167:
+both1257:
 	CMPB       40(AX), $0x00
-	JNE        half1169
+	JNE        half1259
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1170
+	JMP        both1260
 
-half1169:
+half1259:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -15523,15 +15627,15 @@ half1169:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1171:
+copy1261:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1171
+	JNZ       copy1261
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1170:
+both1260:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -15539,7 +15643,7 @@ both1170:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1172
+	JNE          half1262
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -15571,7 +15675,7 @@ both1170:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1174
+	JZ           skip1264
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -15580,11 +15684,11 @@ both1170:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1175
+	JNE          half1265
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1176
+	JMP          both1266
 
-half1175:
+half1265:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15603,17 +15707,17 @@ half1175:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1177:
+copy1267:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1177
+	JNZ  copy1267
 
-both1176:
-skip1174:
-	JMP both1173
+both1266:
+skip1264:
+	JMP both1263
 
-half1172:
+half1262:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -15639,7 +15743,7 @@ half1172:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1178
+	JZ           skip1268
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -15648,11 +15752,11 @@ half1172:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1179
+	JNE          half1269
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1180
+	JMP          both1270
 
-half1179:
+half1269:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -15671,17 +15775,17 @@ half1179:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1181:
+copy1271:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1181
+	JNZ  copy1271
 
-both1180:
-skip1178:
-both1173:
+both1270:
+skip1268:
+both1263:
 	DECQ         R8
-	JNZ          more1182
+	JNZ          more1272
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -15716,13 +15820,13 @@ both1173:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1182:
-row1165:
+more1272:
+row1255:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1149
+	JNZ          rows1239
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -15758,10144 +15862,6 @@ row1165:
 	VZEROUPPER
 	RET
 
-// func mapAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·mapAMX(SB), $80-8
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	MOVQ         (AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), DI
-	MOVQ         88(AX), R8
-	MOVQ         128(AX), R9
-	MOVL         144(AX), R10
-	VMOVSS       element3f800000<>+0(SB), X4
-	VPXOR        X5, X5, X5
-	VCVTSI2SSQ   DX, X5, X5
-	VDIVSS       X5, X4, X4
-	MOVQ         72(AX), R11
-	CMPB         181(AX), $0x00
-	JEQ          skip1183
-	CMPQ         R11, $0x00
-	JLE          last1184
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1186
-
-cols1185:
-	CMPB       40(AX), $0x00
-	JNE        half1187
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	VMOVUPS    128(R12)(CX*4), Z11
-	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both1188
-
-half1187:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
-
-both1188:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	VADDPS Z11, Z7, Z7
-	VADDPS Z12, Z8, Z8
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1185
-
-cols1186:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols1190
-
-cols1189:
-	CMPB       40(AX), $0x00
-	JNE        half1191
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both1192
-
-half1191:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-
-both1192:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1189
-
-cols1190:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
-	JGT  cols1194
-
-cols1193:
-	CMPB       40(AX), $0x00
-	JNE        half1195
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both1196
-
-half1195:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-
-both1196:
-	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1193
-
-cols1194:
-	CMPQ       CX, DX
-	JGE        row1197
-	CMPB       40(AX), $0x00
-	JNE        half1198
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both1199
-
-half1198:
-	PREFETCHT0  3072(R12)(CX*2)
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-
-both1199:
-	VADDPS Z9, Z5, Z5
-
-row1197:
-	VADDPS        Z6, Z5, Z5
-	VADDPS        Z7, Z5, Z5
-	VADDPS        Z8, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R13)
-
-last1184:
-	CMPQ         R11, $0x00
-	JLE          last1200
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	VBROADCASTSS (R13), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1202
-
-cols1201:
-	CMPB       40(AX), $0x00
-	JNE        half1203
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	VMOVUPS    128(R12)(CX*4), Z12
-	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both1204
-
-half1203:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
-
-both1204:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	VSUBPS      Z5, Z12, Z12
-	VFMADD231PS Z12, Z12, Z8
-	VSUBPS      Z5, Z13, Z13
-	VFMADD231PS Z13, Z13, Z9
-	ADDQ        $0x40, CX
-	LEAQ        64(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1201
-
-cols1202:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols1206
-
-cols1205:
-	CMPB       40(AX), $0x00
-	JNE        half1207
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both1208
-
-half1207:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-
-both1208:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1205
-
-cols1206:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
-	JGT  cols1210
-
-cols1209:
-	CMPB       40(AX), $0x00
-	JNE        half1211
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both1212
-
-half1211:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
-
-both1212:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1209
-
-cols1210:
-	CMPQ       CX, DX
-	JGE        row1213
-	CMPB       40(AX), $0x00
-	JNE        half1214
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both1215
-
-half1214:
-	PREFETCHT0  3072(R12)(CX*2)
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
-
-both1215:
-	VSUBPS      Z5, Z10, Z10
-	VMOVAPS.Z   Z10, K2, Z10
-	VFMADD231PS Z10, Z10, Z6
-
-row1213:
-	VADDPS        Z7, Z6, Z6
-	VADDPS        Z8, Z6, Z6
-	VADDPS        Z9, Z6, Z6
-	VEXTRACTF64X4 $0x01, Z6, Y5
-	VADDPS        Y5, Y6, Y5
-	VEXTRACTF32X4 $0x01, Y5, X6
-	VADDPS        X6, X5, X6
-	VPERMILPS     $0x4e, X6, X5
-	VADDPS        X6, X5, X6
-	VPERMILPS     $0xb1, X6, X5
-	VADDPS        X6, X5, X6
-	VMULSS        X4, X6, X6
-	VADDSS        176(AX), X6, X6
-	VSQRTSS       X6, X6, X6
-	VMOVSS        element3f800000<>+0(SB), X5
-	VDIVSS        X6, X5, X5
-	VMOVSS        X5, 4(R13)
-
-last1200:
-	CMPQ         R11, $0x01
-	JLE          last1216
-	MOVQ         SI, R11
-	MOVQ         R8, R12
-	ADDQ         32(AX), R11
-	ADDQ         96(AX), R12
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	XORQ         CX, CX
-	LEAQ         64(CX), R13
-	CMPQ         R13, DX
-	JGT          cols1218
-
-cols1217:
-	CMPB       40(AX), $0x00
-	JNE        half1219
-	PREFETCHT0 3072(R11)(CX*4)
-	PREFETCHT0 3136(R11)(CX*4)
-	PREFETCHT0 3200(R11)(CX*4)
-	PREFETCHT0 3264(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	VMOVUPS    64(R11)(CX*4), Z10
-	VMOVUPS    128(R11)(CX*4), Z11
-	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both1220
-
-half1219:
-	PREFETCHT0 3072(R11)(CX*2)
-	PREFETCHT0 3136(R11)(CX*2)
-	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
-	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
-	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
-
-both1220:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	VADDPS Z11, Z7, Z7
-	VADDPS Z12, Z8, Z8
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1217
-
-cols1218:
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JGT  cols1222
-
-cols1221:
-	CMPB       40(AX), $0x00
-	JNE        half1223
-	PREFETCHT0 3072(R11)(CX*4)
-	PREFETCHT0 3136(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both1224
-
-half1223:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
-
-both1224:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1221
-
-cols1222:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols1226
-
-cols1225:
-	CMPB       40(AX), $0x00
-	JNE        half1227
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both1228
-
-half1227:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-
-both1228:
-	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R13
-	CMPQ   R13, DX
-	JLE    cols1225
-
-cols1226:
-	CMPQ       CX, DX
-	JGE        row1229
-	CMPB       40(AX), $0x00
-	JNE        half1230
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both1231
-
-half1230:
-	PREFETCHT0  3072(R11)(CX*2)
-	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-
-both1231:
-	VADDPS Z9, Z5, Z5
-
-row1229:
-	VADDPS        Z6, Z5, Z5
-	VADDPS        Z7, Z5, Z5
-	VADDPS        Z8, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R12)
-
-last1216:
-skip1183:
-	MOVQ 72(AX), R11
-
-rows1232:
-	CMPB         181(AX), $0x00
-	JEQ          skip1233
-	CMPQ         R11, $0x02
-	JLE          last1234
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R13
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R13
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1236
-
-cols1235:
-	CMPB       40(AX), $0x00
-	JNE        half1237
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	VMOVUPS    128(R12)(CX*4), Z11
-	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both1238
-
-half1237:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
-
-both1238:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	VADDPS Z11, Z7, Z7
-	VADDPS Z12, Z8, Z8
-	ADDQ   $0x40, CX
-	LEAQ   64(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1235
-
-cols1236:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols1240
-
-cols1239:
-	CMPB       40(AX), $0x00
-	JNE        half1241
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both1242
-
-half1241:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
-
-both1242:
-	VADDPS Z9, Z5, Z5
-	VADDPS Z10, Z6, Z6
-	ADDQ   $0x20, CX
-	LEAQ   32(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1239
-
-cols1240:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
-	JGT  cols1244
-
-cols1243:
-	CMPB       40(AX), $0x00
-	JNE        half1245
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both1246
-
-half1245:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-
-both1246:
-	VADDPS Z9, Z5, Z5
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R14
-	CMPQ   R14, DX
-	JLE    cols1243
-
-cols1244:
-	CMPQ       CX, DX
-	JGE        row1247
-	CMPB       40(AX), $0x00
-	JNE        half1248
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both1249
-
-half1248:
-	PREFETCHT0  3072(R12)(CX*2)
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-
-both1249:
-	VADDPS Z9, Z5, Z5
-
-row1247:
-	VADDPS        Z6, Z5, Z5
-	VADDPS        Z7, Z5, Z5
-	VADDPS        Z8, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X4, X5, X5
-	VMOVSS        X5, (R13)
-
-last1234:
-	CMPQ         R11, $0x01
-	JLE          last1250
-	MOVQ         SI, R12
-	MOVQ         R8, R13
-	ADDQ         32(AX), R12
-	ADDQ         96(AX), R13
-	VBROADCASTSS (R13), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	XORQ         CX, CX
-	LEAQ         64(CX), R14
-	CMPQ         R14, DX
-	JGT          cols1252
-
-cols1251:
-	CMPB       40(AX), $0x00
-	JNE        half1253
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	PREFETCHT0 3200(R12)(CX*4)
-	PREFETCHT0 3264(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	VMOVUPS    128(R12)(CX*4), Z12
-	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both1254
-
-half1253:
-	PREFETCHT0 3072(R12)(CX*2)
-	PREFETCHT0 3136(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
-	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
-
-both1254:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	VSUBPS      Z5, Z12, Z12
-	VFMADD231PS Z12, Z12, Z8
-	VSUBPS      Z5, Z13, Z13
-	VFMADD231PS Z13, Z13, Z9
-	ADDQ        $0x40, CX
-	LEAQ        64(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1251
-
-cols1252:
-	LEAQ 32(CX), R14
-	CMPQ R14, DX
-	JGT  cols1256
-
-cols1255:
-	CMPB       40(AX), $0x00
-	JNE        half1257
-	PREFETCHT0 3072(R12)(CX*4)
-	PREFETCHT0 3136(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both1258
-
-half1257:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
-
-both1258:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	VSUBPS      Z5, Z11, Z11
-	VFMADD231PS Z11, Z11, Z7
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1255
-
-cols1256:
-	LEAQ 16(CX), R14
-	CMPQ R14, DX
-	JGT  cols1260
-
-cols1259:
-	CMPB       40(AX), $0x00
-	JNE        half1261
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both1262
-
-half1261:
-	PREFETCHT0 3072(R12)(CX*2)
-	VPMOVZXWD  (R12)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
-
-both1262:
-	VSUBPS      Z5, Z10, Z10
-	VFMADD231PS Z10, Z10, Z6
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R14
-	CMPQ        R14, DX
-	JLE         cols1259
-
-cols1260:
-	CMPQ       CX, DX
-	JGE        row1263
-	CMPB       40(AX), $0x00
-	JNE        half1264
-	PREFETCHT0 3072(R12)(CX*4)
-	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both1265
-
-half1264:
-	PREFETCHT0  3072(R12)(CX*2)
-	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
-
-both1265:
-	VSUBPS      Z5, Z10, Z10
-	VMOVAPS.Z   Z10, K2, Z10
-	VFMADD231PS Z10, Z10, Z6
-
-row1263:
-	VADDPS        Z7, Z6, Z6
-	VADDPS        Z8, Z6, Z6
-	VADDPS        Z9, Z6, Z6
-	VEXTRACTF64X4 $0x01, Z6, Y5
-	VADDPS        Y5, Y6, Y5
-	VEXTRACTF32X4 $0x01, Y5, X6
-	VADDPS        X6, X5, X6
-	VPERMILPS     $0x4e, X6, X5
-	VADDPS        X6, X5, X6
-	VPERMILPS     $0xb1, X6, X5
-	VADDPS        X6, X5, X6
-	VMULSS        X4, X6, X6
-	VADDSS        176(AX), X6, X6
-	VSQRTSS       X6, X6, X6
-	VMOVSS        element3f800000<>+0(SB), X5
-	VDIVSS        X6, X5, X5
-	VMOVSS        X5, 4(R13)
-
-last1250:
-skip1233:
-	CMPB  160(AX), $0x00
-	JEQ   skip1266
-	MOVQ  R10, CX
-	TESTQ R9, R9
-	JZ    id1267
-	MOVL  (R9), CX
-	ADDQ  $0x04, R9
-
-id1267:
-	INCL         R10
-	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R12
-	IMULQ        R12, CX
-	ADDQ         136(AX), CX
-	MOVQ         CX, R12
-	SHRQ         $0x1e, R12
-	XORQ         R12, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R12
-	IMULQ        R12, CX
-	MOVQ         CX, R12
-	SHRQ         $0x1b, R12
-	XORQ         R12, CX
-	MOVQ         $0x94d049bb133111eb, R12
-	IMULQ        R12, CX
-	MOVQ         CX, R12
-	SHRQ         $0x1f, R12
-	XORQ         R12, CX
-	VMOVQ        CX, X3
-	VPBROADCASTD X3, Z2
-	VPADDD       elementColumns<>+0(SB), Z2, Z2
-	VPSRLQ       $0x20, X3, X3
-	VPBROADCASTD X3, Z3
-
-skip1266:
-	XORQ CX, CX
-	LEAQ 64(CX), R12
-	CMPQ R12, DX
-	JGT  cols1269
-
-cols1268:
-	CMPB       40(AX), $0x00
-	JNE        half1270
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	PREFETCHT0 3200(SI)(CX*4)
-	PREFETCHT0 3264(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	VMOVUPS    64(SI)(CX*4), Z6
-	VMOVUPS    128(SI)(CX*4), Z7
-	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both1271
-
-half1270:
-	PREFETCHT0 3072(SI)(CX*2)
-	PREFETCHT0 3136(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
-	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
-	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
-
-both1271:
-	CMPB         180(AX), $0x00
-	JEQ          skip1272
-	VBROADCASTSS 168(AX), Z9
-	VMULPS       Z9, Z5, Z5
-	VMULPS       Z9, Z6, Z6
-	VMULPS       Z9, Z7, Z7
-	VMULPS       Z9, Z8, Z8
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1273
-	VBROADCASTSS 172(AX), Z9
-	CMPB         64(AX), $0x00
-	JNE          half1274
-	PREFETCHT0   3072(DI)(CX*4)
-	PREFETCHT0   3136(DI)(CX*4)
-	PREFETCHT0   3200(DI)(CX*4)
-	PREFETCHT0   3264(DI)(CX*4)
-	VMOVUPS      (DI)(CX*4), Z10
-	VMOVUPS      64(DI)(CX*4), Z11
-	VMOVUPS      128(DI)(CX*4), Z12
-	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both1275
-
-half1274:
-	PREFETCHT0 3072(DI)(CX*2)
-	PREFETCHT0 3136(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z11
-	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
-	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
-
-both1275:
-	VFMADD231PS Z9, Z10, Z5
-	VFMADD231PS Z9, Z11, Z6
-	VFMADD231PS Z9, Z12, Z7
-	VFMADD231PS Z9, Z13, Z8
-
-skip1273:
-skip1272:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1276
-	VBROADCASTSS (R8), Z9
-	VBROADCASTSS 4(R8), Z10
-	VSUBPS       Z9, Z5, Z5
-	VMULPS       Z10, Z5, Z5
-	VSUBPS       Z9, Z6, Z6
-	VMULPS       Z10, Z6, Z6
-	VSUBPS       Z9, Z7, Z7
-	VMULPS       Z10, Z7, Z7
-	VSUBPS       Z9, Z8, Z8
-	VMULPS       Z10, Z8, Z8
-
-skip1276:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1277
-	VMOVUPS (R12)(CX*4), Z9
-	VSUBPS  Z9, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z9
-	VSUBPS  Z9, Z6, Z6
-	VMOVUPS 128(R12)(CX*4), Z9
-	VSUBPS  Z9, Z7, Z7
-	VMOVUPS 192(R12)(CX*4), Z9
-	VSUBPS  Z9, Z8, Z8
-
-skip1277:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1279
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1280
-	VMOVUPS     (R13)(CX*4), Z9
-	VMOVUPS     (R12)(CX*4), Z10
-	VFMADD213PS Z9, Z10, Z5
-	VMOVUPS     64(R13)(CX*4), Z9
-	VMOVUPS     64(R12)(CX*4), Z10
-	VFMADD213PS Z9, Z10, Z6
-	VMOVUPS     128(R13)(CX*4), Z9
-	VMOVUPS     128(R12)(CX*4), Z10
-	VFMADD213PS Z9, Z10, Z7
-	VMOVUPS     192(R13)(CX*4), Z9
-	VMOVUPS     192(R12)(CX*4), Z10
-	VFMADD213PS Z9, Z10, Z8
-	JMP         normal1278
-
-skip1280:
-	VMOVUPS (R12)(CX*4), Z9
-	VMULPS  Z9, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z9
-	VMULPS  Z9, Z6, Z6
-	VMOVUPS 128(R12)(CX*4), Z9
-	VMULPS  Z9, Z7, Z7
-	VMOVUPS 192(R12)(CX*4), Z9
-	VMULPS  Z9, Z8, Z8
-
-skip1279:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1281
-	VMOVUPS (R12)(CX*4), Z9
-	VADDPS  Z9, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z9
-	VADDPS  Z9, Z6, Z6
-	VMOVUPS 128(R12)(CX*4), Z9
-	VADDPS  Z9, Z7, Z7
-	VMOVUPS 192(R12)(CX*4), Z9
-	VADDPS  Z9, Z8, Z8
-
-skip1281:
-normal1278:
-	CMPB         182(AX), $0x00
-	JEQ          none1282
-	CMPB         182(AX), $0x01
-	JNE          act1283
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	VMAXPS       Z5, Z9, Z5
-	VMAXPS       Z6, Z9, Z6
-	VMAXPS       Z7, Z9, Z7
-	VMAXPS       Z8, Z9, Z8
-
-act1283:
-	CMPB         182(AX), $0x03
-	JNE          act1284
-	VBROADCASTSS element3c23d70a<>+0(SB), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VMULPS       Z9, Z5, Z11
-	VCMPPS       $0x01, Z10, Z5, K3
-	VBLENDMPS    Z11, Z5, K3, Z5
-	VMULPS       Z9, Z6, Z11
-	VCMPPS       $0x01, Z10, Z6, K3
-	VBLENDMPS    Z11, Z6, K3, Z6
-	VMULPS       Z9, Z7, Z11
-	VCMPPS       $0x01, Z10, Z7, K3
-	VBLENDMPS    Z11, Z7, K3, Z7
-	VMULPS       Z9, Z8, Z11
-	VCMPPS       $0x01, Z10, Z8, K3
-	VBLENDMPS    Z11, Z8, K3, Z8
-
-act1284:
-	CMPB         182(AX), $0x02
-	JNE          act1285
-	CMPB         16(AX), $0x00
-	JNE          half1286
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
-	VBROADCASTSS element3f800000<>+0(SB), Z10
-	VBROADCASTSS element00000000<>+0(SB), Z11
-	VMAXPS       Z5, Z9, Z12
-	VMAXPS       Z6, Z9, Z13
-	VMAXPS       Z7, Z9, Z14
-	VMAXPS       Z8, Z9, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z15
-	VBROADCASTSS element4b40007f<>+0(SB), Z18
-	VMOVAPS      Z18, Z19
-	VMOVAPS      Z18, Z20
-	VMOVAPS      Z18, Z21
-	VMOVAPS      Z18, Z22
-	VFMADD231PS  Z15, Z12, Z19
-	VFMADD231PS  Z15, Z13, Z20
-	VFMADD231PS  Z15, Z14, Z21
-	VFMADD231PS  Z15, Z9, Z22
-	VSUBPS       Z18, Z19, Z15
-	VSUBPS       Z18, Z20, Z16
-	VSUBPS       Z18, Z21, Z17
-	VSUBPS       Z18, Z22, Z18
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z15, Z12
-	VFNMADD231PS Z23, Z16, Z13
-	VFNMADD231PS Z23, Z17, Z14
-	VFNMADD231PS Z23, Z18, Z9
-	VFNMADD231PS Z24, Z15, Z12
-	VFNMADD231PS Z24, Z16, Z13
-	VFNMADD231PS Z24, Z17, Z14
-	VFNMADD231PS Z24, Z18, Z9
-	VBROADCASTSS element3ab511f9<>+0(SB), Z18
-	VMOVAPS      Z18, Z15
-	VMOVAPS      Z18, Z16
-	VMOVAPS      Z18, Z17
-	VMOVAPS      Z18, Z18
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z15
-	VFMADD213PS  Z23, Z13, Z16
-	VFMADD213PS  Z23, Z14, Z17
-	VFMADD213PS  Z23, Z9, Z18
-	VMULPS       Z12, Z15, Z15
-	VMULPS       Z13, Z16, Z16
-	VMULPS       Z14, Z17, Z17
-	VMULPS       Z9, Z18, Z18
-	VFMADD213PS  Z12, Z12, Z15
-	VFMADD213PS  Z13, Z13, Z16
-	VFMADD213PS  Z14, Z14, Z17
-	VFMADD213PS  Z9, Z9, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VCMPPS       $0x0a, Z11, Z5, K3
-	VSUBPS       Z10, Z19, K3, Z5
-	VFMADD231PS  Z15, Z19, K3, Z5
-	VCMPPS       $0x0a, Z11, Z6, K3
-	VSUBPS       Z10, Z20, K3, Z6
-	VFMADD231PS  Z16, Z20, K3, Z6
-	VCMPPS       $0x0a, Z11, Z7, K3
-	VSUBPS       Z10, Z21, K3, Z7
-	VFMADD231PS  Z17, Z21, K3, Z7
-	VCMPPS       $0x0a, Z11, Z8, K3
-	VSUBPS       Z10, Z22, K3, Z8
-	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both1287
-
-half1286:
-	VBROADCASTSS elementc17e6666<>+0(SB), Z9
-	VBROADCASTSS element3d800000<>+0(SB), Z10
-	VBROADCASTSS element00000000<>+0(SB), Z11
-	VMOVUPS      elementParabolas<>+0(SB), Z12
-	VMOVUPS      elementParabolas<>+64(SB), Z13
-	VMOVUPS      elementParabolas<>+128(SB), Z14
-	VMOVUPS      elementParabolas<>+192(SB), Z15
-	VMOVUPS      elementParabolas<>+256(SB), Z16
-	VMOVUPS      elementParabolas<>+320(SB), Z17
-	VMAXPS       Z5, Z9, Z5
-	VSUBPS       Z10, Z5, Z18
-	VMAXPS       Z6, Z9, Z6
-	VSUBPS       Z10, Z6, Z19
-	VMAXPS       Z7, Z9, Z7
-	VSUBPS       Z10, Z7, Z20
-	VMAXPS       Z8, Z9, Z8
-	VSUBPS       Z10, Z8, Z9
-	VPSRLD       $0x15, Z18, Z18
-	VMOVAPS      Z18, Z10
-	VMOVAPS      Z18, Z24
-	VPERMI2PS    Z13, Z12, Z18
-	VPERMI2PS    Z15, Z14, Z10
-	VPERMI2PS    Z17, Z16, Z24
-	VPSRLD       $0x15, Z19, Z19
-	VMOVAPS      Z19, Z21
-	VMOVAPS      Z19, Z25
-	VPERMI2PS    Z13, Z12, Z19
-	VPERMI2PS    Z15, Z14, Z21
-	VPERMI2PS    Z17, Z16, Z25
-	VPSRLD       $0x15, Z20, Z20
-	VMOVAPS      Z20, Z22
-	VMOVAPS      Z20, Z26
-	VPERMI2PS    Z13, Z12, Z20
-	VPERMI2PS    Z15, Z14, Z22
-	VPERMI2PS    Z17, Z16, Z26
-	VPSRLD       $0x15, Z9, Z9
-	VMOVAPS      Z9, Z23
-	VMOVAPS      Z9, Z27
-	VPERMI2PS    Z13, Z12, Z9
-	VPERMI2PS    Z15, Z14, Z23
-	VPERMI2PS    Z17, Z16, Z27
-	VFMADD213PS  Z10, Z5, Z24
-	VCMPPS       $0x0a, Z11, Z5, K3
-	VFMADD213PS  Z18, Z24, K3, Z5
-	VFMADD213PS  Z21, Z6, Z25
-	VCMPPS       $0x0a, Z11, Z6, K3
-	VFMADD213PS  Z19, Z25, K3, Z6
-	VFMADD213PS  Z22, Z7, Z26
-	VCMPPS       $0x0a, Z11, Z7, K3
-	VFMADD213PS  Z20, Z26, K3, Z7
-	VFMADD213PS  Z23, Z8, Z27
-	VCMPPS       $0x0a, Z11, Z8, K3
-	VFMADD213PS  Z9, Z27, K3, Z8
-
-both1287:
-act1285:
-none1282:
-	CMPB         160(AX), $0x00
-	JEQ          skip1288
-	VBROADCASTSS element7feb352d<>+0(SB), Z9
-	VBROADCASTSS element846ca68b<>+0(SB), Z10
-	VBROADCASTSS elemente3779b10<>+0(SB), Z11
-	VBROADCASTSS 152(AX), Z13
-	VPBROADCASTW 148(AX), Z12
-	VPSRLD       $0x10, Z2, Z14
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z11, Z2, Z2
-	VPMULLD      Z9, Z14, Z14
-	VPSRLD       $0x0f, Z14, Z15
-	VPTERNLOGD   $0x96, Z15, Z3, Z14
-	VPMULLD      Z10, Z14, Z14
-	VPCMPUW      $0x05, Z12, Z14, K3
-	VMULPS.Z     Z13, Z5, K3, Z5
-	KSHIFTRD     $0x10, K3, K3
-	VMULPS.Z     Z13, Z6, K3, Z6
-	VPSRLD       $0x10, Z2, Z14
-	VPXORD       Z2, Z14, Z14
-	VPADDD       Z11, Z2, Z2
-	VPMULLD      Z9, Z14, Z14
-	VPSRLD       $0x0f, Z14, Z9
-	VPTERNLOGD   $0x96, Z9, Z3, Z14
-	VPMULLD      Z10, Z14, Z14
-	VPCMPUW      $0x05, Z12, Z14, K3
-	VMULPS.Z     Z13, Z7, K3, Z7
-	KSHIFTRD     $0x10, K3, K3
-	VMULPS.Z     Z13, Z8, K3, Z8
-
-skip1288:
-	CMPB     16(AX), $0x00
-	JNE      half1289
-	CMPB     17(AX), $0x00
-	JEQ      near1291
-	VMOVNTPS Z5, (BX)(CX*4)
-	VMOVNTPS Z6, 64(BX)(CX*4)
-	VMOVNTPS Z7, 128(BX)(CX*4)
-	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed1292
-
-near1291:
-	VMOVUPS Z5, (BX)(CX*4)
-	VMOVUPS Z6, 64(BX)(CX*4)
-	VMOVUPS Z7, 128(BX)(CX*4)
-	VMOVUPS Z8, 192(BX)(CX*4)
-
-placed1292:
-	JMP both1290
-
-half1289:
-	// VCVTNE2PS2BF16 Z5, Z6, Z5
-	LONG $0x484ff262
-	WORD $0xed72
-
-	// VCVTNE2PS2BF16 Z7, Z8, Z6
-	LONG     $0x483ff262
-	WORD     $0xf772
-	CMPB     17(AX), $0x00
-	JEQ      near1295
-	VMOVNTDQ Z5, (BX)(CX*2)
-	VMOVNTDQ Z6, 64(BX)(CX*2)
-	JMP      placed1296
-
-near1295:
-	VMOVDQU32 Z5, (BX)(CX*2)
-	VMOVDQU32 Z6, 64(BX)(CX*2)
-
-placed1296:
-both1290:
-	ADDQ $0x40, CX
-	LEAQ 64(CX), R12
-	CMPQ R12, DX
-	JLE  cols1268
-
-cols1269:
-	LEAQ 32(CX), R12
-	CMPQ R12, DX
-	JGT  cols1298
-
-cols1297:
-	CMPB       40(AX), $0x00
-	JNE        half1299
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both1300
-
-half1299:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
-
-both1300:
-	CMPB         180(AX), $0x00
-	JEQ          skip1301
-	VBROADCASTSS 168(AX), Z7
-	VMULPS       Z7, Z5, Z5
-	VMULPS       Z7, Z6, Z6
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1302
-	VBROADCASTSS 172(AX), Z7
-	CMPB         64(AX), $0x00
-	JNE          half1303
-	PREFETCHT0   3072(DI)(CX*4)
-	PREFETCHT0   3136(DI)(CX*4)
-	VMOVUPS      (DI)(CX*4), Z8
-	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both1304
-
-half1303:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
-
-both1304:
-	VFMADD231PS Z7, Z8, Z5
-	VFMADD231PS Z7, Z9, Z6
-
-skip1302:
-skip1301:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1305
-	VBROADCASTSS (R8), Z7
-	VBROADCASTSS 4(R8), Z8
-	VSUBPS       Z7, Z5, Z5
-	VMULPS       Z8, Z5, Z5
-	VSUBPS       Z7, Z6, Z6
-	VMULPS       Z8, Z6, Z6
-
-skip1305:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1306
-	VMOVUPS (R12)(CX*4), Z7
-	VSUBPS  Z7, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z7
-	VSUBPS  Z7, Z6, Z6
-
-skip1306:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1308
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1309
-	VMOVUPS     (R13)(CX*4), Z7
-	VMOVUPS     (R12)(CX*4), Z8
-	VFMADD213PS Z7, Z8, Z5
-	VMOVUPS     64(R13)(CX*4), Z7
-	VMOVUPS     64(R12)(CX*4), Z8
-	VFMADD213PS Z7, Z8, Z6
-	JMP         normal1307
-
-skip1309:
-	VMOVUPS (R12)(CX*4), Z7
-	VMULPS  Z7, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z7
-	VMULPS  Z7, Z6, Z6
-
-skip1308:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1310
-	VMOVUPS (R12)(CX*4), Z7
-	VADDPS  Z7, Z5, Z5
-	VMOVUPS 64(R12)(CX*4), Z7
-	VADDPS  Z7, Z6, Z6
-
-skip1310:
-normal1307:
-	CMPB         182(AX), $0x00
-	JEQ          none1311
-	CMPB         182(AX), $0x01
-	JNE          act1312
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VMAXPS       Z5, Z7, Z5
-	VMAXPS       Z6, Z7, Z6
-
-act1312:
-	CMPB         182(AX), $0x03
-	JNE          act1313
-	VBROADCASTSS element3c23d70a<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMULPS       Z7, Z5, Z9
-	VCMPPS       $0x01, Z8, Z5, K3
-	VBLENDMPS    Z9, Z5, K3, Z5
-	VMULPS       Z7, Z6, Z9
-	VCMPPS       $0x01, Z8, Z6, K3
-	VBLENDMPS    Z9, Z6, K3, Z6
-
-act1313:
-	CMPB         182(AX), $0x02
-	JNE          act1314
-	CMPB         16(AX), $0x00
-	JNE          half1315
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	VMAXPS       Z5, Z7, Z10
-	VMAXPS       Z6, Z7, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z11
-	VBROADCASTSS element4b40007f<>+0(SB), Z12
-	VMOVAPS      Z12, Z13
-	VMOVAPS      Z12, Z14
-	VFMADD231PS  Z11, Z10, Z13
-	VFMADD231PS  Z11, Z7, Z14
-	VSUBPS       Z12, Z13, Z11
-	VSUBPS       Z12, Z14, Z12
-	VBROADCASTSS element3f318000<>+0(SB), Z15
-	VBROADCASTSS elementb95e8083<>+0(SB), Z16
-	VFNMADD231PS Z15, Z11, Z10
-	VFNMADD231PS Z15, Z12, Z7
-	VFNMADD231PS Z16, Z11, Z10
-	VFNMADD231PS Z16, Z12, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z12
-	VMOVAPS      Z12, Z11
-	VMOVAPS      Z12, Z12
-	VBROADCASTSS element3c091d05<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VBROADCASTSS element3d2aac79<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VBROADCASTSS element3efffffe<>+0(SB), Z15
-	VFMADD213PS  Z15, Z10, Z11
-	VFMADD213PS  Z15, Z7, Z12
-	VMULPS       Z10, Z11, Z11
-	VMULPS       Z7, Z12, Z12
-	VFMADD213PS  Z10, Z10, Z11
-	VFMADD213PS  Z7, Z7, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VCMPPS       $0x0a, Z9, Z5, K3
-	VSUBPS       Z8, Z13, K3, Z5
-	VFMADD231PS  Z11, Z13, K3, Z5
-	VCMPPS       $0x0a, Z9, Z6, K3
-	VSUBPS       Z8, Z14, K3, Z6
-	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both1316
-
-half1315:
-	VBROADCASTSS elementc17e6666<>+0(SB), Z7
-	VBROADCASTSS element3d800000<>+0(SB), Z8
-	VBROADCASTSS element00000000<>+0(SB), Z9
-	VMOVUPS      elementParabolas<>+0(SB), Z10
-	VMOVUPS      elementParabolas<>+64(SB), Z11
-	VMOVUPS      elementParabolas<>+128(SB), Z12
-	VMOVUPS      elementParabolas<>+192(SB), Z13
-	VMOVUPS      elementParabolas<>+256(SB), Z14
-	VMOVUPS      elementParabolas<>+320(SB), Z15
-	VMAXPS       Z5, Z7, Z5
-	VSUBPS       Z8, Z5, Z16
-	VMAXPS       Z6, Z7, Z6
-	VSUBPS       Z8, Z6, Z7
-	VPSRLD       $0x15, Z16, Z16
-	VMOVAPS      Z16, Z8
-	VMOVAPS      Z16, Z18
-	VPERMI2PS    Z11, Z10, Z16
-	VPERMI2PS    Z13, Z12, Z8
-	VPERMI2PS    Z15, Z14, Z18
-	VPSRLD       $0x15, Z7, Z7
-	VMOVAPS      Z7, Z17
-	VMOVAPS      Z7, Z19
-	VPERMI2PS    Z11, Z10, Z7
-	VPERMI2PS    Z13, Z12, Z17
-	VPERMI2PS    Z15, Z14, Z19
-	VFMADD213PS  Z8, Z5, Z18
-	VCMPPS       $0x0a, Z9, Z5, K3
-	VFMADD213PS  Z16, Z18, K3, Z5
-	VFMADD213PS  Z17, Z6, Z19
-	VCMPPS       $0x0a, Z9, Z6, K3
-	VFMADD213PS  Z7, Z19, K3, Z6
-
-both1316:
-act1314:
-none1311:
-	CMPB         160(AX), $0x00
-	JEQ          skip1317
-	VBROADCASTSS element7feb352d<>+0(SB), Z7
-	VBROADCASTSS element846ca68b<>+0(SB), Z8
-	VBROADCASTSS elemente3779b10<>+0(SB), Z9
-	VBROADCASTSS 152(AX), Z11
-	VPBROADCASTW 148(AX), Z10
-	VPSRLD       $0x10, Z2, Z12
-	VPXORD       Z2, Z12, Z12
-	VPADDD       Z9, Z2, Z2
-	VPMULLD      Z7, Z12, Z12
-	VPSRLD       $0x0f, Z12, Z7
-	VPTERNLOGD   $0x96, Z7, Z3, Z12
-	VPMULLD      Z8, Z12, Z12
-	VPCMPUW      $0x05, Z10, Z12, K3
-	VMULPS.Z     Z11, Z5, K3, Z5
-	KSHIFTRD     $0x10, K3, K3
-	VMULPS.Z     Z11, Z6, K3, Z6
-
-skip1317:
-	CMPB     16(AX), $0x00
-	JNE      half1318
-	CMPB     17(AX), $0x00
-	JEQ      near1320
-	VMOVNTPS Z5, (BX)(CX*4)
-	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed1321
-
-near1320:
-	VMOVUPS Z5, (BX)(CX*4)
-	VMOVUPS Z6, 64(BX)(CX*4)
-
-placed1321:
-	JMP both1319
-
-half1318:
-	// VCVTNE2PS2BF16 Z5, Z6, Z5
-	LONG     $0x484ff262
-	WORD     $0xed72
-	CMPB     17(AX), $0x00
-	JEQ      near1324
-	VMOVNTDQ Z5, (BX)(CX*2)
-	JMP      placed1325
-
-near1324:
-	VMOVDQU32 Z5, (BX)(CX*2)
-
-placed1325:
-both1319:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R12
-	CMPQ R12, DX
-	JLE  cols1297
-
-cols1298:
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JGT  cols1327
-
-cols1326:
-	CMPB       40(AX), $0x00
-	JNE        half1328
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1329
-
-half1328:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both1329:
-	CMPB         180(AX), $0x00
-	JEQ          skip1330
-	VBROADCASTSS 168(AX), Z6
-	VMULPS       Z6, Z5, Z5
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1331
-	VBROADCASTSS 172(AX), Z6
-	CMPB         64(AX), $0x00
-	JNE          half1332
-	PREFETCHT0   3072(DI)(CX*4)
-	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both1333
-
-half1332:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z7
-	VPSLLD     $0x10, Z7, Z7
-
-both1333:
-	VFMADD231PS Z6, Z7, Z5
-
-skip1331:
-skip1330:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1334
-	VBROADCASTSS (R8), Z6
-	VBROADCASTSS 4(R8), Z7
-	VSUBPS       Z6, Z5, Z5
-	VMULPS       Z7, Z5, Z5
-
-skip1334:
-	MOVQ    104(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1335
-	VMOVUPS (R12)(CX*4), Z6
-	VSUBPS  Z6, Z5, Z5
-
-skip1335:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1337
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1338
-	VMOVUPS     (R13)(CX*4), Z6
-	VMOVUPS     (R12)(CX*4), Z7
-	VFMADD213PS Z6, Z7, Z5
-	JMP         normal1336
-
-skip1338:
-	VMOVUPS (R12)(CX*4), Z6
-	VMULPS  Z6, Z5, Z5
-
-skip1337:
-	MOVQ    120(AX), R12
-	TESTQ   R12, R12
-	JZ      skip1339
-	VMOVUPS (R12)(CX*4), Z6
-	VADDPS  Z6, Z5, Z5
-
-skip1339:
-normal1336:
-	CMPB         182(AX), $0x00
-	JEQ          none1340
-	CMPB         182(AX), $0x01
-	JNE          act1341
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-
-act1341:
-	CMPB         182(AX), $0x03
-	JNE          act1342
-	VBROADCASTSS element3c23d70a<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VMULPS       Z6, Z5, Z6
-	VCMPPS       $0x01, Z7, Z5, K3
-	VBLENDMPS    Z6, Z5, K3, Z5
-
-act1342:
-	CMPB         182(AX), $0x02
-	JNE          act1343
-	CMPB         16(AX), $0x00
-	JNE          half1344
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z5, Z6, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VSUBPS       Z11, Z10, Z9
-	VBROADCASTSS element3f318000<>+0(SB), Z11
-	VBROADCASTSS elementb95e8083<>+0(SB), Z12
-	VFNMADD231PS Z11, Z9, Z6
-	VFNMADD231PS Z12, Z9, Z6
-	VBROADCASTSS element3ab511f9<>+0(SB), Z9
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3c091d05<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3d2aac79<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3efffffe<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VMULPS       Z6, Z9, Z9
-	VFMADD213PS  Z6, Z6, Z9
-	VPSLLD       $0x17, Z10, Z10
-	VCMPPS       $0x0a, Z8, Z5, K3
-	VSUBPS       Z7, Z10, K3, Z5
-	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both1345
-
-half1344:
-	VBROADCASTSS elementc17e6666<>+0(SB), Z6
-	VBROADCASTSS element3d800000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMOVUPS      elementParabolas<>+0(SB), Z9
-	VMOVUPS      elementParabolas<>+64(SB), Z10
-	VMOVUPS      elementParabolas<>+128(SB), Z11
-	VMOVUPS      elementParabolas<>+192(SB), Z12
-	VMOVUPS      elementParabolas<>+256(SB), Z13
-	VMOVUPS      elementParabolas<>+320(SB), Z14
-	VMAXPS       Z5, Z6, Z5
-	VSUBPS       Z7, Z5, Z6
-	VPSRLD       $0x15, Z6, Z6
-	VMOVAPS      Z6, Z7
-	VMOVAPS      Z6, Z15
-	VPERMI2PS    Z10, Z9, Z6
-	VPERMI2PS    Z12, Z11, Z7
-	VPERMI2PS    Z14, Z13, Z15
-	VFMADD213PS  Z7, Z5, Z15
-	VCMPPS       $0x0a, Z8, Z5, K3
-	VFMADD213PS  Z6, Z15, K3, Z5
-
-both1345:
-act1343:
-none1340:
-	CMPB         160(AX), $0x00
-	JEQ          skip1346
-	VBROADCASTSS element7feb352d<>+0(SB), Z6
-	VBROADCASTSS element846ca68b<>+0(SB), Z7
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
-	VBROADCASTSS 152(AX), Z10
-	VPBROADCASTW 148(AX), Z9
-	VPSRLD       $0x10, Z2, Z11
-	VPXORD       Z2, Z11, Z11
-	VPADDD       Z8, Z2, Z2
-	VPMULLD      Z6, Z11, Z11
-	VPSRLD       $0x0f, Z11, Z6
-	VPTERNLOGD   $0x96, Z6, Z3, Z11
-	VPMULLD      Z7, Z11, Z11
-	VPCMPUW      $0x05, Z9, Z11, K3
-	VMULPS.Z     Z10, Z5, K3, Z5
-
-skip1346:
-	CMPB     16(AX), $0x00
-	JNE      half1347
-	CMPB     17(AX), $0x00
-	JEQ      near1349
-	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed1350
-
-near1349:
-	VMOVUPS Z5, (BX)(CX*4)
-
-placed1350:
-	JMP both1348
-
-half1347:
-	// VCVTNEPS2BF16 Z5, Y5
-	LONG      $0x487ef262
-	WORD      $0xed72
-	VMOVDQU16 Y5, (BX)(CX*2)
-
-both1348:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JLE  cols1326
-
-cols1327:
-	CMPQ       CX, DX
-	JGE        row1351
-	CMPB       40(AX), $0x00
-	JNE        half1352
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1353
-
-half1352:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both1353:
-	CMPB         180(AX), $0x00
-	JEQ          skip1354
-	VBROADCASTSS 168(AX), Z6
-	VMULPS       Z6, Z5, Z5
-	MOVQ         48(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1355
-	VBROADCASTSS 172(AX), Z6
-	CMPB         64(AX), $0x00
-	JNE          half1356
-	PREFETCHT0   3072(DI)(CX*4)
-	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both1357
-
-half1356:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
-	VPSLLD      $0x10, Z7, Z7
-
-both1357:
-	VFMADD231PS Z6, Z7, Z5
-
-skip1355:
-skip1354:
-	MOVQ         88(AX), R12
-	TESTQ        R12, R12
-	JZ           skip1358
-	VBROADCASTSS (R8), Z6
-	VBROADCASTSS 4(R8), Z7
-	VSUBPS       Z6, Z5, Z5
-	VMULPS       Z7, Z5, Z5
-
-skip1358:
-	MOVQ      104(AX), R12
-	TESTQ     R12, R12
-	JZ        skip1359
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
-	VSUBPS    Z6, Z5, Z5
-
-skip1359:
-	MOVQ        112(AX), R12
-	TESTQ       R12, R12
-	JZ          skip1361
-	MOVQ        120(AX), R13
-	TESTQ       R13, R13
-	JZ          skip1362
-	VMOVUPS.Z   (R13)(CX*4), K2, Z6
-	VMOVUPS.Z   (R12)(CX*4), K2, Z7
-	VFMADD213PS Z6, Z7, Z5
-	JMP         normal1360
-
-skip1362:
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
-	VMULPS    Z6, Z5, Z5
-
-skip1361:
-	MOVQ      120(AX), R12
-	TESTQ     R12, R12
-	JZ        skip1363
-	VMOVUPS.Z (R12)(CX*4), K2, Z6
-	VADDPS    Z6, Z5, Z5
-
-skip1363:
-normal1360:
-	CMPB         182(AX), $0x00
-	JEQ          none1364
-	CMPB         182(AX), $0x01
-	JNE          act1365
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-
-act1365:
-	CMPB         182(AX), $0x03
-	JNE          act1366
-	VBROADCASTSS element3c23d70a<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VMULPS       Z6, Z5, Z6
-	VCMPPS       $0x01, Z7, Z5, K3
-	VBLENDMPS    Z6, Z5, K3, Z5
-
-act1366:
-	CMPB         182(AX), $0x02
-	JNE          act1367
-	CMPB         16(AX), $0x00
-	JNE          half1368
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMAXPS       Z5, Z6, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z10
-	VFMADD231PS  Z9, Z6, Z10
-	VSUBPS       Z11, Z10, Z9
-	VBROADCASTSS element3f318000<>+0(SB), Z11
-	VBROADCASTSS elementb95e8083<>+0(SB), Z12
-	VFNMADD231PS Z11, Z9, Z6
-	VFNMADD231PS Z12, Z9, Z6
-	VBROADCASTSS element3ab511f9<>+0(SB), Z9
-	VMOVAPS      Z9, Z9
-	VBROADCASTSS element3c091d05<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3d2aac79<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VBROADCASTSS element3efffffe<>+0(SB), Z11
-	VFMADD213PS  Z11, Z6, Z9
-	VMULPS       Z6, Z9, Z9
-	VFMADD213PS  Z6, Z6, Z9
-	VPSLLD       $0x17, Z10, Z10
-	VCMPPS       $0x0a, Z8, Z5, K3
-	VSUBPS       Z7, Z10, K3, Z5
-	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both1369
-
-half1368:
-	VBROADCASTSS elementc17e6666<>+0(SB), Z6
-	VBROADCASTSS element3d800000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VMOVUPS      elementParabolas<>+0(SB), Z9
-	VMOVUPS      elementParabolas<>+64(SB), Z10
-	VMOVUPS      elementParabolas<>+128(SB), Z11
-	VMOVUPS      elementParabolas<>+192(SB), Z12
-	VMOVUPS      elementParabolas<>+256(SB), Z13
-	VMOVUPS      elementParabolas<>+320(SB), Z14
-	VMAXPS       Z5, Z6, Z5
-	VSUBPS       Z7, Z5, Z6
-	VPSRLD       $0x15, Z6, Z6
-	VMOVAPS      Z6, Z7
-	VMOVAPS      Z6, Z15
-	VPERMI2PS    Z10, Z9, Z6
-	VPERMI2PS    Z12, Z11, Z7
-	VPERMI2PS    Z14, Z13, Z15
-	VFMADD213PS  Z7, Z5, Z15
-	VCMPPS       $0x0a, Z8, Z5, K3
-	VFMADD213PS  Z6, Z15, K3, Z5
-
-both1369:
-act1367:
-none1364:
-	CMPB         160(AX), $0x00
-	JEQ          skip1370
-	VBROADCASTSS element7feb352d<>+0(SB), Z6
-	VBROADCASTSS element846ca68b<>+0(SB), Z7
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
-	VBROADCASTSS 152(AX), Z10
-	VPBROADCASTW 148(AX), Z9
-	VPSRLD       $0x10, Z2, Z11
-	VPXORD       Z2, Z11, Z11
-	VPADDD       Z8, Z2, Z2
-	VPMULLD      Z6, Z11, Z11
-	VPSRLD       $0x0f, Z11, Z6
-	VPTERNLOGD   $0x96, Z6, Z3, Z11
-	VPMULLD      Z7, Z11, Z11
-	VPCMPUW      $0x05, Z9, Z11, K3
-	VMULPS.Z     Z10, Z5, K3, Z5
-
-skip1370:
-	CMPB    16(AX), $0x00
-	JNE     half1371
-	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both1372
-
-half1371:
-	// VCVTNEPS2BF16 Z5, Y5
-	LONG      $0x487ef262
-	WORD      $0xed72
-	VMOVDQU16 Y5, K2, (BX)(CX*2)
-
-both1372:
-row1351:
-	ADDQ 96(AX), R8
-	ADDQ 8(AX), BX
-	ADDQ 56(AX), DI
-	ADDQ 32(AX), SI
-	DECQ R11
-	JNZ  rows1232
-	SFENCE
-	VZEROUPPER
-	RET
-
-// func actGradAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·actGradAMX(SB), $80-8
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z1
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      80(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K2
-	MOVQ      (AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      48(AX), DI
-	MOVQ      96(AX), R8
-	MOVL      112(AX), R9
-	MOVQ      72(AX), R10
-
-rows1373:
-	CMPB  128(AX), $0x00
-	JEQ   skip1374
-	MOVQ  R9, CX
-	TESTQ R8, R8
-	JZ    id1375
-	MOVL  (R8), CX
-	ADDQ  $0x04, R8
-
-id1375:
-	INCL         R9
-	INCQ         CX
-	MOVQ         $0x9e3779b97f4a7c15, R11
-	IMULQ        R11, CX
-	ADDQ         104(AX), CX
-	MOVQ         CX, R11
-	SHRQ         $0x1e, R11
-	XORQ         R11, CX
-	MOVQ         $0xbf58476d1ce4e5b9, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1b, R11
-	XORQ         R11, CX
-	MOVQ         $0x94d049bb133111eb, R11
-	IMULQ        R11, CX
-	MOVQ         CX, R11
-	SHRQ         $0x1f, R11
-	XORQ         R11, CX
-	VMOVQ        CX, X3
-	VPBROADCASTD X3, Z2
-	VPADDD       elementColumns<>+0(SB), Z2, Z2
-	VPSRLQ       $0x20, X3, X3
-	VPBROADCASTD X3, Z3
-
-skip1374:
-	XORQ CX, CX
-	LEAQ 64(CX), R11
-	CMPQ R11, DX
-	JGT  cols1377
-
-cols1376:
-	CMPB       40(AX), $0x00
-	JNE        half1378
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	PREFETCHT0 3200(SI)(CX*4)
-	PREFETCHT0 3264(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z4
-	VMOVUPS    64(SI)(CX*4), Z5
-	VMOVUPS    128(SI)(CX*4), Z6
-	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both1379
-
-half1378:
-	PREFETCHT0 3072(SI)(CX*2)
-	PREFETCHT0 3136(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
-	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
-	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
-
-both1379:
-	CMPB       136(AX), $0x00
-	JEQ        skip1380
-	CMPB       64(AX), $0x00
-	JNE        half1381
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	PREFETCHT0 3200(DI)(CX*4)
-	PREFETCHT0 3264(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z8
-	VMOVUPS    64(DI)(CX*4), Z9
-	VMOVUPS    128(DI)(CX*4), Z10
-	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both1382
-
-half1381:
-	PREFETCHT0 3072(DI)(CX*2)
-	PREFETCHT0 3136(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
-	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
-	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
-
-both1382:
-	VBROADCASTSS element00000000<>+0(SB), Z12
-	CMPB         136(AX), $0x01
-	JNE          act1383
-	VCMPPS       $0x1e, Z12, Z8, K3
-	VMOVAPS.Z    Z4, K3, Z4
-	VCMPPS       $0x1e, Z12, Z9, K3
-	VMOVAPS.Z    Z5, K3, Z5
-	VCMPPS       $0x1e, Z12, Z10, K3
-	VMOVAPS.Z    Z6, K3, Z6
-	VCMPPS       $0x1e, Z12, Z11, K3
-	VMOVAPS.Z    Z7, K3, Z7
-
-act1383:
-	CMPB         136(AX), $0x03
-	JNE          act1384
-	VBROADCASTSS element3c23d70a<>+0(SB), Z13
-	VMULPS       Z13, Z4, Z14
-	VCMPPS       $0x1e, Z12, Z8, K3
-	VBLENDMPS    Z4, Z14, K3, Z4
-	VMULPS       Z13, Z5, Z14
-	VCMPPS       $0x1e, Z12, Z9, K3
-	VBLENDMPS    Z5, Z14, K3, Z5
-	VMULPS       Z13, Z6, Z14
-	VCMPPS       $0x1e, Z12, Z10, K3
-	VBLENDMPS    Z6, Z14, K3, Z6
-	VMULPS       Z13, Z7, Z14
-	VCMPPS       $0x1e, Z12, Z11, K3
-	VBLENDMPS    Z7, Z14, K3, Z7
-
-act1384:
-	CMPB         136(AX), $0x02
-	JNE          act1385
-	VBROADCASTSS element3f800000<>+0(SB), Z13
-	VBROADCASTSS element3f800000<>+0(SB), Z14
-	CMPB         128(AX), $0x00
-	JEQ          skip1386
-	VBROADCASTSS 124(AX), Z13
-
-skip1386:
-	VMINPS      Z8, Z12, Z8
-	VFMADD213PS Z14, Z13, Z8
-	VMULPS      Z8, Z4, Z4
-	VMINPS      Z9, Z12, Z9
-	VFMADD213PS Z14, Z13, Z9
-	VMULPS      Z9, Z5, Z5
-	VMINPS      Z10, Z12, Z10
-	VFMADD213PS Z14, Z13, Z10
-	VMULPS      Z10, Z6, Z6
-	VMINPS      Z11, Z12, Z11
-	VFMADD213PS Z14, Z13, Z11
-	VMULPS      Z11, Z7, Z7
-
-act1385:
-skip1380:
-	CMPB         128(AX), $0x00
-	JEQ          skip1387
-	CMPB         136(AX), $0x01
-	JNE          draws1388
-	VBROADCASTSS 120(AX), Z8
-	VMULPS       Z8, Z4, Z4
-	VMULPS       Z8, Z5, Z5
-	VMULPS       Z8, Z6, Z6
-	VMULPS       Z8, Z7, Z7
-	JMP          drawn1389
-
-draws1388:
-	VBROADCASTSS element7feb352d<>+0(SB), Z8
-	VBROADCASTSS element846ca68b<>+0(SB), Z9
-	VBROADCASTSS elemente3779b10<>+0(SB), Z10
-	VBROADCASTSS 120(AX), Z12
-	VPBROADCASTW 116(AX), Z11
-	VPSRLD       $0x10, Z2, Z13
-	VPXORD       Z2, Z13, Z13
-	VPADDD       Z10, Z2, Z2
-	VPMULLD      Z8, Z13, Z13
-	VPSRLD       $0x0f, Z13, Z14
-	VPTERNLOGD   $0x96, Z14, Z3, Z13
-	VPMULLD      Z9, Z13, Z13
-	VPCMPUW      $0x05, Z11, Z13, K3
-	VMULPS.Z     Z12, Z4, K3, Z4
-	KSHIFTRD     $0x10, K3, K3
-	VMULPS.Z     Z12, Z5, K3, Z5
-	VPSRLD       $0x10, Z2, Z13
-	VPXORD       Z2, Z13, Z13
-	VPADDD       Z10, Z2, Z2
-	VPMULLD      Z8, Z13, Z13
-	VPSRLD       $0x0f, Z13, Z8
-	VPTERNLOGD   $0x96, Z8, Z3, Z13
-	VPMULLD      Z9, Z13, Z13
-	VPCMPUW      $0x05, Z11, Z13, K3
-	VMULPS.Z     Z12, Z6, K3, Z6
-	KSHIFTRD     $0x10, K3, K3
-	VMULPS.Z     Z12, Z7, K3, Z7
-
-drawn1389:
-skip1387:
-	CMPB     16(AX), $0x00
-	JNE      half1390
-	CMPB     17(AX), $0x00
-	JEQ      near1392
-	VMOVNTPS Z4, (BX)(CX*4)
-	VMOVNTPS Z5, 64(BX)(CX*4)
-	VMOVNTPS Z6, 128(BX)(CX*4)
-	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed1393
-
-near1392:
-	VMOVUPS Z4, (BX)(CX*4)
-	VMOVUPS Z5, 64(BX)(CX*4)
-	VMOVUPS Z6, 128(BX)(CX*4)
-	VMOVUPS Z7, 192(BX)(CX*4)
-
-placed1393:
-	JMP both1391
-
-half1390:
-	// VCVTNE2PS2BF16 Z4, Z5, Z8
-	LONG $0x48577262
-	WORD $0xc472
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z9
-	LONG     $0x48477262
-	WORD     $0xce72
-	CMPB     17(AX), $0x00
-	JEQ      near1396
-	VMOVNTDQ Z8, (BX)(CX*2)
-	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed1397
-
-near1396:
-	VMOVDQU32 Z8, (BX)(CX*2)
-	VMOVDQU32 Z9, 64(BX)(CX*2)
-
-placed1397:
-both1391:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1398
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-	VADDPS  64(R11)(CX*4), Z5, Z5
-	VMOVUPS Z5, 64(R11)(CX*4)
-	VADDPS  128(R11)(CX*4), Z6, Z6
-	VMOVUPS Z6, 128(R11)(CX*4)
-	VADDPS  192(R11)(CX*4), Z7, Z7
-	VMOVUPS Z7, 192(R11)(CX*4)
-
-skip1398:
-	ADDQ $0x40, CX
-	LEAQ 64(CX), R11
-	CMPQ R11, DX
-	JLE  cols1376
-
-cols1377:
-	LEAQ 32(CX), R11
-	CMPQ R11, DX
-	JGT  cols1400
-
-cols1399:
-	CMPB       40(AX), $0x00
-	JNE        half1401
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z4
-	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both1402
-
-half1401:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
-
-both1402:
-	CMPB       136(AX), $0x00
-	JEQ        skip1403
-	CMPB       64(AX), $0x00
-	JNE        half1404
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z6
-	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both1405
-
-half1404:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
-
-both1405:
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	CMPB         136(AX), $0x01
-	JNE          act1406
-	VCMPPS       $0x1e, Z8, Z6, K3
-	VMOVAPS.Z    Z4, K3, Z4
-	VCMPPS       $0x1e, Z8, Z7, K3
-	VMOVAPS.Z    Z5, K3, Z5
-
-act1406:
-	CMPB         136(AX), $0x03
-	JNE          act1407
-	VBROADCASTSS element3c23d70a<>+0(SB), Z9
-	VMULPS       Z9, Z4, Z10
-	VCMPPS       $0x1e, Z8, Z6, K3
-	VBLENDMPS    Z4, Z10, K3, Z4
-	VMULPS       Z9, Z5, Z10
-	VCMPPS       $0x1e, Z8, Z7, K3
-	VBLENDMPS    Z5, Z10, K3, Z5
-
-act1407:
-	CMPB         136(AX), $0x02
-	JNE          act1408
-	VBROADCASTSS element3f800000<>+0(SB), Z9
-	VBROADCASTSS element3f800000<>+0(SB), Z10
-	CMPB         128(AX), $0x00
-	JEQ          skip1409
-	VBROADCASTSS 124(AX), Z9
-
-skip1409:
-	VMINPS      Z6, Z8, Z6
-	VFMADD213PS Z10, Z9, Z6
-	VMULPS      Z6, Z4, Z4
-	VMINPS      Z7, Z8, Z7
-	VFMADD213PS Z10, Z9, Z7
-	VMULPS      Z7, Z5, Z5
-
-act1408:
-skip1403:
-	CMPB         128(AX), $0x00
-	JEQ          skip1410
-	CMPB         136(AX), $0x01
-	JNE          draws1411
-	VBROADCASTSS 120(AX), Z6
-	VMULPS       Z6, Z4, Z4
-	VMULPS       Z6, Z5, Z5
-	JMP          drawn1412
-
-draws1411:
-	VBROADCASTSS element7feb352d<>+0(SB), Z6
-	VBROADCASTSS element846ca68b<>+0(SB), Z7
-	VBROADCASTSS elemente3779b10<>+0(SB), Z8
-	VBROADCASTSS 120(AX), Z10
-	VPBROADCASTW 116(AX), Z9
-	VPSRLD       $0x10, Z2, Z11
-	VPXORD       Z2, Z11, Z11
-	VPADDD       Z8, Z2, Z2
-	VPMULLD      Z6, Z11, Z11
-	VPSRLD       $0x0f, Z11, Z6
-	VPTERNLOGD   $0x96, Z6, Z3, Z11
-	VPMULLD      Z7, Z11, Z11
-	VPCMPUW      $0x05, Z9, Z11, K3
-	VMULPS.Z     Z10, Z4, K3, Z4
-	KSHIFTRD     $0x10, K3, K3
-	VMULPS.Z     Z10, Z5, K3, Z5
-
-drawn1412:
-skip1410:
-	CMPB     16(AX), $0x00
-	JNE      half1413
-	CMPB     17(AX), $0x00
-	JEQ      near1415
-	VMOVNTPS Z4, (BX)(CX*4)
-	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed1416
-
-near1415:
-	VMOVUPS Z4, (BX)(CX*4)
-	VMOVUPS Z5, 64(BX)(CX*4)
-
-placed1416:
-	JMP both1414
-
-half1413:
-	// VCVTNE2PS2BF16 Z4, Z5, Z6
-	LONG     $0x4857f262
-	WORD     $0xf472
-	CMPB     17(AX), $0x00
-	JEQ      near1419
-	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed1420
-
-near1419:
-	VMOVDQU32 Z6, (BX)(CX*2)
-
-placed1420:
-both1414:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1421
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-	VADDPS  64(R11)(CX*4), Z5, Z5
-	VMOVUPS Z5, 64(R11)(CX*4)
-
-skip1421:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R11
-	CMPQ R11, DX
-	JLE  cols1399
-
-cols1400:
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JGT  cols1423
-
-cols1422:
-	CMPB       40(AX), $0x00
-	JNE        half1424
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both1425
-
-half1424:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-
-both1425:
-	CMPB       136(AX), $0x00
-	JEQ        skip1426
-	CMPB       64(AX), $0x00
-	JNE        half1427
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both1428
-
-half1427:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both1428:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	CMPB         136(AX), $0x01
-	JNE          act1429
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VMOVAPS.Z    Z4, K3, Z4
-
-act1429:
-	CMPB         136(AX), $0x03
-	JNE          act1430
-	VBROADCASTSS element3c23d70a<>+0(SB), Z7
-	VMULPS       Z7, Z4, Z7
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VBLENDMPS    Z4, Z7, K3, Z4
-
-act1430:
-	CMPB         136(AX), $0x02
-	JNE          act1431
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	CMPB         128(AX), $0x00
-	JEQ          skip1432
-	VBROADCASTSS 124(AX), Z7
-
-skip1432:
-	VMINPS      Z5, Z6, Z5
-	VFMADD213PS Z8, Z7, Z5
-	VMULPS      Z5, Z4, Z4
-
-act1431:
-skip1426:
-	CMPB         128(AX), $0x00
-	JEQ          skip1433
-	CMPB         136(AX), $0x01
-	JNE          draws1434
-	VBROADCASTSS 120(AX), Z5
-	VMULPS       Z5, Z4, Z4
-	JMP          drawn1435
-
-draws1434:
-	VBROADCASTSS element7feb352d<>+0(SB), Z5
-	VBROADCASTSS element846ca68b<>+0(SB), Z6
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
-	VBROADCASTSS 120(AX), Z9
-	VPBROADCASTW 116(AX), Z8
-	VPSRLD       $0x10, Z2, Z10
-	VPXORD       Z2, Z10, Z10
-	VPADDD       Z7, Z2, Z2
-	VPMULLD      Z5, Z10, Z10
-	VPSRLD       $0x0f, Z10, Z5
-	VPTERNLOGD   $0x96, Z5, Z3, Z10
-	VPMULLD      Z6, Z10, Z10
-	VPCMPUW      $0x05, Z8, Z10, K3
-	VMULPS.Z     Z9, Z4, K3, Z4
-
-drawn1435:
-skip1433:
-	CMPB     16(AX), $0x00
-	JNE      half1436
-	CMPB     17(AX), $0x00
-	JEQ      near1438
-	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed1439
-
-near1438:
-	VMOVUPS Z4, (BX)(CX*4)
-
-placed1439:
-	JMP both1437
-
-half1436:
-	// VCVTNEPS2BF16 Z4, Y5
-	LONG      $0x487ef262
-	WORD      $0xec72
-	VMOVDQU16 Y5, (BX)(CX*2)
-
-both1437:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1440
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-
-skip1440:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols1422
-
-cols1423:
-	CMPQ       CX, DX
-	JGE        row1441
-	CMPB       40(AX), $0x00
-	JNE        half1442
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both1443
-
-half1442:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both1443:
-	CMPB       136(AX), $0x00
-	JEQ        skip1444
-	CMPB       64(AX), $0x00
-	JNE        half1445
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both1446
-
-half1445:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both1446:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	CMPB         136(AX), $0x01
-	JNE          act1447
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VMOVAPS.Z    Z4, K3, Z4
-
-act1447:
-	CMPB         136(AX), $0x03
-	JNE          act1448
-	VBROADCASTSS element3c23d70a<>+0(SB), Z7
-	VMULPS       Z7, Z4, Z7
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VBLENDMPS    Z4, Z7, K3, Z4
-
-act1448:
-	CMPB         136(AX), $0x02
-	JNE          act1449
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	CMPB         128(AX), $0x00
-	JEQ          skip1450
-	VBROADCASTSS 124(AX), Z7
-
-skip1450:
-	VMINPS      Z5, Z6, Z5
-	VFMADD213PS Z8, Z7, Z5
-	VMULPS      Z5, Z4, Z4
-
-act1449:
-skip1444:
-	CMPB         128(AX), $0x00
-	JEQ          skip1451
-	CMPB         136(AX), $0x01
-	JNE          draws1452
-	VBROADCASTSS 120(AX), Z5
-	VMULPS       Z5, Z4, Z4
-	JMP          drawn1453
-
-draws1452:
-	VBROADCASTSS element7feb352d<>+0(SB), Z5
-	VBROADCASTSS element846ca68b<>+0(SB), Z6
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
-	VBROADCASTSS 120(AX), Z9
-	VPBROADCASTW 116(AX), Z8
-	VPSRLD       $0x10, Z2, Z10
-	VPXORD       Z2, Z10, Z10
-	VPADDD       Z7, Z2, Z2
-	VPMULLD      Z5, Z10, Z10
-	VPSRLD       $0x0f, Z10, Z5
-	VPTERNLOGD   $0x96, Z5, Z3, Z10
-	VPMULLD      Z6, Z10, Z10
-	VPCMPUW      $0x05, Z8, Z10, K3
-	VMULPS.Z     Z9, Z4, K3, Z4
-
-drawn1453:
-skip1451:
-	CMPB    16(AX), $0x00
-	JNE     half1454
-	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both1455
-
-half1454:
-	// VCVTNEPS2BF16 Z4, Y5
-	LONG      $0x487ef262
-	WORD      $0xec72
-	VMOVDQU16 Y5, K2, (BX)(CX*2)
-
-both1455:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip1456
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-
-skip1456:
-row1441:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 56(AX), DI
-	DECQ R10
-	JNZ  rows1373
-	SFENCE
-	VZEROUPPER
-	RET
-
-// func normGradAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·normGradAMX(SB), $80-8
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z1
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      80(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K2
-	MOVQ      (AX), BX
-	MOVQ      24(AX), SI
-	MOVQ      48(AX), DI
-	MOVQ      88(AX), R8
-	MOVQ      96(AX), R9
-	MOVQ      104(AX), R10
-	MOVQ      112(AX), R11
-	MOVQ      72(AX), R12
-
-rows1457:
-	XORQ CX, CX
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JGT  cols1459
-
-cols1458:
-	CMPB       40(AX), $0x00
-	JNE        half1460
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z2
-	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both1461
-
-half1460:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
-
-both1461:
-	CMPB       64(AX), $0x00
-	JNE        half1462
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z4
-	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both1463
-
-half1462:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
-
-both1463:
-	VMOVUPS      (R8)(CX*4), Z6
-	VSUBPS       Z6, Z4, Z4
-	VMOVUPS      (R9)(CX*4), Z6
-	VMOVUPS      (R10)(CX*4), Z7
-	VFMSUB132PS  Z6, Z7, Z2
-	VMOVUPS      (R11)(CX*4), Z6
-	VFNMADD231PS Z6, Z4, Z2
-	VMOVUPS      64(R8)(CX*4), Z4
-	VSUBPS       Z4, Z5, Z5
-	VMOVUPS      64(R9)(CX*4), Z4
-	VMOVUPS      64(R10)(CX*4), Z6
-	VFMSUB132PS  Z4, Z6, Z3
-	VMOVUPS      64(R11)(CX*4), Z4
-	VFNMADD231PS Z4, Z5, Z3
-	CMPB         16(AX), $0x00
-	JNE          half1464
-	CMPB         17(AX), $0x00
-	JEQ          near1466
-	VMOVNTPS     Z2, (BX)(CX*4)
-	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed1467
-
-near1466:
-	VMOVUPS Z2, (BX)(CX*4)
-	VMOVUPS Z3, 64(BX)(CX*4)
-
-placed1467:
-	JMP both1465
-
-half1464:
-	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG     $0x4867f262
-	WORD     $0xd272
-	CMPB     17(AX), $0x00
-	JEQ      near1470
-	VMOVNTDQ Z2, (BX)(CX*2)
-	JMP      placed1471
-
-near1470:
-	VMOVDQU32 Z2, (BX)(CX*2)
-
-placed1471:
-both1465:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JLE  cols1458
-
-cols1459:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols1473
-
-cols1472:
-	CMPB       40(AX), $0x00
-	JNE        half1474
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both1475
-
-half1474:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z2
-	VPSLLD     $0x10, Z2, Z2
-
-both1475:
-	CMPB       64(AX), $0x00
-	JNE        half1476
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both1477
-
-half1476:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-
-both1477:
-	VMOVUPS      (R8)(CX*4), Z4
-	VSUBPS       Z4, Z3, Z3
-	VMOVUPS      (R9)(CX*4), Z4
-	VMOVUPS      (R10)(CX*4), Z5
-	VFMSUB132PS  Z4, Z5, Z2
-	VMOVUPS      (R11)(CX*4), Z4
-	VFNMADD231PS Z4, Z3, Z2
-	CMPB         16(AX), $0x00
-	JNE          half1478
-	CMPB         17(AX), $0x00
-	JEQ          near1480
-	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed1481
-
-near1480:
-	VMOVUPS Z2, (BX)(CX*4)
-
-placed1481:
-	JMP both1479
-
-half1478:
-	// VCVTNEPS2BF16 Z2, Y2
-	LONG      $0x487ef262
-	WORD      $0xd272
-	VMOVDQU16 Y2, (BX)(CX*2)
-
-both1479:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JLE  cols1472
-
-cols1473:
-	CMPQ       CX, DX
-	JGE        row1482
-	CMPB       40(AX), $0x00
-	JNE        half1483
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both1484
-
-half1483:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
-	VPSLLD      $0x10, Z2, Z2
-
-both1484:
-	CMPB       64(AX), $0x00
-	JNE        half1485
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both1486
-
-half1485:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
-	VPSLLD      $0x10, Z3, Z3
-
-both1486:
-	VMOVUPS.Z    (R8)(CX*4), K2, Z4
-	VSUBPS       Z4, Z3, Z3
-	VMOVUPS.Z    (R9)(CX*4), K2, Z4
-	VMOVUPS.Z    (R10)(CX*4), K2, Z5
-	VFMSUB132PS  Z4, Z5, Z2
-	VMOVUPS.Z    (R11)(CX*4), K2, Z4
-	VFNMADD231PS Z4, Z3, Z2
-	CMPB         16(AX), $0x00
-	JNE          half1487
-	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both1488
-
-half1487:
-	// VCVTNEPS2BF16 Z2, Y2
-	LONG      $0x487ef262
-	WORD      $0xd272
-	VMOVDQU16 Y2, K2, (BX)(CX*2)
-
-both1488:
-row1482:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 56(AX), DI
-	DECQ R12
-	JNZ  rows1457
-	SFENCE
-	VZEROUPPER
-	RET
-
-// func layerGradAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·layerGradAMX(SB), $80-8
-	MOVQ       a+0(FP), AX
-	VMOVDQU32  elementToUpper<>+0(SB), Z0
-	VMOVDQU32  elementToUpper<>+64(SB), Z1
-	MOVL       $0xaaaaaaaa, CX
-	KMOVD      CX, K1
-	MOVQ       80(AX), DX
-	MOVQ       DX, CX
-	ANDQ       $0x0f, CX
-	MOVQ       $0x0000ffff, BX
-	BZHIQ      CX, BX, BX
-	KMOVW      BX, K2
-	MOVQ       (AX), BX
-	MOVQ       24(AX), SI
-	MOVQ       48(AX), DI
-	MOVQ       88(AX), R8
-	VMOVSS     element3f800000<>+0(SB), X2
-	VPXOR      X3, X3, X3
-	VCVTSI2SSQ DX, X3, X3
-	VDIVSS     X3, X2, X2
-	MOVQ       72(AX), R9
-
-group1489:
-	CMPQ         R9, $0x02
-	JLT          group1490
-	VBROADCASTSS 4(R8), Z3
-	VBROADCASTSS (R8), Z4
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VBROADCASTSS element80000000<>+0(SB), Z9
-	VPXORD       Z9, Z4, Z4
-	VMULPS       Z3, Z4, Z4
-	ADDQ         96(AX), R8
-	VBROADCASTSS 4(R8), Z9
-	VBROADCASTSS (R8), Z10
-	VBROADCASTSS element00000000<>+0(SB), Z11
-	VBROADCASTSS element00000000<>+0(SB), Z12
-	VBROADCASTSS element00000000<>+0(SB), Z13
-	VBROADCASTSS element00000000<>+0(SB), Z14
-	VBROADCASTSS element80000000<>+0(SB), Z15
-	VPXORD       Z15, Z10, Z10
-	VMULPS       Z9, Z10, Z10
-	ADDQ         96(AX), R8
-	MOVQ         SI, R10
-	ADDQ         32(AX), R10
-	MOVQ         DI, R11
-	ADDQ         56(AX), R11
-	XORQ         CX, CX
-	LEAQ         32(CX), R12
-	CMPQ         R12, DX
-	JGT          cols1492
-
-cols1491:
-	CMPB       40(AX), $0x00
-	JNE        half1493
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z15
-	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both1494
-
-half1493:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
-
-both1494:
-	CMPB       64(AX), $0x00
-	JNE        half1495
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z17
-	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both1496
-
-half1495:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
-
-both1496:
-	CMPB       40(AX), $0x00
-	JNE        half1497
-	PREFETCHT0 3072(R10)(CX*4)
-	PREFETCHT0 3136(R10)(CX*4)
-	VMOVUPS    (R10)(CX*4), Z19
-	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both1498
-
-half1497:
-	PREFETCHT0 3072(R10)(CX*2)
-	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
-	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
-
-both1498:
-	CMPB       64(AX), $0x00
-	JNE        half1499
-	PREFETCHT0 3072(R11)(CX*4)
-	PREFETCHT0 3136(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z21
-	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both1500
-
-half1499:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
-	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
-
-both1500:
-	MOVQ        104(AX), R12
-	MOVQ        112(AX), R13
-	MOVQ        120(AX), R14
-	VMOVUPS     (R12)(CX*4), Z23
-	VMOVUPS     (R13)(CX*4), Z24
-	VMOVUPS     (R14)(CX*4), Z25
-	VFMADD213PS Z4, Z3, Z17
-	VFMADD231PS Z15, Z17, Z24
-	VADDPS      Z15, Z25, Z25
-	VMULPS      Z23, Z15, Z15
-	VADDPS      Z15, Z5, Z5
-	VFMADD231PS Z15, Z17, Z7
-	VFMADD213PS Z10, Z9, Z21
-	VFMADD231PS Z19, Z21, Z24
-	VADDPS      Z19, Z25, Z25
-	VMULPS      Z23, Z19, Z19
-	VADDPS      Z19, Z11, Z11
-	VFMADD231PS Z19, Z21, Z13
-	VMOVUPS     Z24, (R13)(CX*4)
-	VMOVUPS     Z25, (R14)(CX*4)
-	VMOVUPS     64(R12)(CX*4), Z15
-	VMOVUPS     64(R13)(CX*4), Z17
-	VMOVUPS     64(R14)(CX*4), Z19
-	VFMADD213PS Z4, Z3, Z18
-	VFMADD231PS Z16, Z18, Z17
-	VADDPS      Z16, Z19, Z19
-	VMULPS      Z15, Z16, Z16
-	VADDPS      Z16, Z6, Z6
-	VFMADD231PS Z16, Z18, Z8
-	VFMADD213PS Z10, Z9, Z22
-	VFMADD231PS Z20, Z22, Z17
-	VADDPS      Z20, Z19, Z19
-	VMULPS      Z15, Z20, Z20
-	VADDPS      Z20, Z12, Z12
-	VFMADD231PS Z20, Z22, Z14
-	VMOVUPS     Z17, 64(R13)(CX*4)
-	VMOVUPS     Z19, 64(R14)(CX*4)
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R12
-	CMPQ        R12, DX
-	JLE         cols1491
-
-cols1492:
-	LEAQ 16(CX), R12
-	CMPQ R12, DX
-	JGT  cols1502
-
-cols1501:
-	CMPB       40(AX), $0x00
-	JNE        half1503
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both1504
-
-half1503:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z15
-	VPSLLD     $0x10, Z15, Z15
-
-both1504:
-	CMPB       64(AX), $0x00
-	JNE        half1505
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both1506
-
-half1505:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z16
-	VPSLLD     $0x10, Z16, Z16
-
-both1506:
-	CMPB       40(AX), $0x00
-	JNE        half1507
-	PREFETCHT0 3072(R10)(CX*4)
-	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both1508
-
-half1507:
-	PREFETCHT0 3072(R10)(CX*2)
-	VPMOVZXWD  (R10)(CX*2), Z17
-	VPSLLD     $0x10, Z17, Z17
-
-both1508:
-	CMPB       64(AX), $0x00
-	JNE        half1509
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both1510
-
-half1509:
-	PREFETCHT0 3072(R11)(CX*2)
-	VPMOVZXWD  (R11)(CX*2), Z18
-	VPSLLD     $0x10, Z18, Z18
-
-both1510:
-	MOVQ        104(AX), R12
-	MOVQ        112(AX), R13
-	MOVQ        120(AX), R14
-	VMOVUPS     (R12)(CX*4), Z19
-	VMOVUPS     (R13)(CX*4), Z20
-	VMOVUPS     (R14)(CX*4), Z21
-	VFMADD213PS Z4, Z3, Z16
-	VFMADD231PS Z15, Z16, Z20
-	VADDPS      Z15, Z21, Z21
-	VMULPS      Z19, Z15, Z15
-	VADDPS      Z15, Z5, Z5
-	VFMADD231PS Z15, Z16, Z7
-	VFMADD213PS Z10, Z9, Z18
-	VFMADD231PS Z17, Z18, Z20
-	VADDPS      Z17, Z21, Z21
-	VMULPS      Z19, Z17, Z17
-	VADDPS      Z17, Z11, Z11
-	VFMADD231PS Z17, Z18, Z13
-	VMOVUPS     Z20, (R13)(CX*4)
-	VMOVUPS     Z21, (R14)(CX*4)
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R12
-	CMPQ        R12, DX
-	JLE         cols1501
-
-cols1502:
-	CMPQ       CX, DX
-	JGE        row1511
-	CMPB       40(AX), $0x00
-	JNE        half1512
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both1513
-
-half1512:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
-	VPSLLD      $0x10, Z15, Z15
-
-both1513:
-	CMPB       64(AX), $0x00
-	JNE        half1514
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both1515
-
-half1514:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
-	VPSLLD      $0x10, Z16, Z16
-
-both1515:
-	CMPB       40(AX), $0x00
-	JNE        half1516
-	PREFETCHT0 3072(R10)(CX*4)
-	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both1517
-
-half1516:
-	PREFETCHT0  3072(R10)(CX*2)
-	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
-	VPSLLD      $0x10, Z17, Z17
-
-both1517:
-	CMPB       64(AX), $0x00
-	JNE        half1518
-	PREFETCHT0 3072(R11)(CX*4)
-	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both1519
-
-half1518:
-	PREFETCHT0  3072(R11)(CX*2)
-	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-
-both1519:
-	MOVQ        104(AX), R12
-	MOVQ        112(AX), R13
-	MOVQ        120(AX), R14
-	VMOVUPS.Z   (R12)(CX*4), K2, Z19
-	VMOVUPS     (R13)(CX*4), Z20
-	VMOVUPS     (R14)(CX*4), Z21
-	VFMADD213PS Z4, Z3, Z16
-	VFMADD231PS Z15, Z16, Z20
-	VADDPS      Z15, Z21, Z21
-	VMULPS      Z19, Z15, Z15
-	VADDPS      Z15, Z5, Z5
-	VFMADD231PS Z15, Z16, Z7
-	VFMADD213PS Z10, Z9, Z18
-	VFMADD231PS Z17, Z18, Z20
-	VADDPS      Z17, Z21, Z21
-	VMULPS      Z19, Z17, Z17
-	VADDPS      Z17, Z11, Z11
-	VFMADD231PS Z17, Z18, Z13
-	VMOVUPS     Z20, (R13)(CX*4)
-	VMOVUPS     Z21, (R14)(CX*4)
-
-row1511:
-	VADDPS        Z6, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X2, X5, X5
-	VBROADCASTSS  X5, Z5
-	VADDPS        Z8, Z7, Z7
-	VEXTRACTF64X4 $0x01, Z7, Y6
-	VADDPS        Y6, Y7, Y6
-	VEXTRACTF32X4 $0x01, Y6, X7
-	VADDPS        X7, X6, X7
-	VPERMILPS     $0x4e, X7, X6
-	VADDPS        X7, X6, X7
-	VPERMILPS     $0xb1, X7, X6
-	VADDPS        X7, X6, X7
-	VMULSS        X2, X7, X7
-	VBROADCASTSS  X7, Z6
-	VFMADD231PS   Z4, Z6, Z5
-	VMULPS        Z3, Z5, Z5
-	VMULPS        Z3, Z6, Z6
-	VMULPS        Z3, Z6, Z6
-	VADDPS        Z12, Z11, Z11
-	VEXTRACTF64X4 $0x01, Z11, Y4
-	VADDPS        Y4, Y11, Y4
-	VEXTRACTF32X4 $0x01, Y4, X7
-	VADDPS        X7, X4, X7
-	VPERMILPS     $0x4e, X7, X4
-	VADDPS        X7, X4, X7
-	VPERMILPS     $0xb1, X7, X4
-	VADDPS        X7, X4, X7
-	VMULSS        X2, X7, X7
-	VBROADCASTSS  X7, Z4
-	VADDPS        Z14, Z13, Z13
-	VEXTRACTF64X4 $0x01, Z13, Y7
-	VADDPS        Y7, Y13, Y7
-	VEXTRACTF32X4 $0x01, Y7, X8
-	VADDPS        X8, X7, X8
-	VPERMILPS     $0x4e, X8, X7
-	VADDPS        X8, X7, X8
-	VPERMILPS     $0xb1, X8, X7
-	VADDPS        X8, X7, X8
-	VMULSS        X2, X8, X8
-	VBROADCASTSS  X8, Z7
-	VFMADD231PS   Z10, Z7, Z4
-	VMULPS        Z9, Z4, Z4
-	VMULPS        Z9, Z7, Z7
-	VMULPS        Z9, Z7, Z7
-	MOVQ          BX, R12
-	ADDQ          8(AX), R12
-	XORQ          CX, CX
-	LEAQ          32(CX), R13
-	CMPQ          R13, DX
-	JGT           cols1521
-
-cols1520:
-	MOVQ    104(AX), R13
-	CMPB    40(AX), $0x00
-	JNE     half1522
-	VMOVUPS (SI)(CX*4), Z8
-	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both1523
-
-half1522:
-	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
-	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
-
-both1523:
-	CMPB    64(AX), $0x00
-	JNE     half1524
-	VMOVUPS (DI)(CX*4), Z11
-	VMOVUPS 64(DI)(CX*4), Z12
-	JMP     both1525
-
-half1524:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
-
-both1525:
-	VFMADD213PS Z5, Z6, Z11
-	VMOVUPS     (R13)(CX*4), Z13
-	VMULPS      Z13, Z8, Z8
-	VFMSUB213PS Z11, Z3, Z8
-	VFMADD213PS Z5, Z6, Z12
-	VMOVUPS     64(R13)(CX*4), Z11
-	VMULPS      Z11, Z10, Z10
-	VFMSUB213PS Z12, Z3, Z10
-	CMPB        16(AX), $0x00
-	JNE         half1526
-	CMPB        17(AX), $0x00
-	JEQ         near1528
-	VMOVNTPS    Z8, (BX)(CX*4)
-	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed1529
-
-near1528:
-	VMOVUPS Z8, (BX)(CX*4)
-	VMOVUPS Z10, 64(BX)(CX*4)
-
-placed1529:
-	JMP both1527
-
-half1526:
-	// VCVTNE2PS2BF16 Z8, Z10, Z8
-	LONG     $0x482f5262
-	WORD     $0xc072
-	CMPB     17(AX), $0x00
-	JEQ      near1532
-	VMOVNTDQ Z8, (BX)(CX*2)
-	JMP      placed1533
-
-near1532:
-	VMOVDQU32 Z8, (BX)(CX*2)
-
-placed1533:
-both1527:
-	CMPB    40(AX), $0x00
-	JNE     half1534
-	VMOVUPS (R10)(CX*4), Z8
-	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both1535
-
-half1534:
-	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
-	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
-
-both1535:
-	CMPB    64(AX), $0x00
-	JNE     half1536
-	VMOVUPS (R11)(CX*4), Z11
-	VMOVUPS 64(R11)(CX*4), Z12
-	JMP     both1537
-
-half1536:
-	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
-	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
-
-both1537:
-	VFMADD213PS Z4, Z7, Z11
-	VMOVUPS     (R13)(CX*4), Z13
-	VMULPS      Z13, Z8, Z8
-	VFMSUB213PS Z11, Z9, Z8
-	VFMADD213PS Z4, Z7, Z12
-	VMOVUPS     64(R13)(CX*4), Z11
-	VMULPS      Z11, Z10, Z10
-	VFMSUB213PS Z12, Z9, Z10
-	CMPB        16(AX), $0x00
-	JNE         half1538
-	CMPB        17(AX), $0x00
-	JEQ         near1540
-	VMOVNTPS    Z8, (R12)(CX*4)
-	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed1541
-
-near1540:
-	VMOVUPS Z8, (R12)(CX*4)
-	VMOVUPS Z10, 64(R12)(CX*4)
-
-placed1541:
-	JMP both1539
-
-half1538:
-	// VCVTNE2PS2BF16 Z8, Z10, Z8
-	LONG     $0x482f5262
-	WORD     $0xc072
-	CMPB     17(AX), $0x00
-	JEQ      near1544
-	VMOVNTDQ Z8, (R12)(CX*2)
-	JMP      placed1545
-
-near1544:
-	VMOVDQU32 Z8, (R12)(CX*2)
-
-placed1545:
-both1539:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R13
-	CMPQ R13, DX
-	JLE  cols1520
-
-cols1521:
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JGT  cols1547
-
-cols1546:
-	MOVQ    104(AX), R13
-	CMPB    40(AX), $0x00
-	JNE     half1548
-	VMOVUPS (SI)(CX*4), Z8
-	JMP     both1549
-
-half1548:
-	VPMOVZXWD (SI)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-
-both1549:
-	CMPB    64(AX), $0x00
-	JNE     half1550
-	VMOVUPS (DI)(CX*4), Z10
-	JMP     both1551
-
-half1550:
-	VPMOVZXWD (DI)(CX*2), Z10
-	VPSLLD    $0x10, Z10, Z10
-
-both1551:
-	VFMADD213PS Z5, Z6, Z10
-	VMOVUPS     (R13)(CX*4), Z11
-	VMULPS      Z11, Z8, Z8
-	VFMSUB213PS Z10, Z3, Z8
-	CMPB        16(AX), $0x00
-	JNE         half1552
-	CMPB        17(AX), $0x00
-	JEQ         near1554
-	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed1555
-
-near1554:
-	VMOVUPS Z8, (BX)(CX*4)
-
-placed1555:
-	JMP both1553
-
-half1552:
-	// VCVTNEPS2BF16 Z8, Y8
-	LONG      $0x487e5262
-	WORD      $0xc072
-	VMOVDQU16 Y8, (BX)(CX*2)
-
-both1553:
-	CMPB    40(AX), $0x00
-	JNE     half1556
-	VMOVUPS (R10)(CX*4), Z8
-	JMP     both1557
-
-half1556:
-	VPMOVZXWD (R10)(CX*2), Z8
-	VPSLLD    $0x10, Z8, Z8
-
-both1557:
-	CMPB    64(AX), $0x00
-	JNE     half1558
-	VMOVUPS (R11)(CX*4), Z10
-	JMP     both1559
-
-half1558:
-	VPMOVZXWD (R11)(CX*2), Z10
-	VPSLLD    $0x10, Z10, Z10
-
-both1559:
-	VFMADD213PS Z4, Z7, Z10
-	VMOVUPS     (R13)(CX*4), Z11
-	VMULPS      Z11, Z8, Z8
-	VFMSUB213PS Z10, Z9, Z8
-	CMPB        16(AX), $0x00
-	JNE         half1560
-	CMPB        17(AX), $0x00
-	JEQ         near1562
-	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed1563
-
-near1562:
-	VMOVUPS Z8, (R12)(CX*4)
-
-placed1563:
-	JMP both1561
-
-half1560:
-	// VCVTNEPS2BF16 Z8, Y8
-	LONG      $0x487e5262
-	WORD      $0xc072
-	VMOVDQU16 Y8, (R12)(CX*2)
-
-both1561:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R13
-	CMPQ R13, DX
-	JLE  cols1546
-
-cols1547:
-	CMPQ      CX, DX
-	JGE       row1564
-	MOVQ      104(AX), R13
-	CMPB      40(AX), $0x00
-	JNE       half1565
-	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both1566
-
-half1565:
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
-	VPSLLD      $0x10, Z8, Z8
-
-both1566:
-	CMPB      64(AX), $0x00
-	JNE       half1567
-	VMOVUPS.Z (DI)(CX*4), K2, Z10
-	JMP       both1568
-
-half1567:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
-
-both1568:
-	VFMADD213PS Z5, Z6, Z10
-	VMOVUPS.Z   (R13)(CX*4), K2, Z5
-	VMULPS      Z5, Z8, Z8
-	VFMSUB213PS Z10, Z3, Z8
-	CMPB        16(AX), $0x00
-	JNE         half1569
-	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both1570
-
-half1569:
-	// VCVTNEPS2BF16 Z8, Y3
-	LONG      $0x487ed262
-	WORD      $0xd872
-	VMOVDQU16 Y3, K2, (BX)(CX*2)
-
-both1570:
-	CMPB      40(AX), $0x00
-	JNE       half1571
-	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both1572
-
-half1571:
-	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
-	VPSLLD      $0x10, Z3, Z3
-
-both1572:
-	CMPB      64(AX), $0x00
-	JNE       half1573
-	VMOVUPS.Z (R11)(CX*4), K2, Z5
-	JMP       both1574
-
-half1573:
-	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both1574:
-	VFMADD213PS Z4, Z7, Z5
-	VMOVUPS.Z   (R13)(CX*4), K2, Z4
-	VMULPS      Z4, Z3, Z3
-	VFMSUB213PS Z5, Z9, Z3
-	CMPB        16(AX), $0x00
-	JNE         half1575
-	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both1576
-
-half1575:
-	// VCVTNEPS2BF16 Z3, Y3
-	LONG      $0x487ef262
-	WORD      $0xdb72
-	VMOVDQU16 Y3, K2, (R12)(CX*2)
-
-both1576:
-row1564:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 56(AX), DI
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 56(AX), DI
-	SUBQ $0x02, R9
-	JMP  group1489
-
-group1490:
-group1577:
-	CMPQ         R9, $0x01
-	JLT          group1578
-	VBROADCASTSS 4(R8), Z3
-	VBROADCASTSS (R8), Z4
-	VBROADCASTSS element00000000<>+0(SB), Z5
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element00000000<>+0(SB), Z7
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VBROADCASTSS element80000000<>+0(SB), Z9
-	VPXORD       Z9, Z4, Z4
-	VMULPS       Z3, Z4, Z4
-	ADDQ         96(AX), R8
-	XORQ         CX, CX
-	LEAQ         32(CX), R10
-	CMPQ         R10, DX
-	JGT          cols1580
-
-cols1579:
-	CMPB       40(AX), $0x00
-	JNE        half1581
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z9
-	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both1582
-
-half1581:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
-
-both1582:
-	CMPB       64(AX), $0x00
-	JNE        half1583
-	PREFETCHT0 3072(DI)(CX*4)
-	PREFETCHT0 3136(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z11
-	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both1584
-
-half1583:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
-	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
-
-both1584:
-	MOVQ        104(AX), R10
-	MOVQ        112(AX), R11
-	MOVQ        120(AX), R12
-	VMOVUPS     (R10)(CX*4), Z13
-	VMOVUPS     (R11)(CX*4), Z14
-	VMOVUPS     (R12)(CX*4), Z15
-	VFMADD213PS Z4, Z3, Z11
-	VFMADD231PS Z9, Z11, Z14
-	VADDPS      Z9, Z15, Z15
-	VMULPS      Z13, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z11, Z7
-	VMOVUPS     Z14, (R11)(CX*4)
-	VMOVUPS     Z15, (R12)(CX*4)
-	VMOVUPS     64(R10)(CX*4), Z9
-	VMOVUPS     64(R11)(CX*4), Z11
-	VMOVUPS     64(R12)(CX*4), Z13
-	VFMADD213PS Z4, Z3, Z12
-	VFMADD231PS Z10, Z12, Z11
-	VADDPS      Z10, Z13, Z13
-	VMULPS      Z9, Z10, Z10
-	VADDPS      Z10, Z6, Z6
-	VFMADD231PS Z10, Z12, Z8
-	VMOVUPS     Z11, 64(R11)(CX*4)
-	VMOVUPS     Z13, 64(R12)(CX*4)
-	ADDQ        $0x20, CX
-	LEAQ        32(CX), R10
-	CMPQ        R10, DX
-	JLE         cols1579
-
-cols1580:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols1586
-
-cols1585:
-	CMPB       40(AX), $0x00
-	JNE        half1587
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both1588
-
-half1587:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z9
-	VPSLLD     $0x10, Z9, Z9
-
-both1588:
-	CMPB       64(AX), $0x00
-	JNE        half1589
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both1590
-
-half1589:
-	PREFETCHT0 3072(DI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z10
-	VPSLLD     $0x10, Z10, Z10
-
-both1590:
-	MOVQ        104(AX), R10
-	MOVQ        112(AX), R11
-	MOVQ        120(AX), R12
-	VMOVUPS     (R10)(CX*4), Z11
-	VMOVUPS     (R11)(CX*4), Z12
-	VMOVUPS     (R12)(CX*4), Z13
-	VFMADD213PS Z4, Z3, Z10
-	VFMADD231PS Z9, Z10, Z12
-	VADDPS      Z9, Z13, Z13
-	VMULPS      Z11, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z10, Z7
-	VMOVUPS     Z12, (R11)(CX*4)
-	VMOVUPS     Z13, (R12)(CX*4)
-	ADDQ        $0x10, CX
-	LEAQ        16(CX), R10
-	CMPQ        R10, DX
-	JLE         cols1585
-
-cols1586:
-	CMPQ       CX, DX
-	JGE        row1591
-	CMPB       40(AX), $0x00
-	JNE        half1592
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both1593
-
-half1592:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
-	VPSLLD      $0x10, Z9, Z9
-
-both1593:
-	CMPB       64(AX), $0x00
-	JNE        half1594
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both1595
-
-half1594:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
-	VPSLLD      $0x10, Z10, Z10
-
-both1595:
-	MOVQ        104(AX), R10
-	MOVQ        112(AX), R11
-	MOVQ        120(AX), R12
-	VMOVUPS.Z   (R10)(CX*4), K2, Z11
-	VMOVUPS     (R11)(CX*4), Z12
-	VMOVUPS     (R12)(CX*4), Z13
-	VFMADD213PS Z4, Z3, Z10
-	VFMADD231PS Z9, Z10, Z12
-	VADDPS      Z9, Z13, Z13
-	VMULPS      Z11, Z9, Z9
-	VADDPS      Z9, Z5, Z5
-	VFMADD231PS Z9, Z10, Z7
-	VMOVUPS     Z12, (R11)(CX*4)
-	VMOVUPS     Z13, (R12)(CX*4)
-
-row1591:
-	VADDPS        Z6, Z5, Z5
-	VEXTRACTF64X4 $0x01, Z5, Y6
-	VADDPS        Y6, Y5, Y6
-	VEXTRACTF32X4 $0x01, Y6, X5
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0x4e, X5, X6
-	VADDPS        X5, X6, X5
-	VPERMILPS     $0xb1, X5, X6
-	VADDPS        X5, X6, X5
-	VMULSS        X2, X5, X5
-	VBROADCASTSS  X5, Z5
-	VADDPS        Z8, Z7, Z7
-	VEXTRACTF64X4 $0x01, Z7, Y6
-	VADDPS        Y6, Y7, Y6
-	VEXTRACTF32X4 $0x01, Y6, X7
-	VADDPS        X7, X6, X7
-	VPERMILPS     $0x4e, X7, X6
-	VADDPS        X7, X6, X7
-	VPERMILPS     $0xb1, X7, X6
-	VADDPS        X7, X6, X7
-	VMULSS        X2, X7, X7
-	VBROADCASTSS  X7, Z6
-	VFMADD231PS   Z4, Z6, Z5
-	VMULPS        Z3, Z5, Z5
-	VMULPS        Z3, Z6, Z6
-	VMULPS        Z3, Z6, Z6
-	XORQ          CX, CX
-	LEAQ          32(CX), R10
-	CMPQ          R10, DX
-	JGT           cols1597
-
-cols1596:
-	MOVQ    104(AX), R10
-	CMPB    40(AX), $0x00
-	JNE     half1598
-	VMOVUPS (SI)(CX*4), Z4
-	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both1599
-
-half1598:
-	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
-	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
-
-both1599:
-	CMPB    64(AX), $0x00
-	JNE     half1600
-	VMOVUPS (DI)(CX*4), Z8
-	VMOVUPS 64(DI)(CX*4), Z9
-	JMP     both1601
-
-half1600:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
-
-both1601:
-	VFMADD213PS Z5, Z6, Z8
-	VMOVUPS     (R10)(CX*4), Z10
-	VMULPS      Z10, Z4, Z4
-	VFMSUB213PS Z8, Z3, Z4
-	VFMADD213PS Z5, Z6, Z9
-	VMOVUPS     64(R10)(CX*4), Z8
-	VMULPS      Z8, Z7, Z7
-	VFMSUB213PS Z9, Z3, Z7
-	CMPB        16(AX), $0x00
-	JNE         half1602
-	CMPB        17(AX), $0x00
-	JEQ         near1604
-	VMOVNTPS    Z4, (BX)(CX*4)
-	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed1605
-
-near1604:
-	VMOVUPS Z4, (BX)(CX*4)
-	VMOVUPS Z7, 64(BX)(CX*4)
-
-placed1605:
-	JMP both1603
-
-half1602:
-	// VCVTNE2PS2BF16 Z4, Z7, Z4
-	LONG     $0x4847f262
-	WORD     $0xe472
-	CMPB     17(AX), $0x00
-	JEQ      near1608
-	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed1609
-
-near1608:
-	VMOVDQU32 Z4, (BX)(CX*2)
-
-placed1609:
-both1603:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R10
-	CMPQ R10, DX
-	JLE  cols1596
-
-cols1597:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols1611
-
-cols1610:
-	MOVQ    104(AX), R10
-	CMPB    40(AX), $0x00
-	JNE     half1612
-	VMOVUPS (SI)(CX*4), Z4
-	JMP     both1613
-
-half1612:
-	VPMOVZXWD (SI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-
-both1613:
-	CMPB    64(AX), $0x00
-	JNE     half1614
-	VMOVUPS (DI)(CX*4), Z7
-	JMP     both1615
-
-half1614:
-	VPMOVZXWD (DI)(CX*2), Z7
-	VPSLLD    $0x10, Z7, Z7
-
-both1615:
-	VFMADD213PS Z5, Z6, Z7
-	VMOVUPS     (R10)(CX*4), Z8
-	VMULPS      Z8, Z4, Z4
-	VFMSUB213PS Z7, Z3, Z4
-	CMPB        16(AX), $0x00
-	JNE         half1616
-	CMPB        17(AX), $0x00
-	JEQ         near1618
-	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed1619
-
-near1618:
-	VMOVUPS Z4, (BX)(CX*4)
-
-placed1619:
-	JMP both1617
-
-half1616:
-	// VCVTNEPS2BF16 Z4, Y4
-	LONG      $0x487ef262
-	WORD      $0xe472
-	VMOVDQU16 Y4, (BX)(CX*2)
-
-both1617:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JLE  cols1610
-
-cols1611:
-	CMPQ      CX, DX
-	JGE       row1620
-	MOVQ      104(AX), R10
-	CMPB      40(AX), $0x00
-	JNE       half1621
-	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both1622
-
-half1621:
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both1622:
-	CMPB      64(AX), $0x00
-	JNE       half1623
-	VMOVUPS.Z (DI)(CX*4), K2, Z7
-	JMP       both1624
-
-half1623:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
-	VPSLLD      $0x10, Z7, Z7
-
-both1624:
-	VFMADD213PS Z5, Z6, Z7
-	VMOVUPS.Z   (R10)(CX*4), K2, Z5
-	VMULPS      Z5, Z4, Z4
-	VFMSUB213PS Z7, Z3, Z4
-	CMPB        16(AX), $0x00
-	JNE         half1625
-	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both1626
-
-half1625:
-	// VCVTNEPS2BF16 Z4, Y3
-	LONG      $0x487ef262
-	WORD      $0xdc72
-	VMOVDQU16 Y3, K2, (BX)(CX*2)
-
-both1626:
-row1620:
-	ADDQ 8(AX), BX
-	ADDQ 32(AX), SI
-	ADDQ 56(AX), DI
-	SUBQ $0x01, R9
-	JMP  group1577
-
-group1578:
-	SFENCE
-	VZEROUPPER
-	RET
-
-// func softmaxAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI, BMI2, CMOV, MMX+, POPCNT
-TEXT ·softmaxAMX(SB), $80-8
-	MOVQ      a+0(FP), AX
-	VMOVDQU32 elementToUpper<>+0(SB), Z0
-	VMOVDQU32 elementToUpper<>+64(SB), Z1
-	MOVL      $0xaaaaaaaa, CX
-	KMOVD     CX, K1
-	MOVQ      56(AX), DX
-	MOVQ      DX, CX
-	ANDQ      $0x0f, CX
-	MOVQ      $0x0000ffff, BX
-	BZHIQ     CX, BX, BX
-	KMOVW     BX, K2
-	CMPQ      DX, $0x08
-	JGT       wider1628
-	MOVQ      48(AX), CX
-	XORQ      BX, BX
-	XORQ      SI, SI
-
-far1629:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far1629
-	SUBQ  $0x00, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K1
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x08, DI
-	KMOVD DI, K3
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x10, DI
-	KMOVD DI, K4
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K5
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	MOVL  DX, 64(SP)
-	MOVL  DX, 68(SP)
-	MOVL  DX, 72(SP)
-	MOVL  DX, 76(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group1630:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	VBROADCASTSS element00000000<>+0(SB), X6
-	CMPB         16(AX), $0x00
-	JNE          half1631
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1633
-	MOVL         (DI)(BX*4), BX
-
-have1633:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1634
-	MOVL       (DI)(BX*4), BX
-
-have1634:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z0
-	VMOVUPS (DI), K1, Z0
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1635
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip1635:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1636
-	MOVL    (DI)(BX*4), BX
-
-have1636:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z0
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1637
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip1637:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1638
-	MOVL    (DI)(BX*4), BX
-
-have1638:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z1
-	VMOVUPS (DI), K1, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1639
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip1639:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1640
-	MOVL    (DI)(BX*4), BX
-
-have1640:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1641
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip1641:
-	LEAQ    4(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1642
-	MOVL    (DI)(BX*4), BX
-
-have1642:
-	MOVL    BX, 32(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z4
-	VMOVUPS (DI), K1, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1643
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 64(SP)
-	VPINSRD $0x00, (DI)(BX*4), X6, X6
-
-skip1643:
-	LEAQ    5(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1644
-	MOVL    (DI)(BX*4), BX
-
-have1644:
-	MOVL    BX, 36(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1645
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 68(SP)
-	VPINSRD $0x01, (DI)(BX*4), X6, X6
-
-skip1645:
-	LEAQ    6(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1646
-	MOVL    (DI)(BX*4), BX
-
-have1646:
-	MOVL    BX, 40(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z5
-	VMOVUPS (DI), K1, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1647
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 72(SP)
-	VPINSRD $0x02, (DI)(BX*4), X6, X6
-
-skip1647:
-	LEAQ    7(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1648
-	MOVL    (DI)(BX*4), BX
-
-have1648:
-	MOVL    BX, 44(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVUPS -32(DI), K3, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1649
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 76(SP)
-	VPINSRD $0x03, (DI)(BX*4), X6, X6
-
-skip1649:
-	JMP both1632
-
-half1631:
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	VMOVDQU32    elementToUpper<>+0(SB), Z7
-	VMOVDQU32    elementToUpper<>+64(SB), Z0
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1650
-	MOVL         (DI)(BX*4), BX
-
-have1650:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1651
-	MOVL       (DI)(BX*4), BX
-
-have1651:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z0
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z0
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1652
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip1652:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1653
-	MOVL    (DI)(BX*4), BX
-
-have1653:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z0
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1654
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip1654:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1655
-	MOVL    (DI)(BX*4), BX
-
-have1655:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z1
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1656
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip1656:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1657
-	MOVL    (DI)(BX*4), BX
-
-have1657:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1658
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip1658:
-	LEAQ    4(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1659
-	MOVL    (DI)(BX*4), BX
-
-have1659:
-	MOVL        BX, 32(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z4
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1660
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 64(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X6, X6
-
-skip1660:
-	LEAQ    5(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1661
-	MOVL    (DI)(BX*4), BX
-
-have1661:
-	MOVL        BX, 36(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1662
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 68(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X6, X6
-
-skip1662:
-	LEAQ    6(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1663
-	MOVL    (DI)(BX*4), BX
-
-have1663:
-	MOVL        BX, 40(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z5
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z7, K2, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1664
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 72(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X6, X6
-
-skip1664:
-	LEAQ    7(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1665
-	MOVL    (DI)(BX*4), BX
-
-have1665:
-	MOVL        BX, 44(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVDQU16.Z -16(DI), K3, Y3
-	VPERMW      Z3, Z7, K4, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1666
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 76(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X6, X6
-
-skip1666:
-both1632:
-	VSHUFF32X4 $0x88, Z1, Z0, Z7
-	VSHUFF32X4 $0xdd, Z1, Z0, Z8
-	VMAXPS     Z8, Z7, Z7
-	VSHUFF32X4 $0x88, Z5, Z4, Z8
-	VSHUFF32X4 $0xdd, Z5, Z4, Z9
-	VMAXPS     Z9, Z8, Z8
-	VSHUFPS    $0x44, Z8, Z7, Z9
-	VSHUFPS    $0xee, Z8, Z7, Z7
-	VMAXPS     Z7, Z9, Z9
-	VPERMILPS  $0xb1, Z9, Z7
-	VMAXPS     Z7, Z9, Z9
-	VMOVDQU32  elementOrder2<>+0(SB), Z7
-	VPERMPS    Z9, Z7, Z9
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread2<>+192(SB), Z7
-	VPERMPS    Z9, Z7, Z7
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip1667
-	VCMPPS     $0x00, Z7, Z5, K5
-	KMOVW      K5, DI
-	MOVQ       DI, R8
-	SHRQ       $0x08, R8
-	TZCNTQ     R8, R8
-	XORQ       R9, R9
-	CMPL       R8, 76(SP)
-	SETEQ      R9
-	LEAQ       (R9)(BX*2), BX
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 72(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip1667:
-	VSUBPS    Z7, Z5, Z5
-	VMOVDQU32 elementSpread2<>+128(SB), Z7
-	VPERMPS   Z9, Z7, Z7
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1668
-	VCMPPS    $0x00, Z7, Z4, K5
-	KMOVW     K5, DI
-	MOVQ      DI, R8
-	SHRQ      $0x08, R8
-	TZCNTQ    R8, R8
-	XORQ      R9, R9
-	CMPL      R8, 68(SP)
-	SETEQ     R9
-	LEAQ      (R9)(BX*2), BX
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 64(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1668:
-	VSUBPS    Z7, Z4, Z4
-	VMOVDQU32 elementSpread2<>+64(SB), Z7
-	VPERMPS   Z9, Z7, Z7
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1669
-	VCMPPS    $0x00, Z7, Z1, K5
-	KMOVW     K5, DI
-	MOVQ      DI, R8
-	SHRQ      $0x08, R8
-	TZCNTQ    R8, R8
-	XORQ      R9, R9
-	CMPL      R8, 60(SP)
-	SETEQ     R9
-	LEAQ      (R9)(BX*2), BX
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1669:
-	VSUBPS    Z7, Z1, Z1
-	VMOVDQU32 elementSpread2<>+0(SB), Z7
-	VPERMPS   Z9, Z7, Z7
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1670
-	VCMPPS    $0x00, Z7, Z0, K5
-	KMOVW     K5, DI
-	MOVQ      DI, R8
-	SHRQ      $0x08, R8
-	TZCNTQ    R8, R8
-	XORQ      R9, R9
-	CMPL      R8, 52(SP)
-	SETEQ     R9
-	LEAQ      (R9)(BX*2), BX
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1670:
-	VSUBPS       Z7, Z0, Z0
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000008, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half1671
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z0, Z7, Z0
-	VMAXPS       Z1, Z7, Z1
-	VMAXPS       Z4, Z7, Z4
-	VMAXPS       Z5, Z7, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z12
-	VMOVAPS      Z11, Z13
-	VMOVAPS      Z11, Z14
-	VMOVAPS      Z11, Z15
-	VFMADD231PS  Z7, Z0, Z12
-	VFMADD231PS  Z7, Z1, Z13
-	VFMADD231PS  Z7, Z4, Z14
-	VFMADD231PS  Z7, Z5, Z15
-	VSUBPS       Z11, Z12, Z7
-	VSUBPS       Z11, Z13, Z8
-	VSUBPS       Z11, Z14, Z10
-	VSUBPS       Z11, Z15, Z11
-	VBROADCASTSS element3f318000<>+0(SB), Z16
-	VBROADCASTSS elementb95e8083<>+0(SB), Z17
-	VFNMADD231PS Z16, Z7, Z0
-	VFNMADD231PS Z16, Z8, Z1
-	VFNMADD231PS Z16, Z10, Z4
-	VFNMADD231PS Z16, Z11, Z5
-	VFNMADD231PS Z17, Z7, Z0
-	VFNMADD231PS Z17, Z8, Z1
-	VFNMADD231PS Z17, Z10, Z4
-	VFNMADD231PS Z17, Z11, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z11
-	VMOVAPS      Z11, Z7
-	VMOVAPS      Z11, Z8
-	VMOVAPS      Z11, Z10
-	VMOVAPS      Z11, Z11
-	VBROADCASTSS element3c091d05<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VBROADCASTSS element3d2aac79<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VBROADCASTSS element3efffffe<>+0(SB), Z16
-	VFMADD213PS  Z16, Z0, Z7
-	VFMADD213PS  Z16, Z1, Z8
-	VFMADD213PS  Z16, Z4, Z10
-	VFMADD213PS  Z16, Z5, Z11
-	VMULPS       Z0, Z7, Z7
-	VMULPS       Z1, Z8, Z8
-	VMULPS       Z4, Z10, Z10
-	VMULPS       Z5, Z11, Z11
-	VFMADD213PS  Z0, Z0, Z7
-	VFMADD213PS  Z1, Z1, Z8
-	VFMADD213PS  Z4, Z4, Z10
-	VFMADD213PS  Z5, Z5, Z11
-	VPSLLD       $0x17, Z12, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VFMADD213PS  Z12, Z12, Z7
-	VFMADD213PS  Z13, Z13, Z8
-	VFMADD213PS  Z14, Z14, Z10
-	VFMADD213PS  Z15, Z15, Z11
-	VMOVAPS      Z7, Z0
-	VMOVAPS      Z8, Z1
-	VMOVAPS      Z10, Z4
-	VMOVAPS      Z11, Z5
-	JMP          both1672
-
-half1671:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z0, Z7, Z0
-	VMAXPS       Z1, Z7, Z1
-	VMAXPS       Z4, Z7, Z4
-	VMAXPS       Z5, Z7, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+0(SB), Z11
-	VMOVUPS      elementPowers<>+64(SB), Z12
-	VMOVAPS      Z8, Z13
-	VMOVAPS      Z8, Z14
-	VMOVAPS      Z8, Z15
-	VMOVAPS      Z8, Z16
-	VFMADD231PS  Z7, Z0, Z13
-	VFMADD231PS  Z7, Z1, Z14
-	VFMADD231PS  Z7, Z4, Z15
-	VFMADD231PS  Z7, Z5, Z16
-	VSUBPS       Z8, Z13, Z7
-	VSUBPS       Z8, Z14, Z17
-	VSUBPS       Z8, Z15, Z18
-	VSUBPS       Z8, Z16, Z8
-	VFNMADD231PS Z10, Z7, Z0
-	VFNMADD231PS Z10, Z17, Z1
-	VFNMADD231PS Z10, Z18, Z4
-	VFNMADD231PS Z10, Z8, Z5
-	VPSLLD       $0x12, Z13, Z7
-	VPSLLD       $0x12, Z14, Z17
-	VPSLLD       $0x12, Z15, Z18
-	VPSLLD       $0x12, Z16, Z8
-	VPERMI2PS    Z12, Z11, Z13
-	VPERMI2PS    Z12, Z11, Z14
-	VPERMI2PS    Z12, Z11, Z15
-	VPERMI2PS    Z12, Z11, Z16
-	VPADDD       Z7, Z13, Z13
-	VPADDD       Z17, Z14, Z14
-	VPADDD       Z18, Z15, Z15
-	VPADDD       Z8, Z16, Z16
-	VFMADD213PS  Z13, Z13, Z0
-	VFMADD213PS  Z14, Z14, Z1
-	VFMADD213PS  Z15, Z15, Z4
-	VFMADD213PS  Z16, Z16, Z5
-
-both1672:
-	VSHUFF32X4   $0x88, Z1, Z0, Z7
-	VSHUFF32X4   $0xdd, Z1, Z0, Z8
-	VADDPS       Z8, Z7, Z7
-	VSHUFF32X4   $0x88, Z5, Z4, Z8
-	VSHUFF32X4   $0xdd, Z5, Z4, Z10
-	VADDPS       Z10, Z8, Z8
-	VSHUFPS      $0x44, Z8, Z7, Z10
-	VSHUFPS      $0xee, Z8, Z7, Z7
-	VADDPS       Z7, Z10, Z10
-	VPERMILPS    $0xb1, Z10, Z7
-	VADDPS       Z7, Z10, Z10
-	VMOVDQU32    elementOrder2<>+0(SB), Z7
-	VPERMPS      Z10, Z7, Z10
-	MOVQ         CX, BX
-	SUBQ         DX, BX
-	INCQ         BX
-	MOVQ         $0x00000008, DI
-	CMPQ         BX, DI
-	CMOVQGT      DI, BX
-	MOVQ         $0x000000ff, DI
-	BZHIQ        BX, DI, DI
-	KMOVW        DI, K5
-	MOVQ         80(AX), BX
-	VMOVUPS      Y10, K5, (BX)(DX*4)
-	MOVQ         72(AX), BX
-	TESTQ        BX, BX
-	JZ           skip1673
-	VINSERTI32X4 $0x01, X6, Y2, Y2
-	VSUBPS       Y2, Y9, Y2
-	MOVQ         88(AX), BX
-	VMOVUPS      Y2, K5, (BX)(DX*4)
-
-skip1673:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip1674
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y10, Y3, Y3
-	VMOVDQU32    elementSpread2<>+0(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+0(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 48(SP), Z8
-	VPBROADCASTD 52(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z0, K5, Z0
-	VMULPS       Z7, Z0, Z0
-	VMOVDQU32    elementSpread2<>+64(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+64(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 56(SP), Z8
-	VPBROADCASTD 60(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z1, K5, Z1
-	VMULPS       Z7, Z1, Z1
-	VMOVDQU32    elementSpread2<>+128(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+128(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 64(SP), Z8
-	VPBROADCASTD 68(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z4, K5, Z4
-	VMULPS       Z7, Z4, Z4
-	VMOVDQU32    elementSpread2<>+192(SB), Z6
-	VPERMPS      Z10, Z6, Z6
-	VMOVDQU32    elementSpread2<>+192(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 72(SP), Z8
-	VPBROADCASTD 76(SP), K3, Z8
-	VPCMPEQD     elementNumbers2<>+0(SB), Z8, K5
-	VSUBPS       Z6, Z5, K5, Z5
-	VMULPS       Z7, Z5, Z5
-	CMPB         40(AX), $0x00
-	JNE          half1675
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, K1, (BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, K3, -32(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z1, K1, (BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z1, K3, -32(BX)
-	MOVL         32(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, K1, (BX)
-	MOVL         36(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, K3, -32(BX)
-	MOVL         40(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, K1, (BX)
-	MOVL         44(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, K3, -32(BX)
-	JMP          both1676
-
-half1675:
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG          $0x4877f262
-	WORD          $0xc072
-	VEXTRACTI64X4 $0x01, Z0, Y1
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG          $0x4857f262
-	WORD          $0xe472
-	VEXTRACTI64X4 $0x01, Z4, Y3
-	MOVL          16(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y0, K1, (BX)
-	MOVL          20(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y0, K3, -16(BX)
-	MOVL          24(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y1, K1, (BX)
-	MOVL          28(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y1, K3, -16(BX)
-	MOVL          32(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y4, K1, (BX)
-	MOVL          36(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y4, K3, -16(BX)
-	MOVL          40(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y3, K1, (BX)
-	MOVL          44(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y3, K3, -16(BX)
-
-both1676:
-skip1674:
-	ADDQ $0x08, DX
-	CMPQ DX, CX
-	JLE  group1630
-	JMP  done1627
-
-wider1628:
-	CMPQ DX, $0x10
-	JGT  wider1677
-	MOVQ 48(AX), CX
-	XORQ BX, BX
-	XORQ SI, SI
-
-far1678:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far1678
-	SUBQ  $0x00, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K1
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K3
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group1679:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half1680
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1682
-	MOVL         (DI)(BX*4), BX
-
-have1682:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1683
-	MOVL       (DI)(BX*4), BX
-
-have1683:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z0
-	VMOVUPS (DI), K1, Z0
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1684
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip1684:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1685
-	MOVL    (DI)(BX*4), BX
-
-have1685:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z1
-	VMOVUPS (DI), K1, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1686
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip1686:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1687
-	MOVL    (DI)(BX*4), BX
-
-have1687:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z4
-	VMOVUPS (DI), K1, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1688
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip1688:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1689
-	MOVL    (DI)(BX*4), BX
-
-have1689:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z5, Z5
-	VMOVUPS (DI), K1, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1690
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip1690:
-	JMP both1681
-
-half1680:
-	VBROADCASTSS elementff800000<>+0(SB), Z5
-	VMOVDQU32    elementToUpper<>+0(SB), Z6
-	VMOVDQU32    elementToUpper<>+64(SB), Z0
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1691
-	MOVL         (DI)(BX*4), BX
-
-have1691:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1692
-	MOVL       (DI)(BX*4), BX
-
-have1692:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z0
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z0
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1693
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip1693:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1694
-	MOVL    (DI)(BX*4), BX
-
-have1694:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z1
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1695
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip1695:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1696
-	MOVL    (DI)(BX*4), BX
-
-have1696:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z4
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1697
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip1697:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1698
-	MOVL    (DI)(BX*4), BX
-
-have1698:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z5, Z5
-	VMOVDQU16.Z (DI), K1, Y3
-	VPERMW      Z3, Z6, K2, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1699
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip1699:
-both1681:
-	VSHUFF32X4 $0x44, Z1, Z0, Z6
-	VSHUFF32X4 $0xee, Z1, Z0, Z7
-	VMAXPS     Z7, Z6, Z6
-	VSHUFF32X4 $0x44, Z5, Z4, Z7
-	VSHUFF32X4 $0xee, Z5, Z4, Z8
-	VMAXPS     Z8, Z7, Z7
-	VSHUFF32X4 $0x88, Z7, Z6, Z8
-	VSHUFF32X4 $0xdd, Z7, Z6, Z6
-	VMAXPS     Z6, Z8, Z8
-	VPERMILPS  $0x4e, Z8, Z6
-	VMAXPS     Z6, Z8, Z8
-	VPERMILPS  $0xb1, Z8, Z6
-	VMAXPS     Z6, Z8, Z8
-	VMOVDQU32  elementOrder<>+0(SB), Z6
-	VPERMPS    Z8, Z6, Z8
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z6
-	VPERMPS    Z8, Z6, Z6
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip1700
-	VCMPPS     $0x00, Z6, Z5, K3
-	KMOVW      K3, DI
-	MOVQ       DI, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip1700:
-	VSUBPS    Z6, Z5, Z5
-	VMOVDQU32 elementSpread<>+128(SB), Z6
-	VPERMPS   Z8, Z6, Z6
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1701
-	VCMPPS    $0x00, Z6, Z4, K3
-	KMOVW     K3, DI
-	MOVQ      DI, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1701:
-	VSUBPS    Z6, Z4, Z4
-	VMOVDQU32 elementSpread<>+64(SB), Z6
-	VPERMPS   Z8, Z6, Z6
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1702
-	VCMPPS    $0x00, Z6, Z1, K3
-	KMOVW     K3, DI
-	MOVQ      DI, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1702:
-	VSUBPS    Z6, Z1, Z1
-	VMOVDQU32 elementSpread<>+0(SB), Z6
-	VPERMPS   Z8, Z6, Z6
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1703
-	VCMPPS    $0x00, Z6, Z0, K3
-	KMOVW     K3, DI
-	MOVQ      DI, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1703:
-	VSUBPS       Z6, Z0, Z0
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half1704
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z4, Z6, Z4
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b40007f<>+0(SB), Z10
-	VMOVAPS      Z10, Z11
-	VMOVAPS      Z10, Z12
-	VMOVAPS      Z10, Z13
-	VMOVAPS      Z10, Z14
-	VFMADD231PS  Z6, Z0, Z11
-	VFMADD231PS  Z6, Z1, Z12
-	VFMADD231PS  Z6, Z4, Z13
-	VFMADD231PS  Z6, Z5, Z14
-	VSUBPS       Z10, Z11, Z6
-	VSUBPS       Z10, Z12, Z7
-	VSUBPS       Z10, Z13, Z9
-	VSUBPS       Z10, Z14, Z10
-	VBROADCASTSS element3f318000<>+0(SB), Z15
-	VBROADCASTSS elementb95e8083<>+0(SB), Z16
-	VFNMADD231PS Z15, Z6, Z0
-	VFNMADD231PS Z15, Z7, Z1
-	VFNMADD231PS Z15, Z9, Z4
-	VFNMADD231PS Z15, Z10, Z5
-	VFNMADD231PS Z16, Z6, Z0
-	VFNMADD231PS Z16, Z7, Z1
-	VFNMADD231PS Z16, Z9, Z4
-	VFNMADD231PS Z16, Z10, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z10
-	VMOVAPS      Z10, Z6
-	VMOVAPS      Z10, Z7
-	VMOVAPS      Z10, Z9
-	VMOVAPS      Z10, Z10
-	VBROADCASTSS element3c091d05<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VBROADCASTSS element3d2aac79<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VBROADCASTSS element3efffffe<>+0(SB), Z15
-	VFMADD213PS  Z15, Z0, Z6
-	VFMADD213PS  Z15, Z1, Z7
-	VFMADD213PS  Z15, Z4, Z9
-	VFMADD213PS  Z15, Z5, Z10
-	VMULPS       Z0, Z6, Z6
-	VMULPS       Z1, Z7, Z7
-	VMULPS       Z4, Z9, Z9
-	VMULPS       Z5, Z10, Z10
-	VFMADD213PS  Z0, Z0, Z6
-	VFMADD213PS  Z1, Z1, Z7
-	VFMADD213PS  Z4, Z4, Z9
-	VFMADD213PS  Z5, Z5, Z10
-	VPSLLD       $0x17, Z11, Z11
-	VPSLLD       $0x17, Z12, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VFMADD213PS  Z11, Z11, Z6
-	VFMADD213PS  Z12, Z12, Z7
-	VFMADD213PS  Z13, Z13, Z9
-	VFMADD213PS  Z14, Z14, Z10
-	VMOVAPS      Z6, Z0
-	VMOVAPS      Z7, Z1
-	VMOVAPS      Z9, Z4
-	VMOVAPS      Z10, Z5
-	JMP          both1705
-
-half1704:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z0, Z6, Z0
-	VMAXPS       Z1, Z6, Z1
-	VMAXPS       Z4, Z6, Z4
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z7
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z7, Z12
-	VMOVAPS      Z7, Z13
-	VMOVAPS      Z7, Z14
-	VMOVAPS      Z7, Z15
-	VFMADD231PS  Z6, Z0, Z12
-	VFMADD231PS  Z6, Z1, Z13
-	VFMADD231PS  Z6, Z4, Z14
-	VFMADD231PS  Z6, Z5, Z15
-	VSUBPS       Z7, Z12, Z6
-	VSUBPS       Z7, Z13, Z16
-	VSUBPS       Z7, Z14, Z17
-	VSUBPS       Z7, Z15, Z7
-	VFNMADD231PS Z9, Z6, Z0
-	VFNMADD231PS Z9, Z16, Z1
-	VFNMADD231PS Z9, Z17, Z4
-	VFNMADD231PS Z9, Z7, Z5
-	VPSLLD       $0x12, Z12, Z6
-	VPSLLD       $0x12, Z13, Z16
-	VPSLLD       $0x12, Z14, Z17
-	VPSLLD       $0x12, Z15, Z7
-	VPERMI2PS    Z11, Z10, Z12
-	VPERMI2PS    Z11, Z10, Z13
-	VPERMI2PS    Z11, Z10, Z14
-	VPERMI2PS    Z11, Z10, Z15
-	VPADDD       Z6, Z12, Z12
-	VPADDD       Z16, Z13, Z13
-	VPADDD       Z17, Z14, Z14
-	VPADDD       Z7, Z15, Z15
-	VFMADD213PS  Z12, Z12, Z0
-	VFMADD213PS  Z13, Z13, Z1
-	VFMADD213PS  Z14, Z14, Z4
-	VFMADD213PS  Z15, Z15, Z5
-
-both1705:
-	VSHUFF32X4 $0x44, Z1, Z0, Z6
-	VSHUFF32X4 $0xee, Z1, Z0, Z7
-	VADDPS     Z7, Z6, Z6
-	VSHUFF32X4 $0x44, Z5, Z4, Z7
-	VSHUFF32X4 $0xee, Z5, Z4, Z9
-	VADDPS     Z9, Z7, Z7
-	VSHUFF32X4 $0x88, Z7, Z6, Z9
-	VSHUFF32X4 $0xdd, Z7, Z6, Z6
-	VADDPS     Z6, Z9, Z9
-	VPERMILPS  $0x4e, Z9, Z6
-	VADDPS     Z6, Z9, Z9
-	VPERMILPS  $0xb1, Z9, Z6
-	VADDPS     Z6, Z9, Z9
-	VMOVDQU32  elementOrder<>+0(SB), Z6
-	VPERMPS    Z9, Z6, Z9
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K3
-	MOVQ       80(AX), BX
-	VMOVUPS    Y9, K3, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip1706
-	VSUBPS     Y2, Y8, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K3, (BX)(DX*4)
-
-skip1706:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip1707
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y9, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+0(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 48(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z0, K3, Z0
-	VMULPS       Z7, Z0, Z0
-	VMOVDQU32    elementSpread<>+64(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+64(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 52(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z1, K3, Z1
-	VMULPS       Z7, Z1, Z1
-	VMOVDQU32    elementSpread<>+128(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+128(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 56(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z4, K3, Z4
-	VMULPS       Z7, Z4, Z4
-	VMOVDQU32    elementSpread<>+192(SB), Z6
-	VPERMPS      Z9, Z6, Z6
-	VMOVDQU32    elementSpread<>+192(SB), Z7
-	VPERMPS      Z3, Z7, Z7
-	VPBROADCASTD 60(SP), Z8
-	VPCMPEQD     elementNumbers<>+0(SB), Z8, K3
-	VSUBPS       Z6, Z5, K3, Z5
-	VMULPS       Z7, Z5, Z5
-	CMPB         40(AX), $0x00
-	JNE          half1708
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, K1, (BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z1, K1, (BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, K1, (BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, K1, (BX)
-	JMP          both1709
-
-half1708:
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG          $0x4877f262
-	WORD          $0xc072
-	VEXTRACTI64X4 $0x01, Z0, Y1
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG          $0x4857f262
-	WORD          $0xe472
-	VEXTRACTI64X4 $0x01, Z4, Y3
-	MOVL          16(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y0, K1, (BX)
-	MOVL          20(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y1, K1, (BX)
-	MOVL          24(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y4, K1, (BX)
-	MOVL          28(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-	VMOVDQU16     Y3, K1, (BX)
-
-both1709:
-skip1707:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group1679
-	JMP  done1627
-
-wider1677:
-	CMPQ DX, $0x20
-	JGT  wider1710
-	MOVQ 48(AX), CX
-	XORQ BX, BX
-	XORQ SI, SI
-
-far1711:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far1711
-	SUBQ  $0x10, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K3
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K4
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group1712:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half1713
-	VBROADCASTSS elementff800000<>+0(SB), Z8
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1715
-	MOVL         (DI)(BX*4), BX
-
-have1715:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	PREFETCHT0 384(BX)
-	PREFETCHT0 448(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1716
-	MOVL       (DI)(BX*4), BX
-
-have1716:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z1
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), K2, Z1
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1717
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip1717:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1718
-	MOVL    (DI)(BX*4), BX
-
-have1718:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z5
-	VMOVUPS (DI), Z4
-	VMOVUPS 64(DI), K2, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1719
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip1719:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1720
-	MOVL    (DI)(BX*4), BX
-
-have1720:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z7
-	VMOVUPS (DI), Z6
-	VMOVUPS 64(DI), K2, Z7
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1721
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip1721:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1722
-	MOVL    (DI)(BX*4), BX
-
-have1722:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z8, Z9
-	VMOVUPS (DI), Z8
-	VMOVUPS 64(DI), K2, Z9
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1723
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip1723:
-	JMP both1714
-
-half1713:
-	VBROADCASTSS elementff800000<>+0(SB), Z9
-	VMOVDQU32    elementToUpper<>+0(SB), Z8
-	VMOVDQU32    elementToUpper<>+64(SB), Z10
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1724
-	MOVL         (DI)(BX*4), BX
-
-have1724:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1725
-	MOVL       (DI)(BX*4), BX
-
-have1725:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z1
-	VMOVDQU16.Z (DI), K4, Z4
-	VPERMW.Z    Z4, Z8, K1, Z0
-	VPERMW      Z4, Z10, K3, Z1
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1726
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip1726:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1727
-	MOVL    (DI)(BX*4), BX
-
-have1727:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z5
-	VMOVDQU16.Z (DI), K4, Z6
-	VPERMW.Z    Z6, Z8, K1, Z4
-	VPERMW      Z6, Z10, K3, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1728
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip1728:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1729
-	MOVL    (DI)(BX*4), BX
-
-have1729:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z7
-	VMOVDQU16.Z (DI), K4, Z11
-	VPERMW.Z    Z11, Z8, K1, Z6
-	VPERMW      Z11, Z10, K3, Z7
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1730
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip1730:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1731
-	MOVL    (DI)(BX*4), BX
-
-have1731:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z9, Z9
-	VMOVDQU16.Z (DI), K4, Z11
-	VPERMW.Z    Z11, Z8, K1, Z8
-	VPERMW      Z11, Z10, K3, Z9
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1732
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip1732:
-both1714:
-	VMAXPS     Z1, Z0, Z10
-	VMAXPS     Z5, Z4, Z11
-	VMAXPS     Z7, Z6, Z12
-	VMAXPS     Z9, Z8, Z13
-	VSHUFF32X4 $0x44, Z11, Z10, Z14
-	VSHUFF32X4 $0xee, Z11, Z10, Z10
-	VMAXPS     Z10, Z14, Z14
-	VSHUFF32X4 $0x44, Z13, Z12, Z10
-	VSHUFF32X4 $0xee, Z13, Z12, Z11
-	VMAXPS     Z11, Z10, Z10
-	VSHUFF32X4 $0x88, Z10, Z14, Z11
-	VSHUFF32X4 $0xdd, Z10, Z14, Z10
-	VMAXPS     Z10, Z11, Z11
-	VPERMILPS  $0x4e, Z11, Z10
-	VMAXPS     Z10, Z11, Z11
-	VPERMILPS  $0xb1, Z11, Z10
-	VMAXPS     Z10, Z11, Z11
-	VMOVDQU32  elementOrder<>+0(SB), Z10
-	VPERMPS    Z11, Z10, Z11
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z10
-	VPERMPS    Z11, Z10, Z10
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip1733
-	VCMPPS     $0x00, Z10, Z8, K5
-	KMOVW      K5, DI
-	VCMPPS     $0x00, Z10, Z9, K5
-	KMOVW      K5, R8
-	SHLQ       $0x10, R8
-	ORQ        R8, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip1733:
-	VSUBPS    Z10, Z8, Z8
-	VSUBPS    Z10, Z9, Z9
-	VMOVDQU32 elementSpread<>+128(SB), Z10
-	VPERMPS   Z11, Z10, Z10
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1734
-	VCMPPS    $0x00, Z10, Z6, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z10, Z7, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1734:
-	VSUBPS    Z10, Z6, Z6
-	VSUBPS    Z10, Z7, Z7
-	VMOVDQU32 elementSpread<>+64(SB), Z10
-	VPERMPS   Z11, Z10, Z10
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1735
-	VCMPPS    $0x00, Z10, Z4, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z10, Z5, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1735:
-	VSUBPS    Z10, Z4, Z4
-	VSUBPS    Z10, Z5, Z5
-	VMOVDQU32 elementSpread<>+0(SB), Z10
-	VPERMPS   Z11, Z10, Z10
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1736
-	VCMPPS    $0x00, Z10, Z0, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z10, Z1, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1736:
-	VSUBPS       Z10, Z0, Z0
-	VSUBPS       Z10, Z1, Z1
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half1737
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b40007f<>+0(SB), Z14
-	VMOVAPS      Z14, Z15
-	VMOVAPS      Z14, Z16
-	VMOVAPS      Z14, Z17
-	VMOVAPS      Z14, Z18
-	VFMADD231PS  Z10, Z0, Z15
-	VFMADD231PS  Z10, Z1, Z16
-	VFMADD231PS  Z10, Z4, Z17
-	VFMADD231PS  Z10, Z5, Z18
-	VSUBPS       Z14, Z15, Z10
-	VSUBPS       Z14, Z16, Z12
-	VSUBPS       Z14, Z17, Z13
-	VSUBPS       Z14, Z18, Z14
-	VBROADCASTSS element3f318000<>+0(SB), Z19
-	VBROADCASTSS elementb95e8083<>+0(SB), Z20
-	VFNMADD231PS Z19, Z10, Z0
-	VFNMADD231PS Z19, Z12, Z1
-	VFNMADD231PS Z19, Z13, Z4
-	VFNMADD231PS Z19, Z14, Z5
-	VFNMADD231PS Z20, Z10, Z0
-	VFNMADD231PS Z20, Z12, Z1
-	VFNMADD231PS Z20, Z13, Z4
-	VFNMADD231PS Z20, Z14, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z14
-	VMOVAPS      Z14, Z10
-	VMOVAPS      Z14, Z12
-	VMOVAPS      Z14, Z13
-	VMOVAPS      Z14, Z14
-	VBROADCASTSS element3c091d05<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VBROADCASTSS element3d2aac79<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VBROADCASTSS element3efffffe<>+0(SB), Z19
-	VFMADD213PS  Z19, Z0, Z10
-	VFMADD213PS  Z19, Z1, Z12
-	VFMADD213PS  Z19, Z4, Z13
-	VFMADD213PS  Z19, Z5, Z14
-	VMULPS       Z0, Z10, Z10
-	VMULPS       Z1, Z12, Z12
-	VMULPS       Z4, Z13, Z13
-	VMULPS       Z5, Z14, Z14
-	VFMADD213PS  Z0, Z0, Z10
-	VFMADD213PS  Z1, Z1, Z12
-	VFMADD213PS  Z4, Z4, Z13
-	VFMADD213PS  Z5, Z5, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VPSLLD       $0x17, Z16, Z16
-	VPSLLD       $0x17, Z17, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VFMADD213PS  Z15, Z15, Z10
-	VFMADD213PS  Z16, Z16, Z12
-	VFMADD213PS  Z17, Z17, Z13
-	VFMADD213PS  Z18, Z18, Z14
-	VMOVAPS      Z10, Z0
-	VMOVAPS      Z12, Z1
-	VMOVAPS      Z13, Z4
-	VMOVAPS      Z14, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
-	VMAXPS       Z8, Z10, Z8
-	VMAXPS       Z9, Z10, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b40007f<>+0(SB), Z14
-	VMOVAPS      Z14, Z15
-	VMOVAPS      Z14, Z16
-	VMOVAPS      Z14, Z17
-	VMOVAPS      Z14, Z18
-	VFMADD231PS  Z10, Z6, Z15
-	VFMADD231PS  Z10, Z7, Z16
-	VFMADD231PS  Z10, Z8, Z17
-	VFMADD231PS  Z10, Z9, Z18
-	VSUBPS       Z14, Z15, Z10
-	VSUBPS       Z14, Z16, Z12
-	VSUBPS       Z14, Z17, Z13
-	VSUBPS       Z14, Z18, Z14
-	VBROADCASTSS element3f318000<>+0(SB), Z19
-	VBROADCASTSS elementb95e8083<>+0(SB), Z20
-	VFNMADD231PS Z19, Z10, Z6
-	VFNMADD231PS Z19, Z12, Z7
-	VFNMADD231PS Z19, Z13, Z8
-	VFNMADD231PS Z19, Z14, Z9
-	VFNMADD231PS Z20, Z10, Z6
-	VFNMADD231PS Z20, Z12, Z7
-	VFNMADD231PS Z20, Z13, Z8
-	VFNMADD231PS Z20, Z14, Z9
-	VBROADCASTSS element3ab511f9<>+0(SB), Z14
-	VMOVAPS      Z14, Z10
-	VMOVAPS      Z14, Z12
-	VMOVAPS      Z14, Z13
-	VMOVAPS      Z14, Z14
-	VBROADCASTSS element3c091d05<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VBROADCASTSS element3d2aac79<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VBROADCASTSS element3efffffe<>+0(SB), Z19
-	VFMADD213PS  Z19, Z6, Z10
-	VFMADD213PS  Z19, Z7, Z12
-	VFMADD213PS  Z19, Z8, Z13
-	VFMADD213PS  Z19, Z9, Z14
-	VMULPS       Z6, Z10, Z10
-	VMULPS       Z7, Z12, Z12
-	VMULPS       Z8, Z13, Z13
-	VMULPS       Z9, Z14, Z14
-	VFMADD213PS  Z6, Z6, Z10
-	VFMADD213PS  Z7, Z7, Z12
-	VFMADD213PS  Z8, Z8, Z13
-	VFMADD213PS  Z9, Z9, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VPSLLD       $0x17, Z16, Z16
-	VPSLLD       $0x17, Z17, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VFMADD213PS  Z15, Z15, Z10
-	VFMADD213PS  Z16, Z16, Z12
-	VFMADD213PS  Z17, Z17, Z13
-	VFMADD213PS  Z18, Z18, Z14
-	VMOVAPS      Z10, Z6
-	VMOVAPS      Z12, Z7
-	VMOVAPS      Z13, Z8
-	VMOVAPS      Z14, Z9
-	JMP          both1738
-
-half1737:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z0, Z10, Z0
-	VMAXPS       Z1, Z10, Z1
-	VMAXPS       Z4, Z10, Z4
-	VMAXPS       Z5, Z10, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b400000<>+0(SB), Z12
-	VBROADCASTSS element3cb17218<>+0(SB), Z13
-	VMOVUPS      elementPowers<>+0(SB), Z14
-	VMOVUPS      elementPowers<>+64(SB), Z15
-	VMOVAPS      Z12, Z16
-	VMOVAPS      Z12, Z17
-	VMOVAPS      Z12, Z18
-	VMOVAPS      Z12, Z19
-	VFMADD231PS  Z10, Z0, Z16
-	VFMADD231PS  Z10, Z1, Z17
-	VFMADD231PS  Z10, Z4, Z18
-	VFMADD231PS  Z10, Z5, Z19
-	VSUBPS       Z12, Z16, Z10
-	VSUBPS       Z12, Z17, Z20
-	VSUBPS       Z12, Z18, Z21
-	VSUBPS       Z12, Z19, Z12
-	VFNMADD231PS Z13, Z10, Z0
-	VFNMADD231PS Z13, Z20, Z1
-	VFNMADD231PS Z13, Z21, Z4
-	VFNMADD231PS Z13, Z12, Z5
-	VPSLLD       $0x12, Z16, Z10
-	VPSLLD       $0x12, Z17, Z20
-	VPSLLD       $0x12, Z18, Z21
-	VPSLLD       $0x12, Z19, Z12
-	VPERMI2PS    Z15, Z14, Z16
-	VPERMI2PS    Z15, Z14, Z17
-	VPERMI2PS    Z15, Z14, Z18
-	VPERMI2PS    Z15, Z14, Z19
-	VPADDD       Z10, Z16, Z16
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z21, Z18, Z18
-	VPADDD       Z12, Z19, Z19
-	VFMADD213PS  Z16, Z16, Z0
-	VFMADD213PS  Z17, Z17, Z1
-	VFMADD213PS  Z18, Z18, Z4
-	VFMADD213PS  Z19, Z19, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
-	VMAXPS       Z6, Z10, Z6
-	VMAXPS       Z7, Z10, Z7
-	VMAXPS       Z8, Z10, Z8
-	VMAXPS       Z9, Z10, Z9
-	VBROADCASTSS element4238aa3b<>+0(SB), Z10
-	VBROADCASTSS element4b400000<>+0(SB), Z12
-	VBROADCASTSS element3cb17218<>+0(SB), Z13
-	VMOVUPS      elementPowers<>+0(SB), Z14
-	VMOVUPS      elementPowers<>+64(SB), Z15
-	VMOVAPS      Z12, Z16
-	VMOVAPS      Z12, Z17
-	VMOVAPS      Z12, Z18
-	VMOVAPS      Z12, Z19
-	VFMADD231PS  Z10, Z6, Z16
-	VFMADD231PS  Z10, Z7, Z17
-	VFMADD231PS  Z10, Z8, Z18
-	VFMADD231PS  Z10, Z9, Z19
-	VSUBPS       Z12, Z16, Z10
-	VSUBPS       Z12, Z17, Z20
-	VSUBPS       Z12, Z18, Z21
-	VSUBPS       Z12, Z19, Z12
-	VFNMADD231PS Z13, Z10, Z6
-	VFNMADD231PS Z13, Z20, Z7
-	VFNMADD231PS Z13, Z21, Z8
-	VFNMADD231PS Z13, Z12, Z9
-	VPSLLD       $0x12, Z16, Z10
-	VPSLLD       $0x12, Z17, Z20
-	VPSLLD       $0x12, Z18, Z21
-	VPSLLD       $0x12, Z19, Z12
-	VPERMI2PS    Z15, Z14, Z16
-	VPERMI2PS    Z15, Z14, Z17
-	VPERMI2PS    Z15, Z14, Z18
-	VPERMI2PS    Z15, Z14, Z19
-	VPADDD       Z10, Z16, Z16
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z21, Z18, Z18
-	VPADDD       Z12, Z19, Z19
-	VFMADD213PS  Z16, Z16, Z6
-	VFMADD213PS  Z17, Z17, Z7
-	VFMADD213PS  Z18, Z18, Z8
-	VFMADD213PS  Z19, Z19, Z9
-
-both1738:
-	VADDPS     Z1, Z0, Z10
-	VADDPS     Z5, Z4, Z12
-	VADDPS     Z7, Z6, Z13
-	VADDPS     Z9, Z8, Z14
-	VSHUFF32X4 $0x44, Z12, Z10, Z15
-	VSHUFF32X4 $0xee, Z12, Z10, Z10
-	VADDPS     Z10, Z15, Z15
-	VSHUFF32X4 $0x44, Z14, Z13, Z10
-	VSHUFF32X4 $0xee, Z14, Z13, Z12
-	VADDPS     Z12, Z10, Z10
-	VSHUFF32X4 $0x88, Z10, Z15, Z12
-	VSHUFF32X4 $0xdd, Z10, Z15, Z10
-	VADDPS     Z10, Z12, Z12
-	VPERMILPS  $0x4e, Z12, Z10
-	VADDPS     Z10, Z12, Z12
-	VPERMILPS  $0xb1, Z12, Z10
-	VADDPS     Z10, Z12, Z12
-	VMOVDQU32  elementOrder<>+0(SB), Z10
-	VPERMPS    Z12, Z10, Z12
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K5
-	MOVQ       80(AX), BX
-	VMOVUPS    Y12, K5, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip1739
-	VSUBPS     Y2, Y11, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K5, (BX)(DX*4)
-
-skip1739:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip1740
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y12, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+0(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 48(SP), Z13
-	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
-	VSUBPS       Z10, Z0, K5, Z0
-	VMULPS       Z11, Z0, Z0
-	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
-	VSUBPS       Z10, Z1, K5, Z1
-	VMULPS       Z11, Z1, Z1
-	VMOVDQU32    elementSpread<>+64(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+64(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 52(SP), Z13
-	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
-	VSUBPS       Z10, Z4, K5, Z4
-	VMULPS       Z11, Z4, Z4
-	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
-	VSUBPS       Z10, Z5, K5, Z5
-	VMULPS       Z11, Z5, Z5
-	VMOVDQU32    elementSpread<>+128(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+128(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 56(SP), Z13
-	VPCMPEQD     elementNumbers<>+0(SB), Z13, K5
-	VSUBPS       Z10, Z6, K5, Z6
-	VMULPS       Z11, Z6, Z6
-	VPCMPEQD     elementNumbers<>+64(SB), Z13, K5
-	VSUBPS       Z10, Z7, K5, Z7
-	VMULPS       Z11, Z7, Z7
-	VMOVDQU32    elementSpread<>+192(SB), Z10
-	VPERMPS      Z12, Z10, Z10
-	VMOVDQU32    elementSpread<>+192(SB), Z11
-	VPERMPS      Z3, Z11, Z11
-	VPBROADCASTD 60(SP), Z12
-	VPCMPEQD     elementNumbers<>+0(SB), Z12, K5
-	VSUBPS       Z10, Z8, K5, Z8
-	VMULPS       Z11, Z8, Z8
-	VPCMPEQD     elementNumbers<>+64(SB), Z12, K5
-	VSUBPS       Z10, Z9, K5, Z9
-	VMULPS       Z11, Z9, Z9
-	CMPB         40(AX), $0x00
-	JNE          half1741
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, K2, 64(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z4, (BX)
-	VMOVUPS      Z5, K2, 64(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z6, (BX)
-	VMOVUPS      Z7, K2, 64(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z8, (BX)
-	VMOVUPS      Z9, K2, 64(BX)
-	JMP          both1742
-
-half1741:
-	MOVL  16(SP), BX
-	IMULQ 32(AX), BX
-	ADDQ  24(AX), BX
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VMOVDQU16 Z0, K4, (BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z0
-	LONG      $0x4857f262
-	WORD      $0xc472
-	VMOVDQU16 Z0, K4, (BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z0
-	LONG      $0x4847f262
-	WORD      $0xc672
-	VMOVDQU16 Z0, K4, (BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z0
-	LONG      $0x4837d262
-	WORD      $0xc072
-	VMOVDQU16 Z0, K4, (BX)
-
-both1742:
-skip1740:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group1712
-	JMP  done1627
-
-wider1710:
-	CMPQ DX, $0x30
-	JGT  wider1743
-	MOVQ 48(AX), CX
-	XORQ BX, BX
-	XORQ SI, SI
-
-far1744:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far1744
-	SUBQ  $0x20, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K3
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K4
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group1745:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half1746
-	VBROADCASTSS elementff800000<>+0(SB), Z11
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1748
-	MOVL         (DI)(BX*4), BX
-
-have1748:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	PREFETCHT0 384(BX)
-	PREFETCHT0 448(BX)
-	PREFETCHT0 512(BX)
-	PREFETCHT0 576(BX)
-	PREFETCHT0 640(BX)
-	PREFETCHT0 704(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1749
-	MOVL       (DI)(BX*4), BX
-
-have1749:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z4
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), K2, Z4
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1750
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip1750:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1751
-	MOVL    (DI)(BX*4), BX
-
-have1751:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z7
-	VMOVUPS (DI), Z5
-	VMOVUPS 64(DI), Z6
-	VMOVUPS 128(DI), K2, Z7
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1752
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip1752:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1753
-	MOVL    (DI)(BX*4), BX
-
-have1753:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z10
-	VMOVUPS (DI), Z8
-	VMOVUPS 64(DI), Z9
-	VMOVUPS 128(DI), K2, Z10
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1754
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip1754:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1755
-	MOVL    (DI)(BX*4), BX
-
-have1755:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z11, Z13
-	VMOVUPS (DI), Z11
-	VMOVUPS 64(DI), Z12
-	VMOVUPS 128(DI), K2, Z13
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1756
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip1756:
-	JMP both1747
-
-half1746:
-	VBROADCASTSS elementff800000<>+0(SB), Z11
-	VMOVDQU32    elementToUpper<>+0(SB), Z14
-	VMOVDQU32    elementToUpper<>+64(SB), Z12
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1757
-	MOVL         (DI)(BX*4), BX
-
-have1757:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1758
-	MOVL       (DI)(BX*4), BX
-
-have1758:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z4
-	VPERMW.Z    (DI), Z14, K1, Z0
-	VPERMW.Z    (DI), Z12, K1, Z1
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z4
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1759
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip1759:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1760
-	MOVL    (DI)(BX*4), BX
-
-have1760:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z7
-	VPERMW.Z    (DI), Z14, K1, Z5
-	VPERMW.Z    (DI), Z12, K1, Z6
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z7
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1761
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip1761:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1762
-	MOVL    (DI)(BX*4), BX
-
-have1762:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z10
-	VPERMW.Z    (DI), Z14, K1, Z8
-	VPERMW.Z    (DI), Z12, K1, Z9
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z10
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1763
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip1763:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1764
-	MOVL    (DI)(BX*4), BX
-
-have1764:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z11, Z13
-	VPERMW.Z    (DI), Z14, K1, Z11
-	VPERMW.Z    (DI), Z12, K1, Z12
-	VMOVDQU16.Z 64(DI), K2, Y3
-	VPERMW      Z3, Z14, K3, Z13
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1765
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip1765:
-both1747:
-	VMAXPS     Z1, Z0, Z14
-	VMAXPS     Z4, Z14, Z14
-	VMAXPS     Z6, Z5, Z15
-	VMAXPS     Z7, Z15, Z15
-	VMAXPS     Z9, Z8, Z16
-	VMAXPS     Z10, Z16, Z16
-	VMAXPS     Z12, Z11, Z17
-	VMAXPS     Z13, Z17, Z17
-	VSHUFF32X4 $0x44, Z15, Z14, Z18
-	VSHUFF32X4 $0xee, Z15, Z14, Z14
-	VMAXPS     Z14, Z18, Z18
-	VSHUFF32X4 $0x44, Z17, Z16, Z14
-	VSHUFF32X4 $0xee, Z17, Z16, Z15
-	VMAXPS     Z15, Z14, Z14
-	VSHUFF32X4 $0x88, Z14, Z18, Z15
-	VSHUFF32X4 $0xdd, Z14, Z18, Z14
-	VMAXPS     Z14, Z15, Z15
-	VPERMILPS  $0x4e, Z15, Z14
-	VMAXPS     Z14, Z15, Z15
-	VPERMILPS  $0xb1, Z15, Z14
-	VMAXPS     Z14, Z15, Z15
-	VMOVDQU32  elementOrder<>+0(SB), Z14
-	VPERMPS    Z15, Z14, Z15
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z14
-	VPERMPS    Z15, Z14, Z14
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip1766
-	VCMPPS     $0x00, Z14, Z11, K4
-	KMOVW      K4, DI
-	VCMPPS     $0x00, Z14, Z12, K4
-	KMOVW      K4, R8
-	SHLQ       $0x10, R8
-	ORQ        R8, DI
-	VCMPPS     $0x00, Z14, Z13, K4
-	KMOVW      K4, R8
-	SHLQ       $0x20, R8
-	ORQ        R8, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip1766:
-	VSUBPS    Z14, Z11, Z11
-	VSUBPS    Z14, Z12, Z12
-	VSUBPS    Z14, Z13, Z13
-	VMOVDQU32 elementSpread<>+128(SB), Z14
-	VPERMPS   Z15, Z14, Z14
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1767
-	VCMPPS    $0x00, Z14, Z8, K4
-	KMOVW     K4, DI
-	VCMPPS    $0x00, Z14, Z9, K4
-	KMOVW     K4, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z14, Z10, K4
-	KMOVW     K4, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1767:
-	VSUBPS    Z14, Z8, Z8
-	VSUBPS    Z14, Z9, Z9
-	VSUBPS    Z14, Z10, Z10
-	VMOVDQU32 elementSpread<>+64(SB), Z14
-	VPERMPS   Z15, Z14, Z14
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1768
-	VCMPPS    $0x00, Z14, Z5, K4
-	KMOVW     K4, DI
-	VCMPPS    $0x00, Z14, Z6, K4
-	KMOVW     K4, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z14, Z7, K4
-	KMOVW     K4, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1768:
-	VSUBPS    Z14, Z5, Z5
-	VSUBPS    Z14, Z6, Z6
-	VSUBPS    Z14, Z7, Z7
-	VMOVDQU32 elementSpread<>+0(SB), Z14
-	VPERMPS   Z15, Z14, Z14
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1769
-	VCMPPS    $0x00, Z14, Z0, K4
-	KMOVW     K4, DI
-	VCMPPS    $0x00, Z14, Z1, K4
-	KMOVW     K4, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z14, Z4, K4
-	KMOVW     K4, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1769:
-	VSUBPS       Z14, Z0, Z0
-	VSUBPS       Z14, Z1, Z1
-	VSUBPS       Z14, Z4, Z4
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half1770
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z0, Z14, Z0
-	VMAXPS       Z1, Z14, Z1
-	VMAXPS       Z4, Z14, Z4
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z0, Z18
-	VFMADD231PS  Z14, Z1, Z19
-	VFMADD231PS  Z14, Z4, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z0
-	VFNMADD231PS Z21, Z16, Z1
-	VFNMADD231PS Z21, Z17, Z4
-	VFNMADD231PS Z22, Z14, Z0
-	VFNMADD231PS Z22, Z16, Z1
-	VFNMADD231PS Z22, Z17, Z4
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z0, Z14
-	VFMADD213PS  Z21, Z1, Z16
-	VFMADD213PS  Z21, Z4, Z17
-	VMULPS       Z0, Z14, Z14
-	VMULPS       Z1, Z16, Z16
-	VMULPS       Z4, Z17, Z17
-	VFMADD213PS  Z0, Z0, Z14
-	VFMADD213PS  Z1, Z1, Z16
-	VFMADD213PS  Z4, Z4, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z0
-	VMOVAPS      Z16, Z1
-	VMOVAPS      Z17, Z4
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z5, Z14, Z5
-	VMAXPS       Z6, Z14, Z6
-	VMAXPS       Z7, Z14, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z5, Z18
-	VFMADD231PS  Z14, Z6, Z19
-	VFMADD231PS  Z14, Z7, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z5
-	VFNMADD231PS Z21, Z16, Z6
-	VFNMADD231PS Z21, Z17, Z7
-	VFNMADD231PS Z22, Z14, Z5
-	VFNMADD231PS Z22, Z16, Z6
-	VFNMADD231PS Z22, Z17, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z5, Z14
-	VFMADD213PS  Z21, Z6, Z16
-	VFMADD213PS  Z21, Z7, Z17
-	VMULPS       Z5, Z14, Z14
-	VMULPS       Z6, Z16, Z16
-	VMULPS       Z7, Z17, Z17
-	VFMADD213PS  Z5, Z5, Z14
-	VFMADD213PS  Z6, Z6, Z16
-	VFMADD213PS  Z7, Z7, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z5
-	VMOVAPS      Z16, Z6
-	VMOVAPS      Z17, Z7
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z8, Z14, Z8
-	VMAXPS       Z9, Z14, Z9
-	VMAXPS       Z10, Z14, Z10
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z8, Z18
-	VFMADD231PS  Z14, Z9, Z19
-	VFMADD231PS  Z14, Z10, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z8
-	VFNMADD231PS Z21, Z16, Z9
-	VFNMADD231PS Z21, Z17, Z10
-	VFNMADD231PS Z22, Z14, Z8
-	VFNMADD231PS Z22, Z16, Z9
-	VFNMADD231PS Z22, Z17, Z10
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z8, Z14
-	VFMADD213PS  Z21, Z9, Z16
-	VFMADD213PS  Z21, Z10, Z17
-	VMULPS       Z8, Z14, Z14
-	VMULPS       Z9, Z16, Z16
-	VMULPS       Z10, Z17, Z17
-	VFMADD213PS  Z8, Z8, Z14
-	VFMADD213PS  Z9, Z9, Z16
-	VFMADD213PS  Z10, Z10, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z8
-	VMOVAPS      Z16, Z9
-	VMOVAPS      Z17, Z10
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z11, Z14, Z11
-	VMAXPS       Z12, Z14, Z12
-	VMAXPS       Z13, Z14, Z13
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b40007f<>+0(SB), Z17
-	VMOVAPS      Z17, Z18
-	VMOVAPS      Z17, Z19
-	VMOVAPS      Z17, Z20
-	VFMADD231PS  Z14, Z11, Z18
-	VFMADD231PS  Z14, Z12, Z19
-	VFMADD231PS  Z14, Z13, Z20
-	VSUBPS       Z17, Z18, Z14
-	VSUBPS       Z17, Z19, Z16
-	VSUBPS       Z17, Z20, Z17
-	VBROADCASTSS element3f318000<>+0(SB), Z21
-	VBROADCASTSS elementb95e8083<>+0(SB), Z22
-	VFNMADD231PS Z21, Z14, Z11
-	VFNMADD231PS Z21, Z16, Z12
-	VFNMADD231PS Z21, Z17, Z13
-	VFNMADD231PS Z22, Z14, Z11
-	VFNMADD231PS Z22, Z16, Z12
-	VFNMADD231PS Z22, Z17, Z13
-	VBROADCASTSS element3ab511f9<>+0(SB), Z17
-	VMOVAPS      Z17, Z14
-	VMOVAPS      Z17, Z16
-	VMOVAPS      Z17, Z17
-	VBROADCASTSS element3c091d05<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
-	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
-	VBROADCASTSS element3d2aac79<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
-	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
-	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
-	VBROADCASTSS element3efffffe<>+0(SB), Z21
-	VFMADD213PS  Z21, Z11, Z14
-	VFMADD213PS  Z21, Z12, Z16
-	VFMADD213PS  Z21, Z13, Z17
-	VMULPS       Z11, Z14, Z14
-	VMULPS       Z12, Z16, Z16
-	VMULPS       Z13, Z17, Z17
-	VFMADD213PS  Z11, Z11, Z14
-	VFMADD213PS  Z12, Z12, Z16
-	VFMADD213PS  Z13, Z13, Z17
-	VPSLLD       $0x17, Z18, Z18
-	VPSLLD       $0x17, Z19, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VFMADD213PS  Z18, Z18, Z14
-	VFMADD213PS  Z19, Z19, Z16
-	VFMADD213PS  Z20, Z20, Z17
-	VMOVAPS      Z14, Z11
-	VMOVAPS      Z16, Z12
-	VMOVAPS      Z17, Z13
-	JMP          both1771
-
-half1770:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z0, Z14, Z0
-	VMAXPS       Z1, Z14, Z1
-	VMAXPS       Z4, Z14, Z4
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z0, Z20
-	VFMADD231PS  Z14, Z1, Z21
-	VFMADD231PS  Z14, Z4, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z0
-	VFNMADD231PS Z17, Z23, Z1
-	VFNMADD231PS Z17, Z16, Z4
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z0
-	VFMADD213PS  Z21, Z21, Z1
-	VFMADD213PS  Z22, Z22, Z4
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z5, Z14, Z5
-	VMAXPS       Z6, Z14, Z6
-	VMAXPS       Z7, Z14, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z5, Z20
-	VFMADD231PS  Z14, Z6, Z21
-	VFMADD231PS  Z14, Z7, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z5
-	VFNMADD231PS Z17, Z23, Z6
-	VFNMADD231PS Z17, Z16, Z7
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z5
-	VFMADD213PS  Z21, Z21, Z6
-	VFMADD213PS  Z22, Z22, Z7
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z8, Z14, Z8
-	VMAXPS       Z9, Z14, Z9
-	VMAXPS       Z10, Z14, Z10
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z8, Z20
-	VFMADD231PS  Z14, Z9, Z21
-	VFMADD231PS  Z14, Z10, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z8
-	VFNMADD231PS Z17, Z23, Z9
-	VFNMADD231PS Z17, Z16, Z10
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z8
-	VFMADD213PS  Z21, Z21, Z9
-	VFMADD213PS  Z22, Z22, Z10
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
-	VMAXPS       Z11, Z14, Z11
-	VMAXPS       Z12, Z14, Z12
-	VMAXPS       Z13, Z14, Z13
-	VBROADCASTSS element4238aa3b<>+0(SB), Z14
-	VBROADCASTSS element4b400000<>+0(SB), Z16
-	VBROADCASTSS element3cb17218<>+0(SB), Z17
-	VMOVUPS      elementPowers<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+64(SB), Z19
-	VMOVAPS      Z16, Z20
-	VMOVAPS      Z16, Z21
-	VMOVAPS      Z16, Z22
-	VFMADD231PS  Z14, Z11, Z20
-	VFMADD231PS  Z14, Z12, Z21
-	VFMADD231PS  Z14, Z13, Z22
-	VSUBPS       Z16, Z20, Z14
-	VSUBPS       Z16, Z21, Z23
-	VSUBPS       Z16, Z22, Z16
-	VFNMADD231PS Z17, Z14, Z11
-	VFNMADD231PS Z17, Z23, Z12
-	VFNMADD231PS Z17, Z16, Z13
-	VPSLLD       $0x12, Z20, Z14
-	VPSLLD       $0x12, Z21, Z23
-	VPSLLD       $0x12, Z22, Z16
-	VPERMI2PS    Z19, Z18, Z20
-	VPERMI2PS    Z19, Z18, Z21
-	VPERMI2PS    Z19, Z18, Z22
-	VPADDD       Z14, Z20, Z20
-	VPADDD       Z23, Z21, Z21
-	VPADDD       Z16, Z22, Z22
-	VFMADD213PS  Z20, Z20, Z11
-	VFMADD213PS  Z21, Z21, Z12
-	VFMADD213PS  Z22, Z22, Z13
-
-both1771:
-	VADDPS     Z1, Z0, Z14
-	VADDPS     Z4, Z14, Z14
-	VADDPS     Z6, Z5, Z16
-	VADDPS     Z7, Z16, Z16
-	VADDPS     Z9, Z8, Z17
-	VADDPS     Z10, Z17, Z17
-	VADDPS     Z12, Z11, Z18
-	VADDPS     Z13, Z18, Z18
-	VSHUFF32X4 $0x44, Z16, Z14, Z19
-	VSHUFF32X4 $0xee, Z16, Z14, Z14
-	VADDPS     Z14, Z19, Z19
-	VSHUFF32X4 $0x44, Z18, Z17, Z14
-	VSHUFF32X4 $0xee, Z18, Z17, Z16
-	VADDPS     Z16, Z14, Z14
-	VSHUFF32X4 $0x88, Z14, Z19, Z16
-	VSHUFF32X4 $0xdd, Z14, Z19, Z14
-	VADDPS     Z14, Z16, Z16
-	VPERMILPS  $0x4e, Z16, Z14
-	VADDPS     Z14, Z16, Z16
-	VPERMILPS  $0xb1, Z16, Z14
-	VADDPS     Z14, Z16, Z16
-	VMOVDQU32  elementOrder<>+0(SB), Z14
-	VPERMPS    Z16, Z14, Z16
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K4
-	MOVQ       80(AX), BX
-	VMOVUPS    Y16, K4, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip1772
-	VSUBPS     Y2, Y15, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K4, (BX)(DX*4)
-
-skip1772:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip1773
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y16, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+0(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 48(SP), Z17
-	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
-	VSUBPS       Z14, Z0, K4, Z0
-	VMULPS       Z15, Z0, Z0
-	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
-	VSUBPS       Z14, Z1, K4, Z1
-	VMULPS       Z15, Z1, Z1
-	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
-	VSUBPS       Z14, Z4, K4, Z4
-	VMULPS       Z15, Z4, Z4
-	VMOVDQU32    elementSpread<>+64(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+64(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 52(SP), Z17
-	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
-	VSUBPS       Z14, Z5, K4, Z5
-	VMULPS       Z15, Z5, Z5
-	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
-	VSUBPS       Z14, Z6, K4, Z6
-	VMULPS       Z15, Z6, Z6
-	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
-	VSUBPS       Z14, Z7, K4, Z7
-	VMULPS       Z15, Z7, Z7
-	VMOVDQU32    elementSpread<>+128(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+128(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 56(SP), Z17
-	VPCMPEQD     elementNumbers<>+0(SB), Z17, K4
-	VSUBPS       Z14, Z8, K4, Z8
-	VMULPS       Z15, Z8, Z8
-	VPCMPEQD     elementNumbers<>+64(SB), Z17, K4
-	VSUBPS       Z14, Z9, K4, Z9
-	VMULPS       Z15, Z9, Z9
-	VPCMPEQD     elementNumbers<>+128(SB), Z17, K4
-	VSUBPS       Z14, Z10, K4, Z10
-	VMULPS       Z15, Z10, Z10
-	VMOVDQU32    elementSpread<>+192(SB), Z14
-	VPERMPS      Z16, Z14, Z14
-	VMOVDQU32    elementSpread<>+192(SB), Z15
-	VPERMPS      Z3, Z15, Z15
-	VPBROADCASTD 60(SP), Z16
-	VPCMPEQD     elementNumbers<>+0(SB), Z16, K4
-	VSUBPS       Z14, Z11, K4, Z11
-	VMULPS       Z15, Z11, Z11
-	VPCMPEQD     elementNumbers<>+64(SB), Z16, K4
-	VSUBPS       Z14, Z12, K4, Z12
-	VMULPS       Z15, Z12, Z12
-	VPCMPEQD     elementNumbers<>+128(SB), Z16, K4
-	VSUBPS       Z14, Z13, K4, Z13
-	VMULPS       Z15, Z13, Z13
-	CMPB         40(AX), $0x00
-	JNE          half1774
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z4, K2, 128(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z5, (BX)
-	VMOVUPS      Z6, 64(BX)
-	VMOVUPS      Z7, K2, 128(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z8, (BX)
-	VMOVUPS      Z9, 64(BX)
-	VMOVUPS      Z10, K2, 128(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z11, (BX)
-	VMOVUPS      Z12, 64(BX)
-	VMOVUPS      Z13, K2, 128(BX)
-	JMP          both1775
-
-half1774:
-	// VCVTNE2PS2BF16 Z4, Z7, Z4
-	LONG          $0x4847f262
-	WORD          $0xe472
-	VEXTRACTI64X4 $0x01, Z4, Y3
-
-	// VCVTNE2PS2BF16 Z10, Z13, Z7
-	LONG          $0x4817d262
-	WORD          $0xfa72
-	VEXTRACTI64X4 $0x01, Z7, Y10
-	MOVL          16(SP), BX
-	IMULQ         32(AX), BX
-	ADDQ          24(AX), BX
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y4, K2, 64(BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z5, Z6, Z0
-	LONG      $0x484ff262
-	WORD      $0xc572
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y3, K2, 64(BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z0
-	LONG      $0x4837d262
-	WORD      $0xc072
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y7, K2, 64(BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z11, Z12, Z0
-	LONG      $0x481fd262
-	WORD      $0xc372
-	VMOVDQU16 Z0, (BX)
-	VMOVDQU16 Y10, K2, 64(BX)
-
-both1775:
-skip1773:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group1745
-	JMP  done1627
-
-wider1743:
-	CMPQ DX, $0x40
-	JGT  wider1776
-	MOVQ 48(AX), CX
-	XORQ BX, BX
-	XORQ SI, SI
-
-far1777:
-	INCQ  SI
-	ADDQ  DX, BX
-	ADDQ  DX, BX
-	CMPQ  BX, $0x00000c00
-	JLT   far1777
-	SUBQ  $0x30, DX
-	LEAQ  (DX)(DX*1), BX
-	MOVQ  $0x0000ffff, DI
-	BZHIQ DX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K2
-	MOVQ  $0xaaaaaaaa, DI
-	BZHIQ BX, DI, DI
-	SHLQ  $0x00, DI
-	KMOVD DI, K3
-	ADDQ  $0x10, DX
-	MOVQ  $0xffffffff, BX
-	BZHIQ DX, BX, BX
-	SHLQ  $0x00, BX
-	KMOVD BX, K4
-	MOVQ  $-1, DX
-	MOVL  DX, 48(SP)
-	MOVL  DX, 52(SP)
-	MOVL  DX, 56(SP)
-	MOVL  DX, 60(SP)
-	XORQ  DX, DX
-	DECQ  CX
-
-group1778:
-	VBROADCASTSS element00000000<>+0(SB), X2
-	CMPB         16(AX), $0x00
-	JNE          half1779
-	VBROADCASTSS elementff800000<>+0(SB), Z14
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1781
-	MOVL         (DI)(BX*4), BX
-
-have1781:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	PREFETCHT0 384(BX)
-	PREFETCHT0 448(BX)
-	PREFETCHT0 512(BX)
-	PREFETCHT0 576(BX)
-	PREFETCHT0 640(BX)
-	PREFETCHT0 704(BX)
-	PREFETCHT0 768(BX)
-	PREFETCHT0 832(BX)
-	PREFETCHT0 896(BX)
-	PREFETCHT0 960(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1782
-	MOVL       (DI)(BX*4), BX
-
-have1782:
-	MOVL    BX, 16(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z14, Z5
-	VMOVUPS (DI), Z0
-	VMOVUPS 64(DI), Z1
-	VMOVUPS 128(DI), Z4
-	VMOVUPS 192(DI), K2, Z5
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1783
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 48(SP)
-	VPINSRD $0x00, (DI)(BX*4), X2, X2
-
-skip1783:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1784
-	MOVL    (DI)(BX*4), BX
-
-have1784:
-	MOVL    BX, 20(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z14, Z9
-	VMOVUPS (DI), Z6
-	VMOVUPS 64(DI), Z7
-	VMOVUPS 128(DI), Z8
-	VMOVUPS 192(DI), K2, Z9
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1785
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 52(SP)
-	VPINSRD $0x01, (DI)(BX*4), X2, X2
-
-skip1785:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1786
-	MOVL    (DI)(BX*4), BX
-
-have1786:
-	MOVL    BX, 24(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z14, Z13
-	VMOVUPS (DI), Z10
-	VMOVUPS 64(DI), Z11
-	VMOVUPS 128(DI), Z12
-	VMOVUPS 192(DI), K2, Z13
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1787
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 56(SP)
-	VPINSRD $0x02, (DI)(BX*4), X2, X2
-
-skip1787:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1788
-	MOVL    (DI)(BX*4), BX
-
-have1788:
-	MOVL    BX, 28(SP)
-	MOVQ    BX, DI
-	IMULQ   8(AX), DI
-	ADDQ    (AX), DI
-	VMOVAPS Z14, Z17
-	VMOVUPS (DI), Z14
-	VMOVUPS 64(DI), Z15
-	VMOVUPS 128(DI), Z16
-	VMOVUPS 192(DI), K2, Z17
-	MOVQ    72(AX), R8
-	TESTQ   R8, R8
-	JZ      skip1789
-	MOVL    (R8)(BX*4), BX
-	MOVL    BX, 60(SP)
-	VPINSRD $0x03, (DI)(BX*4), X2, X2
-
-skip1789:
-	JMP both1780
-
-half1779:
-	VBROADCASTSS elementff800000<>+0(SB), Z14
-	VMOVDQU32    elementToUpper<>+0(SB), Z16
-	VMOVDQU32    elementToUpper<>+64(SB), Z18
-	LEAQ         (DX)(SI*1), BX
-	MOVQ         64(AX), DI
-	CMPQ         BX, CX
-	CMOVQGT      CX, BX
-	TESTQ        DI, DI
-	JZ           have1790
-	MOVL         (DI)(BX*4), BX
-
-have1790:
-	IMULQ      8(AX), BX
-	ADDQ       (AX), BX
-	PREFETCHT0 (BX)
-	PREFETCHT0 64(BX)
-	PREFETCHT0 128(BX)
-	PREFETCHT0 192(BX)
-	PREFETCHT0 256(BX)
-	PREFETCHT0 320(BX)
-	PREFETCHT0 384(BX)
-	PREFETCHT0 448(BX)
-	LEAQ       (DX), BX
-	MOVQ       64(AX), DI
-	CMPQ       BX, CX
-	CMOVQGT    CX, BX
-	TESTQ      DI, DI
-	JZ         have1791
-	MOVL       (DI)(BX*4), BX
-
-have1791:
-	MOVL        BX, 16(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z14, Z5
-	VPERMW.Z    (DI), Z16, K1, Z0
-	VPERMW.Z    (DI), Z18, K1, Z1
-	VMOVDQU16.Z 64(DI), K4, Z6
-	VPERMW.Z    Z6, Z16, K1, Z4
-	VPERMW      Z6, Z18, K3, Z5
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1792
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 48(SP)
-	VPINSRW     $0x01, (DI)(BX*2), X2, X2
-
-skip1792:
-	LEAQ    1(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1793
-	MOVL    (DI)(BX*4), BX
-
-have1793:
-	MOVL        BX, 20(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z14, Z9
-	VPERMW.Z    (DI), Z16, K1, Z6
-	VPERMW.Z    (DI), Z18, K1, Z7
-	VMOVDQU16.Z 64(DI), K4, Z10
-	VPERMW.Z    Z10, Z16, K1, Z8
-	VPERMW      Z10, Z18, K3, Z9
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1794
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 52(SP)
-	VPINSRW     $0x03, (DI)(BX*2), X2, X2
-
-skip1794:
-	LEAQ    2(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1795
-	MOVL    (DI)(BX*4), BX
-
-have1795:
-	MOVL        BX, 24(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z14, Z13
-	VPERMW.Z    (DI), Z16, K1, Z10
-	VPERMW.Z    (DI), Z18, K1, Z11
-	VMOVDQU16.Z 64(DI), K4, Z15
-	VPERMW.Z    Z15, Z16, K1, Z12
-	VPERMW      Z15, Z18, K3, Z13
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1796
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 56(SP)
-	VPINSRW     $0x05, (DI)(BX*2), X2, X2
-
-skip1796:
-	LEAQ    3(DX), BX
-	MOVQ    64(AX), DI
-	CMPQ    BX, CX
-	CMOVQGT CX, BX
-	TESTQ   DI, DI
-	JZ      have1797
-	MOVL    (DI)(BX*4), BX
-
-have1797:
-	MOVL        BX, 28(SP)
-	MOVQ        BX, DI
-	IMULQ       8(AX), DI
-	ADDQ        (AX), DI
-	VMOVAPS     Z14, Z17
-	VPERMW.Z    (DI), Z16, K1, Z14
-	VPERMW.Z    (DI), Z18, K1, Z15
-	VMOVDQU16.Z 64(DI), K4, Z19
-	VPERMW.Z    Z19, Z16, K1, Z16
-	VPERMW      Z19, Z18, K3, Z17
-	MOVQ        72(AX), R8
-	TESTQ       R8, R8
-	JZ          skip1798
-	MOVL        (R8)(BX*4), BX
-	MOVL        BX, 60(SP)
-	VPINSRW     $0x07, (DI)(BX*2), X2, X2
-
-skip1798:
-both1780:
-	VMAXPS     Z1, Z0, Z18
-	VMAXPS     Z4, Z18, Z18
-	VMAXPS     Z5, Z18, Z18
-	VMAXPS     Z7, Z6, Z19
-	VMAXPS     Z8, Z19, Z19
-	VMAXPS     Z9, Z19, Z19
-	VMAXPS     Z11, Z10, Z20
-	VMAXPS     Z12, Z20, Z20
-	VMAXPS     Z13, Z20, Z20
-	VMAXPS     Z15, Z14, Z21
-	VMAXPS     Z16, Z21, Z21
-	VMAXPS     Z17, Z21, Z21
-	VSHUFF32X4 $0x44, Z19, Z18, Z22
-	VSHUFF32X4 $0xee, Z19, Z18, Z18
-	VMAXPS     Z18, Z22, Z22
-	VSHUFF32X4 $0x44, Z21, Z20, Z18
-	VSHUFF32X4 $0xee, Z21, Z20, Z19
-	VMAXPS     Z19, Z18, Z18
-	VSHUFF32X4 $0x88, Z18, Z22, Z19
-	VSHUFF32X4 $0xdd, Z18, Z22, Z18
-	VMAXPS     Z18, Z19, Z19
-	VPERMILPS  $0x4e, Z19, Z18
-	VMAXPS     Z18, Z19, Z19
-	VPERMILPS  $0xb1, Z19, Z18
-	VMAXPS     Z18, Z19, Z19
-	VMOVDQU32  elementOrder<>+0(SB), Z18
-	VPERMPS    Z19, Z18, Z19
-	XORQ       BX, BX
-	VMOVDQU32  elementSpread<>+192(SB), Z18
-	VPERMPS    Z19, Z18, Z18
-	MOVQ       72(AX), DI
-	TESTQ      DI, DI
-	JZ         skip1799
-	VCMPPS     $0x00, Z18, Z14, K5
-	KMOVW      K5, DI
-	VCMPPS     $0x00, Z18, Z15, K5
-	KMOVW      K5, R8
-	SHLQ       $0x10, R8
-	ORQ        R8, DI
-	VCMPPS     $0x00, Z18, Z16, K5
-	KMOVW      K5, R8
-	SHLQ       $0x20, R8
-	ORQ        R8, DI
-	VCMPPS     $0x00, Z18, Z17, K5
-	KMOVW      K5, R8
-	SHLQ       $0x30, R8
-	ORQ        R8, DI
-	SHRQ       $0x00, DI
-	TZCNTQ     DI, DI
-	XORQ       R8, R8
-	CMPL       DI, 60(SP)
-	SETEQ      R8
-	LEAQ       (R8)(BX*2), BX
-
-skip1799:
-	VSUBPS    Z18, Z14, Z14
-	VSUBPS    Z18, Z15, Z15
-	VSUBPS    Z18, Z16, Z16
-	VSUBPS    Z18, Z17, Z17
-	VMOVDQU32 elementSpread<>+128(SB), Z18
-	VPERMPS   Z19, Z18, Z18
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1800
-	VCMPPS    $0x00, Z18, Z10, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z18, Z11, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z18, Z12, K5
-	KMOVW     K5, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z18, Z13, K5
-	KMOVW     K5, R8
-	SHLQ      $0x30, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 56(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1800:
-	VSUBPS    Z18, Z10, Z10
-	VSUBPS    Z18, Z11, Z11
-	VSUBPS    Z18, Z12, Z12
-	VSUBPS    Z18, Z13, Z13
-	VMOVDQU32 elementSpread<>+64(SB), Z18
-	VPERMPS   Z19, Z18, Z18
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1801
-	VCMPPS    $0x00, Z18, Z6, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z18, Z7, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z18, Z8, K5
-	KMOVW     K5, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z18, Z9, K5
-	KMOVW     K5, R8
-	SHLQ      $0x30, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 52(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1801:
-	VSUBPS    Z18, Z6, Z6
-	VSUBPS    Z18, Z7, Z7
-	VSUBPS    Z18, Z8, Z8
-	VSUBPS    Z18, Z9, Z9
-	VMOVDQU32 elementSpread<>+0(SB), Z18
-	VPERMPS   Z19, Z18, Z18
-	MOVQ      72(AX), DI
-	TESTQ     DI, DI
-	JZ        skip1802
-	VCMPPS    $0x00, Z18, Z0, K5
-	KMOVW     K5, DI
-	VCMPPS    $0x00, Z18, Z1, K5
-	KMOVW     K5, R8
-	SHLQ      $0x10, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z18, Z4, K5
-	KMOVW     K5, R8
-	SHLQ      $0x20, R8
-	ORQ       R8, DI
-	VCMPPS    $0x00, Z18, Z5, K5
-	KMOVW     K5, R8
-	SHLQ      $0x30, R8
-	ORQ       R8, DI
-	SHRQ      $0x00, DI
-	TZCNTQ    DI, DI
-	XORQ      R8, R8
-	CMPL      DI, 48(SP)
-	SETEQ     R8
-	LEAQ      (R8)(BX*2), BX
-
-skip1802:
-	VSUBPS       Z18, Z0, Z0
-	VSUBPS       Z18, Z1, Z1
-	VSUBPS       Z18, Z4, Z4
-	VSUBPS       Z18, Z5, Z5
-	MOVQ         CX, DI
-	SUBQ         DX, DI
-	INCQ         DI
-	MOVQ         $0x00000004, R8
-	CMPQ         DI, R8
-	CMOVQGT      R8, DI
-	MOVQ         $0x000000ff, R8
-	BZHIQ        DI, R8, R8
-	ANDQ         R8, BX
-	POPCNTQ      BX, BX
-	ADDQ         BX, 112(AX)
-	CMPB         16(AX), $0x00
-	JNE          half1803
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z0, Z18, Z0
-	VMAXPS       Z1, Z18, Z1
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z0, Z21
-	VFMADD231PS  Z18, Z1, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z0
-	VFNMADD231PS Z23, Z20, Z1
-	VFNMADD231PS Z24, Z18, Z0
-	VFNMADD231PS Z24, Z20, Z1
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z0, Z18
-	VFMADD213PS  Z23, Z1, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z0, Z18
-	VFMADD213PS  Z23, Z1, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z0, Z18
-	VFMADD213PS  Z23, Z1, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z0, Z18
-	VFMADD213PS  Z23, Z1, Z20
-	VMULPS       Z0, Z18, Z18
-	VMULPS       Z1, Z20, Z20
-	VFMADD213PS  Z0, Z0, Z18
-	VFMADD213PS  Z1, Z1, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z0
-	VMOVAPS      Z20, Z1
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z4, Z18, Z4
-	VMAXPS       Z5, Z18, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z4, Z21
-	VFMADD231PS  Z18, Z5, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z4
-	VFNMADD231PS Z23, Z20, Z5
-	VFNMADD231PS Z24, Z18, Z4
-	VFNMADD231PS Z24, Z20, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z4, Z18
-	VFMADD213PS  Z23, Z5, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z4, Z18
-	VFMADD213PS  Z23, Z5, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z4, Z18
-	VFMADD213PS  Z23, Z5, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z4, Z18
-	VFMADD213PS  Z23, Z5, Z20
-	VMULPS       Z4, Z18, Z18
-	VMULPS       Z5, Z20, Z20
-	VFMADD213PS  Z4, Z4, Z18
-	VFMADD213PS  Z5, Z5, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z4
-	VMOVAPS      Z20, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z6, Z18, Z6
-	VMAXPS       Z7, Z18, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z6, Z21
-	VFMADD231PS  Z18, Z7, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z6
-	VFNMADD231PS Z23, Z20, Z7
-	VFNMADD231PS Z24, Z18, Z6
-	VFNMADD231PS Z24, Z20, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z6, Z18
-	VFMADD213PS  Z23, Z7, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z6, Z18
-	VFMADD213PS  Z23, Z7, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z6, Z18
-	VFMADD213PS  Z23, Z7, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z6, Z18
-	VFMADD213PS  Z23, Z7, Z20
-	VMULPS       Z6, Z18, Z18
-	VMULPS       Z7, Z20, Z20
-	VFMADD213PS  Z6, Z6, Z18
-	VFMADD213PS  Z7, Z7, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z6
-	VMOVAPS      Z20, Z7
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z8, Z18, Z8
-	VMAXPS       Z9, Z18, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z8, Z21
-	VFMADD231PS  Z18, Z9, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z8
-	VFNMADD231PS Z23, Z20, Z9
-	VFNMADD231PS Z24, Z18, Z8
-	VFNMADD231PS Z24, Z20, Z9
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z8, Z18
-	VFMADD213PS  Z23, Z9, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z8, Z18
-	VFMADD213PS  Z23, Z9, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z8, Z18
-	VFMADD213PS  Z23, Z9, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z8, Z18
-	VFMADD213PS  Z23, Z9, Z20
-	VMULPS       Z8, Z18, Z18
-	VMULPS       Z9, Z20, Z20
-	VFMADD213PS  Z8, Z8, Z18
-	VFMADD213PS  Z9, Z9, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z8
-	VMOVAPS      Z20, Z9
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z10, Z18, Z10
-	VMAXPS       Z11, Z18, Z11
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z10, Z21
-	VFMADD231PS  Z18, Z11, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z10
-	VFNMADD231PS Z23, Z20, Z11
-	VFNMADD231PS Z24, Z18, Z10
-	VFNMADD231PS Z24, Z20, Z11
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z10, Z18
-	VFMADD213PS  Z23, Z11, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z10, Z18
-	VFMADD213PS  Z23, Z11, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z10, Z18
-	VFMADD213PS  Z23, Z11, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z10, Z18
-	VFMADD213PS  Z23, Z11, Z20
-	VMULPS       Z10, Z18, Z18
-	VMULPS       Z11, Z20, Z20
-	VFMADD213PS  Z10, Z10, Z18
-	VFMADD213PS  Z11, Z11, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z10
-	VMOVAPS      Z20, Z11
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z12, Z18, Z12
-	VMAXPS       Z13, Z18, Z13
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z12, Z21
-	VFMADD231PS  Z18, Z13, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z12
-	VFNMADD231PS Z23, Z20, Z13
-	VFNMADD231PS Z24, Z18, Z12
-	VFNMADD231PS Z24, Z20, Z13
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z18
-	VFMADD213PS  Z23, Z13, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z18
-	VFMADD213PS  Z23, Z13, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z18
-	VFMADD213PS  Z23, Z13, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z12, Z18
-	VFMADD213PS  Z23, Z13, Z20
-	VMULPS       Z12, Z18, Z18
-	VMULPS       Z13, Z20, Z20
-	VFMADD213PS  Z12, Z12, Z18
-	VFMADD213PS  Z13, Z13, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z12
-	VMOVAPS      Z20, Z13
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z14, Z18, Z14
-	VMAXPS       Z15, Z18, Z15
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z14, Z21
-	VFMADD231PS  Z18, Z15, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z14
-	VFNMADD231PS Z23, Z20, Z15
-	VFNMADD231PS Z24, Z18, Z14
-	VFNMADD231PS Z24, Z20, Z15
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z14, Z18
-	VFMADD213PS  Z23, Z15, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z14, Z18
-	VFMADD213PS  Z23, Z15, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z14, Z18
-	VFMADD213PS  Z23, Z15, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z14, Z18
-	VFMADD213PS  Z23, Z15, Z20
-	VMULPS       Z14, Z18, Z18
-	VMULPS       Z15, Z20, Z20
-	VFMADD213PS  Z14, Z14, Z18
-	VFMADD213PS  Z15, Z15, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z14
-	VMOVAPS      Z20, Z15
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z16, Z18, Z16
-	VMAXPS       Z17, Z18, Z17
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b40007f<>+0(SB), Z20
-	VMOVAPS      Z20, Z21
-	VMOVAPS      Z20, Z22
-	VFMADD231PS  Z18, Z16, Z21
-	VFMADD231PS  Z18, Z17, Z22
-	VSUBPS       Z20, Z21, Z18
-	VSUBPS       Z20, Z22, Z20
-	VBROADCASTSS element3f318000<>+0(SB), Z23
-	VBROADCASTSS elementb95e8083<>+0(SB), Z24
-	VFNMADD231PS Z23, Z18, Z16
-	VFNMADD231PS Z23, Z20, Z17
-	VFNMADD231PS Z24, Z18, Z16
-	VFNMADD231PS Z24, Z20, Z17
-	VBROADCASTSS element3ab511f9<>+0(SB), Z20
-	VMOVAPS      Z20, Z18
-	VMOVAPS      Z20, Z20
-	VBROADCASTSS element3c091d05<>+0(SB), Z23
-	VFMADD213PS  Z23, Z16, Z18
-	VFMADD213PS  Z23, Z17, Z20
-	VBROADCASTSS element3d2aac79<>+0(SB), Z23
-	VFMADD213PS  Z23, Z16, Z18
-	VFMADD213PS  Z23, Z17, Z20
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z23
-	VFMADD213PS  Z23, Z16, Z18
-	VFMADD213PS  Z23, Z17, Z20
-	VBROADCASTSS element3efffffe<>+0(SB), Z23
-	VFMADD213PS  Z23, Z16, Z18
-	VFMADD213PS  Z23, Z17, Z20
-	VMULPS       Z16, Z18, Z18
-	VMULPS       Z17, Z20, Z20
-	VFMADD213PS  Z16, Z16, Z18
-	VFMADD213PS  Z17, Z17, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VFMADD213PS  Z21, Z21, Z18
-	VFMADD213PS  Z22, Z22, Z20
-	VMOVAPS      Z18, Z16
-	VMOVAPS      Z20, Z17
-	JMP          both1804
-
-half1803:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z0, Z18, Z0
-	VMAXPS       Z1, Z18, Z1
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z0, Z24
-	VFMADD231PS  Z18, Z1, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z0
-	VFNMADD231PS Z21, Z20, Z1
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z0
-	VFMADD213PS  Z25, Z25, Z1
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z4, Z18, Z4
-	VMAXPS       Z5, Z18, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z4, Z24
-	VFMADD231PS  Z18, Z5, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z4
-	VFNMADD231PS Z21, Z20, Z5
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z4
-	VFMADD213PS  Z25, Z25, Z5
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z6, Z18, Z6
-	VMAXPS       Z7, Z18, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z6, Z24
-	VFMADD231PS  Z18, Z7, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z6
-	VFNMADD231PS Z21, Z20, Z7
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z6
-	VFMADD213PS  Z25, Z25, Z7
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z8, Z18, Z8
-	VMAXPS       Z9, Z18, Z9
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z8, Z24
-	VFMADD231PS  Z18, Z9, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z8
-	VFNMADD231PS Z21, Z20, Z9
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z8
-	VFMADD213PS  Z25, Z25, Z9
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z10, Z18, Z10
-	VMAXPS       Z11, Z18, Z11
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z10, Z24
-	VFMADD231PS  Z18, Z11, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z10
-	VFNMADD231PS Z21, Z20, Z11
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z10
-	VFMADD213PS  Z25, Z25, Z11
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z12, Z18, Z12
-	VMAXPS       Z13, Z18, Z13
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z12, Z24
-	VFMADD231PS  Z18, Z13, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z12
-	VFNMADD231PS Z21, Z20, Z13
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z12
-	VFMADD213PS  Z25, Z25, Z13
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z14, Z18, Z14
-	VMAXPS       Z15, Z18, Z15
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z14, Z24
-	VFMADD231PS  Z18, Z15, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z14
-	VFNMADD231PS Z21, Z20, Z15
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z14
-	VFMADD213PS  Z25, Z25, Z15
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z18
-	VMAXPS       Z16, Z18, Z16
-	VMAXPS       Z17, Z18, Z17
-	VBROADCASTSS element4238aa3b<>+0(SB), Z18
-	VBROADCASTSS element4b400000<>+0(SB), Z20
-	VBROADCASTSS element3cb17218<>+0(SB), Z21
-	VMOVUPS      elementPowers<>+0(SB), Z22
-	VMOVUPS      elementPowers<>+64(SB), Z23
-	VMOVAPS      Z20, Z24
-	VMOVAPS      Z20, Z25
-	VFMADD231PS  Z18, Z16, Z24
-	VFMADD231PS  Z18, Z17, Z25
-	VSUBPS       Z20, Z24, Z18
-	VSUBPS       Z20, Z25, Z20
-	VFNMADD231PS Z21, Z18, Z16
-	VFNMADD231PS Z21, Z20, Z17
-	VPSLLD       $0x12, Z24, Z18
-	VPSLLD       $0x12, Z25, Z20
-	VPERMI2PS    Z23, Z22, Z24
-	VPERMI2PS    Z23, Z22, Z25
-	VPADDD       Z18, Z24, Z24
-	VPADDD       Z20, Z25, Z25
-	VFMADD213PS  Z24, Z24, Z16
-	VFMADD213PS  Z25, Z25, Z17
-
-both1804:
-	VADDPS     Z1, Z0, Z18
-	VADDPS     Z4, Z18, Z18
-	VADDPS     Z5, Z18, Z18
-	VADDPS     Z7, Z6, Z20
-	VADDPS     Z8, Z20, Z20
-	VADDPS     Z9, Z20, Z20
-	VADDPS     Z11, Z10, Z21
-	VADDPS     Z12, Z21, Z21
-	VADDPS     Z13, Z21, Z21
-	VADDPS     Z15, Z14, Z22
-	VADDPS     Z16, Z22, Z22
-	VADDPS     Z17, Z22, Z22
-	VSHUFF32X4 $0x44, Z20, Z18, Z23
-	VSHUFF32X4 $0xee, Z20, Z18, Z18
-	VADDPS     Z18, Z23, Z23
-	VSHUFF32X4 $0x44, Z22, Z21, Z18
-	VSHUFF32X4 $0xee, Z22, Z21, Z20
-	VADDPS     Z20, Z18, Z18
-	VSHUFF32X4 $0x88, Z18, Z23, Z20
-	VSHUFF32X4 $0xdd, Z18, Z23, Z18
-	VADDPS     Z18, Z20, Z20
-	VPERMILPS  $0x4e, Z20, Z18
-	VADDPS     Z18, Z20, Z20
-	VPERMILPS  $0xb1, Z20, Z18
-	VADDPS     Z18, Z20, Z20
-	VMOVDQU32  elementOrder<>+0(SB), Z18
-	VPERMPS    Z20, Z18, Z20
-	MOVQ       CX, BX
-	SUBQ       DX, BX
-	INCQ       BX
-	MOVQ       $0x00000004, DI
-	CMPQ       BX, DI
-	CMOVQGT    DI, BX
-	MOVQ       $0x000000ff, DI
-	BZHIQ      BX, DI, DI
-	KMOVW      DI, K5
-	MOVQ       80(AX), BX
-	VMOVUPS    Y20, K5, (BX)(DX*4)
-	MOVQ       72(AX), BX
-	TESTQ      BX, BX
-	JZ         skip1805
-	VSUBPS     Y2, Y19, Y2
-	MOVQ       88(AX), BX
-	VMOVUPS    Y2, K5, (BX)(DX*4)
-
-skip1805:
-	MOVQ         24(AX), BX
-	TESTQ        BX, BX
-	JZ           skip1806
-	VBROADCASTSS 104(AX), Y3
-	VDIVPS       Y20, Y3, Y3
-	VMOVDQU32    elementSpread<>+0(SB), Z18
-	VPERMPS      Z20, Z18, Z18
-	VMOVDQU32    elementSpread<>+0(SB), Z19
-	VPERMPS      Z3, Z19, Z19
-	VPBROADCASTD 48(SP), Z21
-	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
-	VSUBPS       Z18, Z0, K5, Z0
-	VMULPS       Z19, Z0, Z0
-	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
-	VSUBPS       Z18, Z1, K5, Z1
-	VMULPS       Z19, Z1, Z1
-	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
-	VSUBPS       Z18, Z4, K5, Z4
-	VMULPS       Z19, Z4, Z4
-	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
-	VSUBPS       Z18, Z5, K5, Z5
-	VMULPS       Z19, Z5, Z5
-	VMOVDQU32    elementSpread<>+64(SB), Z18
-	VPERMPS      Z20, Z18, Z18
-	VMOVDQU32    elementSpread<>+64(SB), Z19
-	VPERMPS      Z3, Z19, Z19
-	VPBROADCASTD 52(SP), Z21
-	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
-	VSUBPS       Z18, Z6, K5, Z6
-	VMULPS       Z19, Z6, Z6
-	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
-	VSUBPS       Z18, Z7, K5, Z7
-	VMULPS       Z19, Z7, Z7
-	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
-	VSUBPS       Z18, Z8, K5, Z8
-	VMULPS       Z19, Z8, Z8
-	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
-	VSUBPS       Z18, Z9, K5, Z9
-	VMULPS       Z19, Z9, Z9
-	VMOVDQU32    elementSpread<>+128(SB), Z18
-	VPERMPS      Z20, Z18, Z18
-	VMOVDQU32    elementSpread<>+128(SB), Z19
-	VPERMPS      Z3, Z19, Z19
-	VPBROADCASTD 56(SP), Z21
-	VPCMPEQD     elementNumbers<>+0(SB), Z21, K5
-	VSUBPS       Z18, Z10, K5, Z10
-	VMULPS       Z19, Z10, Z10
-	VPCMPEQD     elementNumbers<>+64(SB), Z21, K5
-	VSUBPS       Z18, Z11, K5, Z11
-	VMULPS       Z19, Z11, Z11
-	VPCMPEQD     elementNumbers<>+128(SB), Z21, K5
-	VSUBPS       Z18, Z12, K5, Z12
-	VMULPS       Z19, Z12, Z12
-	VPCMPEQD     elementNumbers<>+192(SB), Z21, K5
-	VSUBPS       Z18, Z13, K5, Z13
-	VMULPS       Z19, Z13, Z13
-	VMOVDQU32    elementSpread<>+192(SB), Z18
-	VPERMPS      Z20, Z18, Z18
-	VMOVDQU32    elementSpread<>+192(SB), Z19
-	VPERMPS      Z3, Z19, Z19
-	VPBROADCASTD 60(SP), Z20
-	VPCMPEQD     elementNumbers<>+0(SB), Z20, K5
-	VSUBPS       Z18, Z14, K5, Z14
-	VMULPS       Z19, Z14, Z14
-	VPCMPEQD     elementNumbers<>+64(SB), Z20, K5
-	VSUBPS       Z18, Z15, K5, Z15
-	VMULPS       Z19, Z15, Z15
-	VPCMPEQD     elementNumbers<>+128(SB), Z20, K5
-	VSUBPS       Z18, Z16, K5, Z16
-	VMULPS       Z19, Z16, Z16
-	VPCMPEQD     elementNumbers<>+192(SB), Z20, K5
-	VSUBPS       Z18, Z17, K5, Z17
-	VMULPS       Z19, Z17, Z17
-	CMPB         40(AX), $0x00
-	JNE          half1807
-	MOVL         16(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z0, (BX)
-	VMOVUPS      Z1, 64(BX)
-	VMOVUPS      Z4, 128(BX)
-	VMOVUPS      Z5, K2, 192(BX)
-	MOVL         20(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z6, (BX)
-	VMOVUPS      Z7, 64(BX)
-	VMOVUPS      Z8, 128(BX)
-	VMOVUPS      Z9, K2, 192(BX)
-	MOVL         24(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	VMOVUPS      Z12, 128(BX)
-	VMOVUPS      Z13, K2, 192(BX)
-	MOVL         28(SP), BX
-	IMULQ        32(AX), BX
-	ADDQ         24(AX), BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	VMOVUPS      Z16, 128(BX)
-	VMOVUPS      Z17, K2, 192(BX)
-	JMP          both1808
-
-half1807:
-	MOVL  16(SP), BX
-	IMULQ 32(AX), BX
-	ADDQ  24(AX), BX
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG      $0x4877f262
-	WORD      $0xc072
-	VMOVDQU16 Z0, (BX)
-
-	// VCVTNE2PS2BF16 Z4, Z5, Z0
-	LONG      $0x4857f262
-	WORD      $0xc472
-	VMOVDQU16 Z0, K4, 64(BX)
-	MOVL      20(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z6, Z7, Z0
-	LONG      $0x4847f262
-	WORD      $0xc672
-	VMOVDQU16 Z0, (BX)
-
-	// VCVTNE2PS2BF16 Z8, Z9, Z0
-	LONG      $0x4837d262
-	WORD      $0xc072
-	VMOVDQU16 Z0, K4, 64(BX)
-	MOVL      24(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z10, Z11, Z0
-	LONG      $0x4827d262
-	WORD      $0xc272
-	VMOVDQU16 Z0, (BX)
-
-	// VCVTNE2PS2BF16 Z12, Z13, Z0
-	LONG      $0x4817d262
-	WORD      $0xc472
-	VMOVDQU16 Z0, K4, 64(BX)
-	MOVL      28(SP), BX
-	IMULQ     32(AX), BX
-	ADDQ      24(AX), BX
-
-	// VCVTNE2PS2BF16 Z14, Z15, Z0
-	LONG      $0x4807d262
-	WORD      $0xc672
-	VMOVDQU16 Z0, (BX)
-
-	// VCVTNE2PS2BF16 Z16, Z17, Z0
-	LONG      $0x4077b262
-	WORD      $0xc072
-	VMOVDQU16 Z0, K4, 64(BX)
-
-both1808:
-skip1806:
-	ADDQ $0x04, DX
-	CMPQ DX, CX
-	JLE  group1778
-	JMP  done1627
-
-wider1776:
-	XORQ BX, BX
-	XORQ CX, CX
-	XORQ R9, R9
-
-far1809:
-	INCQ R9
-	ADDQ DX, CX
-	ADDQ DX, CX
-	CMPQ CX, $0x00000c00
-	JLT  far1809
-
-turn1810:
-	CMPQ  BX, 48(AX)
-	JCC   skip1811
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1812
-	MOVL  (CX)(BX*4), SI
-
-have1812:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  96(AX), CX
-	LEAQ  15(DX), SI
-	ANDQ  $-16, SI
-	TESTQ $0x00000001, BX
-	JZ    even1813
-	LEAQ  (CX)(SI*4), CX
-
-even1813:
-	MOVQ  64(AX), R8
-	LEAQ  (BX)(R9*1), CX
-	MOVQ  DI, SI
-	CMPQ  CX, 48(AX)
-	JGE   next1814
-	MOVQ  CX, SI
-	TESTQ R8, R8
-	JZ    unlisted1815
-	MOVL  (R8)(CX*4), SI
-
-unlisted1815:
-	IMULQ 8(AX), SI
-	ADDQ  (AX), SI
-
-next1814:
-	VBROADCASTSS elementff800000<>+0(SB), Z2
-	VBROADCASTSS elementffff0000<>+0(SB), Z3
-	VMOVAPS      Z2, Z4
-	VMOVAPS      Z2, Z5
-	XORQ         CX, CX
-	LEAQ         32(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1817
-
-cols1816:
-	CMPB       16(AX), $0x00
-	JNE        half1818
-	PREFETCHT0 (SI)(CX*4)
-	PREFETCHT0 64(SI)(CX*4)
-	VMAXPS     (DI)(CX*4), Z4, Z4
-	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both1819
-
-half1818:
-	PREFETCHT0 (SI)(CX*2)
-	VMOVUPS    (DI)(CX*2), Z6
-	VPSLLD     $0x10, Z6, Z7
-	VPANDD     Z3, Z6, Z6
-	VMAXPS     Z7, Z4, Z4
-	VMAXPS     Z6, Z5, Z5
-
-both1819:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JLE  cols1816
-
-cols1817:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols1821
-
-cols1820:
-	CMPB       16(AX), $0x00
-	JNE        half1822
-	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both1823
-
-half1822:
-	PREFETCHT0 (SI)(CX*2)
-	VPMOVZXWD  (DI)(CX*2), Z3
-	VPSLLD     $0x10, Z3, Z3
-
-both1823:
-	VMAXPS Z3, Z4, Z4
-	ADDQ   $0x10, CX
-	LEAQ   16(CX), R8
-	CMPQ   R8, DX
-	JLE    cols1820
-
-cols1821:
-	CMPQ       CX, DX
-	JGE        row1824
-	CMPB       16(AX), $0x00
-	JNE        half1825
-	PREFETCHT0 (SI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both1826
-
-half1825:
-	PREFETCHT0  (SI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
-	VPSLLD      $0x10, Z3, Z3
-
-both1826:
-	VBLENDMPS Z3, Z2, K2, Z3
-	VMAXPS    Z3, Z4, Z4
-
-row1824:
-	VMAXPS        Z5, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y2
-	VMAXPS        Y2, Y4, Y2
-	VEXTRACTF32X4 $0x01, Y2, X3
-	VMAXPS        X3, X2, X3
-	VPERMILPS     $0x4e, X3, X2
-	VMAXPS        X3, X2, X3
-	VPERMILPS     $0xb1, X3, X2
-	VMAXPS        X3, X2, X3
-	MOVQ          88(AX), CX
-	VMOVSS        X3, (CX)(BX*4)
-
-skip1811:
-	DECQ  BX
-	CMPQ  BX, 48(AX)
-	JCC   skip1827
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1828
-	MOVL  (CX)(BX*4), SI
-
-have1828:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  96(AX), R10
-	LEAQ  15(DX), CX
-	ANDQ  $-16, CX
-	TESTQ $0x00000001, BX
-	JZ    even1829
-	LEAQ  (R10)(CX*4), R10
-
-even1829:
-	MOVQ         88(AX), CX
-	VBROADCASTSS (CX)(BX*4), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	XORQ         CX, CX
-	LEAQ         64(CX), R8
-	CMPQ         R8, DX
-	JGT          cols1831
-
-cols1830:
-	CMPB    16(AX), $0x00
-	JNE     half1832
-	VMOVUPS (DI)(CX*4), Z5
-	VMOVUPS 64(DI)(CX*4), Z6
-	VMOVUPS 128(DI)(CX*4), Z7
-	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both1833
-
-half1832:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
-	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
-	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
-
-both1833:
-	VSUBPS       Z2, Z5, Z5
-	VSUBPS       Z2, Z6, Z6
-	VSUBPS       Z2, Z7, Z7
-	VSUBPS       Z2, Z8, Z8
-	CMPB         16(AX), $0x00
-	JNE          half1834
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
-	VMAXPS       Z5, Z9, Z5
-	VMAXPS       Z6, Z9, Z6
-	VMAXPS       Z7, Z9, Z7
-	VMAXPS       Z8, Z9, Z8
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b40007f<>+0(SB), Z12
-	VMOVAPS      Z12, Z13
-	VMOVAPS      Z12, Z14
-	VMOVAPS      Z12, Z15
-	VMOVAPS      Z12, Z16
-	VFMADD231PS  Z9, Z5, Z13
-	VFMADD231PS  Z9, Z6, Z14
-	VFMADD231PS  Z9, Z7, Z15
-	VFMADD231PS  Z9, Z8, Z16
-	VSUBPS       Z12, Z13, Z9
-	VSUBPS       Z12, Z14, Z10
-	VSUBPS       Z12, Z15, Z11
-	VSUBPS       Z12, Z16, Z12
-	VBROADCASTSS element3f318000<>+0(SB), Z17
-	VBROADCASTSS elementb95e8083<>+0(SB), Z18
-	VFNMADD231PS Z17, Z9, Z5
-	VFNMADD231PS Z17, Z10, Z6
-	VFNMADD231PS Z17, Z11, Z7
-	VFNMADD231PS Z17, Z12, Z8
-	VFNMADD231PS Z18, Z9, Z5
-	VFNMADD231PS Z18, Z10, Z6
-	VFNMADD231PS Z18, Z11, Z7
-	VFNMADD231PS Z18, Z12, Z8
-	VBROADCASTSS element3ab511f9<>+0(SB), Z12
-	VMOVAPS      Z12, Z9
-	VMOVAPS      Z12, Z10
-	VMOVAPS      Z12, Z11
-	VMOVAPS      Z12, Z12
-	VBROADCASTSS element3c091d05<>+0(SB), Z17
-	VFMADD213PS  Z17, Z5, Z9
-	VFMADD213PS  Z17, Z6, Z10
-	VFMADD213PS  Z17, Z7, Z11
-	VFMADD213PS  Z17, Z8, Z12
-	VBROADCASTSS element3d2aac79<>+0(SB), Z17
-	VFMADD213PS  Z17, Z5, Z9
-	VFMADD213PS  Z17, Z6, Z10
-	VFMADD213PS  Z17, Z7, Z11
-	VFMADD213PS  Z17, Z8, Z12
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z17
-	VFMADD213PS  Z17, Z5, Z9
-	VFMADD213PS  Z17, Z6, Z10
-	VFMADD213PS  Z17, Z7, Z11
-	VFMADD213PS  Z17, Z8, Z12
-	VBROADCASTSS element3efffffe<>+0(SB), Z17
-	VFMADD213PS  Z17, Z5, Z9
-	VFMADD213PS  Z17, Z6, Z10
-	VFMADD213PS  Z17, Z7, Z11
-	VFMADD213PS  Z17, Z8, Z12
-	VMULPS       Z5, Z9, Z9
-	VMULPS       Z6, Z10, Z10
-	VMULPS       Z7, Z11, Z11
-	VMULPS       Z8, Z12, Z12
-	VFMADD213PS  Z5, Z5, Z9
-	VFMADD213PS  Z6, Z6, Z10
-	VFMADD213PS  Z7, Z7, Z11
-	VFMADD213PS  Z8, Z8, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VPSLLD       $0x17, Z14, Z14
-	VPSLLD       $0x17, Z15, Z15
-	VPSLLD       $0x17, Z16, Z16
-	VFMADD213PS  Z13, Z13, Z9
-	VFMADD213PS  Z14, Z14, Z10
-	VFMADD213PS  Z15, Z15, Z11
-	VFMADD213PS  Z16, Z16, Z12
-	VMOVUPS      Z9, (R10)(CX*4)
-	VADDPS       Z9, Z3, Z3
-	VMOVUPS      Z10, 64(R10)(CX*4)
-	VADDPS       Z10, Z4, Z4
-	VMOVUPS      Z11, 128(R10)(CX*4)
-	VADDPS       Z11, Z3, Z3
-	VMOVUPS      Z12, 192(R10)(CX*4)
-	VADDPS       Z12, Z4, Z4
-	JMP          both1835
-
-half1834:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
-	VMAXPS       Z5, Z9, Z5
-	VMAXPS       Z6, Z9, Z6
-	VMAXPS       Z7, Z9, Z7
-	VMAXPS       Z8, Z9, Z8
-	VBROADCASTSS element4238aa3b<>+0(SB), Z9
-	VBROADCASTSS element4b400000<>+0(SB), Z10
-	VBROADCASTSS element3cb17218<>+0(SB), Z11
-	VMOVUPS      elementPowers<>+0(SB), Z12
-	VMOVUPS      elementPowers<>+64(SB), Z13
-	VMOVAPS      Z10, Z14
-	VMOVAPS      Z10, Z15
-	VMOVAPS      Z10, Z16
-	VMOVAPS      Z10, Z17
-	VFMADD231PS  Z9, Z5, Z14
-	VFMADD231PS  Z9, Z6, Z15
-	VFMADD231PS  Z9, Z7, Z16
-	VFMADD231PS  Z9, Z8, Z17
-	VSUBPS       Z10, Z14, Z9
-	VSUBPS       Z10, Z15, Z18
-	VSUBPS       Z10, Z16, Z19
-	VSUBPS       Z10, Z17, Z10
-	VFNMADD231PS Z11, Z9, Z5
-	VFNMADD231PS Z11, Z18, Z6
-	VFNMADD231PS Z11, Z19, Z7
-	VFNMADD231PS Z11, Z10, Z8
-	VPSLLD       $0x12, Z14, Z9
-	VPSLLD       $0x12, Z15, Z18
-	VPSLLD       $0x12, Z16, Z19
-	VPSLLD       $0x12, Z17, Z10
-	VPERMI2PS    Z13, Z12, Z14
-	VPERMI2PS    Z13, Z12, Z15
-	VPERMI2PS    Z13, Z12, Z16
-	VPERMI2PS    Z13, Z12, Z17
-	VPADDD       Z9, Z14, Z14
-	VPADDD       Z18, Z15, Z15
-	VPADDD       Z19, Z16, Z16
-	VPADDD       Z10, Z17, Z17
-	VFMADD213PS  Z14, Z14, Z5
-	VFMADD213PS  Z15, Z15, Z6
-	VFMADD213PS  Z16, Z16, Z7
-	VFMADD213PS  Z17, Z17, Z8
-	VMOVUPS      Z5, (R10)(CX*4)
-	VADDPS       Z5, Z3, Z3
-	VMOVUPS      Z6, 64(R10)(CX*4)
-	VADDPS       Z6, Z4, Z4
-	VMOVUPS      Z7, 128(R10)(CX*4)
-	VADDPS       Z7, Z3, Z3
-	VMOVUPS      Z8, 192(R10)(CX*4)
-	VADDPS       Z8, Z4, Z4
-
-both1835:
-	ADDQ $0x40, CX
-	LEAQ 64(CX), R8
-	CMPQ R8, DX
-	JLE  cols1830
-
-cols1831:
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JGT  cols1837
-
-cols1836:
-	CMPB    16(AX), $0x00
-	JNE     half1838
-	VMOVUPS (DI)(CX*4), Z5
-	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both1839
-
-half1838:
-	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
-	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
-
-both1839:
-	VSUBPS       Z2, Z5, Z5
-	VSUBPS       Z2, Z6, Z6
-	CMPB         16(AX), $0x00
-	JNE          half1840
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z5, Z7, Z5
-	VMAXPS       Z6, Z7, Z6
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b40007f<>+0(SB), Z8
-	VMOVAPS      Z8, Z9
-	VMOVAPS      Z8, Z10
-	VFMADD231PS  Z7, Z5, Z9
-	VFMADD231PS  Z7, Z6, Z10
-	VSUBPS       Z8, Z9, Z7
-	VSUBPS       Z8, Z10, Z8
-	VBROADCASTSS element3f318000<>+0(SB), Z11
-	VBROADCASTSS elementb95e8083<>+0(SB), Z12
-	VFNMADD231PS Z11, Z7, Z5
-	VFNMADD231PS Z11, Z8, Z6
-	VFNMADD231PS Z12, Z7, Z5
-	VFNMADD231PS Z12, Z8, Z6
-	VBROADCASTSS element3ab511f9<>+0(SB), Z8
-	VMOVAPS      Z8, Z7
-	VMOVAPS      Z8, Z8
-	VBROADCASTSS element3c091d05<>+0(SB), Z11
-	VFMADD213PS  Z11, Z5, Z7
-	VFMADD213PS  Z11, Z6, Z8
-	VBROADCASTSS element3d2aac79<>+0(SB), Z11
-	VFMADD213PS  Z11, Z5, Z7
-	VFMADD213PS  Z11, Z6, Z8
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z11
-	VFMADD213PS  Z11, Z5, Z7
-	VFMADD213PS  Z11, Z6, Z8
-	VBROADCASTSS element3efffffe<>+0(SB), Z11
-	VFMADD213PS  Z11, Z5, Z7
-	VFMADD213PS  Z11, Z6, Z8
-	VMULPS       Z5, Z7, Z7
-	VMULPS       Z6, Z8, Z8
-	VFMADD213PS  Z5, Z5, Z7
-	VFMADD213PS  Z6, Z6, Z8
-	VPSLLD       $0x17, Z9, Z9
-	VPSLLD       $0x17, Z10, Z10
-	VFMADD213PS  Z9, Z9, Z7
-	VFMADD213PS  Z10, Z10, Z8
-	VMOVUPS      Z7, (R10)(CX*4)
-	VADDPS       Z7, Z3, Z3
-	VMOVUPS      Z8, 64(R10)(CX*4)
-	VADDPS       Z8, Z4, Z4
-	JMP          both1841
-
-half1840:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
-	VMAXPS       Z5, Z7, Z5
-	VMAXPS       Z6, Z7, Z6
-	VBROADCASTSS element4238aa3b<>+0(SB), Z7
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VMOVAPS      Z8, Z13
-	VFMADD231PS  Z7, Z5, Z12
-	VFMADD231PS  Z7, Z6, Z13
-	VSUBPS       Z8, Z12, Z7
-	VSUBPS       Z8, Z13, Z8
-	VFNMADD231PS Z9, Z7, Z5
-	VFNMADD231PS Z9, Z8, Z6
-	VPSLLD       $0x12, Z12, Z7
-	VPSLLD       $0x12, Z13, Z8
-	VPERMI2PS    Z11, Z10, Z12
-	VPERMI2PS    Z11, Z10, Z13
-	VPADDD       Z7, Z12, Z12
-	VPADDD       Z8, Z13, Z13
-	VFMADD213PS  Z12, Z12, Z5
-	VFMADD213PS  Z13, Z13, Z6
-	VMOVUPS      Z5, (R10)(CX*4)
-	VADDPS       Z5, Z3, Z3
-	VMOVUPS      Z6, 64(R10)(CX*4)
-	VADDPS       Z6, Z4, Z4
-
-both1841:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R8
-	CMPQ R8, DX
-	JLE  cols1836
-
-cols1837:
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JGT  cols1843
-
-cols1842:
-	CMPB    16(AX), $0x00
-	JNE     half1844
-	VMOVUPS (DI)(CX*4), Z5
-	JMP     both1845
-
-half1844:
-	VPMOVZXWD (DI)(CX*2), Z5
-	VPSLLD    $0x10, Z5, Z5
-
-both1845:
-	VSUBPS       Z2, Z5, Z5
-	CMPB         16(AX), $0x00
-	JNE          half1846
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b40007f<>+0(SB), Z8
-	VMOVAPS      Z8, Z7
-	VFMADD231PS  Z6, Z5, Z7
-	VSUBPS       Z8, Z7, Z6
-	VBROADCASTSS element3f318000<>+0(SB), Z8
-	VBROADCASTSS elementb95e8083<>+0(SB), Z9
-	VFNMADD231PS Z8, Z6, Z5
-	VFNMADD231PS Z9, Z6, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z6
-	VMOVAPS      Z6, Z6
-	VBROADCASTSS element3c091d05<>+0(SB), Z8
-	VFMADD213PS  Z8, Z5, Z6
-	VBROADCASTSS element3d2aac79<>+0(SB), Z8
-	VFMADD213PS  Z8, Z5, Z6
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z8
-	VFMADD213PS  Z8, Z5, Z6
-	VBROADCASTSS element3efffffe<>+0(SB), Z8
-	VFMADD213PS  Z8, Z5, Z6
-	VMULPS       Z5, Z6, Z6
-	VFMADD213PS  Z5, Z5, Z6
-	VPSLLD       $0x17, Z7, Z7
-	VFMADD213PS  Z7, Z7, Z6
-	VMOVUPS      Z6, (R10)(CX*4)
-	VADDPS       Z6, Z3, Z3
-	JMP          both1847
-
-half1846:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z5, Z6, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z7
-	VBROADCASTSS element3cb17218<>+0(SB), Z8
-	VMOVUPS      elementPowers<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+64(SB), Z10
-	VMOVAPS      Z7, Z11
-	VFMADD231PS  Z6, Z5, Z11
-	VSUBPS       Z7, Z11, Z6
-	VFNMADD231PS Z8, Z6, Z5
-	VPSLLD       $0x12, Z11, Z6
-	VPERMI2PS    Z10, Z9, Z11
-	VPADDD       Z6, Z11, Z11
-	VFMADD213PS  Z11, Z11, Z5
-	VMOVUPS      Z5, (R10)(CX*4)
-	VADDPS       Z5, Z3, Z3
-
-both1847:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R8
-	CMPQ R8, DX
-	JLE  cols1842
-
-cols1843:
-	CMPQ      CX, DX
-	JGE       row1848
-	CMPB      16(AX), $0x00
-	JNE       half1849
-	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both1850
-
-half1849:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both1850:
-	VSUBPS       Z2, Z5, Z5
-	CMPB         16(AX), $0x00
-	JNE          half1851
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
-	VMAXPS       Z5, Z2, Z5
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
-	VBROADCASTSS element4b40007f<>+0(SB), Z7
-	VMOVAPS      Z7, Z6
-	VFMADD231PS  Z2, Z5, Z6
-	VSUBPS       Z7, Z6, Z2
-	VBROADCASTSS element3f318000<>+0(SB), Z7
-	VBROADCASTSS elementb95e8083<>+0(SB), Z8
-	VFNMADD231PS Z7, Z2, Z5
-	VFNMADD231PS Z8, Z2, Z5
-	VBROADCASTSS element3ab511f9<>+0(SB), Z2
-	VMOVAPS      Z2, Z2
-	VBROADCASTSS element3c091d05<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z2
-	VBROADCASTSS element3d2aac79<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z2
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z2
-	VBROADCASTSS element3efffffe<>+0(SB), Z7
-	VFMADD213PS  Z7, Z5, Z2
-	VMULPS       Z5, Z2, Z2
-	VFMADD213PS  Z5, Z5, Z2
-	VPSLLD       $0x17, Z6, Z6
-	VFMADD213PS  Z6, Z6, Z2
-	VMOVAPS.Z    Z2, K2, Z2
-	VMOVUPS      Z2, (R10)(CX*4)
-	VADDPS       Z2, Z3, Z3
-	JMP          both1852
-
-half1851:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
-	VMAXPS       Z5, Z2, Z5
-	VBROADCASTSS element4238aa3b<>+0(SB), Z2
-	VBROADCASTSS element4b400000<>+0(SB), Z6
-	VBROADCASTSS element3cb17218<>+0(SB), Z7
-	VMOVUPS      elementPowers<>+0(SB), Z8
-	VMOVUPS      elementPowers<>+64(SB), Z9
-	VMOVAPS      Z6, Z10
-	VFMADD231PS  Z2, Z5, Z10
-	VSUBPS       Z6, Z10, Z2
-	VFNMADD231PS Z7, Z2, Z5
-	VPSLLD       $0x12, Z10, Z2
-	VPERMI2PS    Z9, Z8, Z10
-	VPADDD       Z2, Z10, Z10
-	VFMADD213PS  Z10, Z10, Z5
-	VMOVAPS.Z    Z5, K2, Z5
-	VMOVUPS      Z5, (R10)(CX*4)
-	VADDPS       Z5, Z3, Z3
-
-both1852:
-row1848:
-	VADDPS        Z4, Z3, Z3
-	VEXTRACTF64X4 $0x01, Z3, Y2
-	VADDPS        Y2, Y3, Y2
-	VEXTRACTF32X4 $0x01, Y2, X3
-	VADDPS        X3, X2, X3
-	VPERMILPS     $0x4e, X3, X2
-	VADDPS        X3, X2, X3
-	VPERMILPS     $0xb1, X3, X2
-	VADDPS        X3, X2, X3
-	MOVQ          80(AX), CX
-	VMOVSS        X3, (CX)(BX*4)
-	MOVQ          $-1, R8
-	MOVQ          72(AX), CX
-	TESTQ         CX, CX
-	JZ            skip1854
-	MOVL          (CX)(SI*4), R8
-
-skip1854:
-	TESTQ  R8, R8
-	JS     unlabelled1853
-	VMOVSS (R10)(R8*4), X2
-	VSUBSS X3, X2, X2
-	VMOVSS X2, (R10)(R8*4)
-
-unlabelled1853:
-skip1827:
-	DECQ  BX
-	CMPQ  BX, 48(AX)
-	JCC   skip1855
-	MOVQ  64(AX), CX
-	MOVQ  BX, SI
-	TESTQ CX, CX
-	JZ    have1856
-	MOVL  (CX)(BX*4), SI
-
-have1856:
-	MOVQ  SI, DI
-	IMULQ 8(AX), DI
-	ADDQ  (AX), DI
-	MOVQ  96(AX), R10
-	LEAQ  15(DX), CX
-	ANDQ  $-16, CX
-	TESTQ $0x00000001, BX
-	JZ    even1857
-	LEAQ  (R10)(CX*4), R10
-
-even1857:
-	MOVQ  $-1, R8
-	MOVQ  72(AX), CX
-	TESTQ CX, CX
-	JZ    skip1858
-	MOVL  (CX)(SI*4), R8
-
-skip1858:
-	MOVQ   88(AX), CX
-	VMOVSS (CX)(BX*4), X2
-	MOVQ   80(AX), CX
-	VMOVSS (CX)(BX*4), X3
-	MOVQ   80(AX), CX
-	VMOVSS X3, (CX)(BX*4)
-	TESTQ  R8, R8
-	JS     unlabelled1859
-	CMPB   16(AX), $0x00
-	JNE    half1860
-	VMOVSS (DI)(R8*4), X4
-	JMP    both1861
-
-half1860:
-	MOVWLZX (DI)(R8*2), CX
-	SHLL    $0x10, CX
-	VMOVD   CX, X4
-
-both1861:
-	VSUBSS       X4, X2, X5
-	MOVQ         88(AX), CX
-	VMOVSS       X5, (CX)(BX*4)
-	VUCOMISS     X4, X2
-	JNE          unlabelled1859
-	VBROADCASTSS X2, Z2
-	XORQ         CX, CX
-
-next1863:
-	LEAQ    16(CX), R11
-	CMPQ    R11, DX
-	JGT     last1865
-	CMPB    16(AX), $0x00
-	JNE     half1866
-	VMOVUPS (DI)(CX*4), Z4
-	JMP     both1867
-
-half1866:
-	VPMOVZXWD (DI)(CX*2), Z4
-	VPSLLD    $0x10, Z4, Z4
-
-both1867:
-	VCMPPS $0x00, Z2, Z4, K3
-	KMOVW  K3, R11
-	TESTL  R11, R11
-	JNZ    found1862
-	ADDQ   $0x10, CX
-	JMP    next1863
-
-last1865:
-	CMPQ      CX, DX
-	JGE       end1864
-	CMPB      16(AX), $0x00
-	JNE       half1868
-	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both1869
-
-half1868:
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both1869:
-	VCMPPS $0x00, Z2, Z4, K3
-	KANDW  K2, K3, K3
-	KMOVW  K3, R11
-	TESTL  R11, R11
-	JNZ    found1862
-	MOVQ   DX, CX
-	JMP    end1864
-
-found1862:
-	BSFL R11, R11
-	ADDQ R11, CX
-
-end1864:
-	CMPQ CX, R8
-	JNE  unlabelled1859
-	INCQ 112(AX)
-
-unlabelled1859:
-	MOVQ         24(AX), DI
-	TESTQ        DI, DI
-	JZ           skip1870
-	IMULQ        32(AX), SI
-	ADDQ         SI, DI
-	VMOVSS       104(AX), X2
-	VDIVSS       X3, X2, X2
-	VBROADCASTSS X2, Z2
-	XORQ         CX, CX
-	LEAQ         64(CX), SI
-	CMPQ         SI, DX
-	JGT          cols1872
-
-cols1871:
-	VMULPS   (R10)(CX*4), Z2, Z3
-	VMULPS   64(R10)(CX*4), Z2, Z4
-	VMULPS   128(R10)(CX*4), Z2, Z5
-	VMULPS   192(R10)(CX*4), Z2, Z6
-	CMPB     40(AX), $0x00
-	JNE      half1873
-	CMPB     41(AX), $0x00
-	JEQ      near1875
-	VMOVNTPS Z3, (DI)(CX*4)
-	VMOVNTPS Z4, 64(DI)(CX*4)
-	VMOVNTPS Z5, 128(DI)(CX*4)
-	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed1876
-
-near1875:
-	VMOVUPS Z3, (DI)(CX*4)
-	VMOVUPS Z4, 64(DI)(CX*4)
-	VMOVUPS Z5, 128(DI)(CX*4)
-	VMOVUPS Z6, 192(DI)(CX*4)
-
-placed1876:
-	JMP both1874
-
-half1873:
-	// VCVTNE2PS2BF16 Z3, Z4, Z3
-	LONG $0x485ff262
-	WORD $0xdb72
-
-	// VCVTNE2PS2BF16 Z5, Z6, Z4
-	LONG     $0x484ff262
-	WORD     $0xe572
-	CMPB     41(AX), $0x00
-	JEQ      near1879
-	VMOVNTDQ Z3, (DI)(CX*2)
-	VMOVNTDQ Z4, 64(DI)(CX*2)
-	JMP      placed1880
-
-near1879:
-	VMOVDQU32 Z3, (DI)(CX*2)
-	VMOVDQU32 Z4, 64(DI)(CX*2)
-
-placed1880:
-both1874:
-	ADDQ $0x40, CX
-	LEAQ 64(CX), SI
-	CMPQ SI, DX
-	JLE  cols1871
-
-cols1872:
-	LEAQ 32(CX), SI
-	CMPQ SI, DX
-	JGT  cols1882
-
-cols1881:
-	VMULPS   (R10)(CX*4), Z2, Z3
-	VMULPS   64(R10)(CX*4), Z2, Z4
-	CMPB     40(AX), $0x00
-	JNE      half1883
-	CMPB     41(AX), $0x00
-	JEQ      near1885
-	VMOVNTPS Z3, (DI)(CX*4)
-	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed1886
-
-near1885:
-	VMOVUPS Z3, (DI)(CX*4)
-	VMOVUPS Z4, 64(DI)(CX*4)
-
-placed1886:
-	JMP both1884
-
-half1883:
-	// VCVTNE2PS2BF16 Z3, Z4, Z3
-	LONG     $0x485ff262
-	WORD     $0xdb72
-	CMPB     41(AX), $0x00
-	JEQ      near1889
-	VMOVNTDQ Z3, (DI)(CX*2)
-	JMP      placed1890
-
-near1889:
-	VMOVDQU32 Z3, (DI)(CX*2)
-
-placed1890:
-both1884:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), SI
-	CMPQ SI, DX
-	JLE  cols1881
-
-cols1882:
-	LEAQ 16(CX), SI
-	CMPQ SI, DX
-	JGT  cols1892
-
-cols1891:
-	VMULPS   (R10)(CX*4), Z2, Z3
-	CMPB     40(AX), $0x00
-	JNE      half1893
-	CMPB     41(AX), $0x00
-	JEQ      near1895
-	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed1896
-
-near1895:
-	VMOVUPS Z3, (DI)(CX*4)
-
-placed1896:
-	JMP both1894
-
-half1893:
-	// VCVTNEPS2BF16 Z3, Y3
-	LONG      $0x487ef262
-	WORD      $0xdb72
-	VMOVDQU16 Y3, (DI)(CX*2)
-
-both1894:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), SI
-	CMPQ SI, DX
-	JLE  cols1891
-
-cols1892:
-	CMPQ    CX, DX
-	JGE     row1897
-	VMULPS  (R10)(CX*4), Z2, Z2
-	CMPB    40(AX), $0x00
-	JNE     half1898
-	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both1899
-
-half1898:
-	// VCVTNEPS2BF16 Z2, Y2
-	LONG      $0x487ef262
-	WORD      $0xd272
-	VMOVDQU16 Y2, K2, (DI)(CX*2)
-
-both1899:
-row1897:
-skip1870:
-skip1855:
-	ADDQ $0x03, BX
-	LEAQ -2(BX), CX
-	CMPQ CX, 48(AX)
-	JLT  turn1810
-
-done1627:
-	SFENCE
-	VZEROUPPER
-	RET
-
-// func bceAMX(a *byte)
-// Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
-TEXT ·bceAMX(SB), $80-8
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	MOVQ         (AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), DI
-	VBROADCASTSS element3f800000<>+0(SB), Z2
-	VBROADCASTSS element00000000<>+0(SB), Z3
-	MOVQ         $0x00000010, R8
-	MOVQ         72(AX), R9
-
-rows1900:
-	XORQ CX, CX
-	LEAQ 64(CX), R10
-	CMPQ R10, DX
-	JGT  cols1902
-
-cols1901:
-	CMPB       16(AX), $0x00
-	JNE        half1903
-	PREFETCHT0 3072(BX)(CX*4)
-	PREFETCHT0 3136(BX)(CX*4)
-	PREFETCHT0 3200(BX)(CX*4)
-	PREFETCHT0 3264(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z4
-	VMOVUPS    64(BX)(CX*4), Z5
-	VMOVUPS    128(BX)(CX*4), Z6
-	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both1904
-
-half1903:
-	PREFETCHT0 3072(BX)(CX*2)
-	PREFETCHT0 3136(BX)(CX*2)
-	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
-	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
-	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
-	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
-
-both1904:
-	CMPB       40(AX), $0x00
-	JNE        half1905
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	PREFETCHT0 3200(SI)(CX*4)
-	PREFETCHT0 3264(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z8
-	VMOVUPS    64(SI)(CX*4), Z9
-	VMOVUPS    128(SI)(CX*4), Z10
-	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both1906
-
-half1905:
-	PREFETCHT0 3072(SI)(CX*2)
-	PREFETCHT0 3136(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z9
-	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
-	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
-
-both1906:
-	VBROADCASTSS element00000000<>+0(SB), Z12
-	VBROADCASTSS element80000000<>+0(SB), Z13
-	VMAXPS       Z4, Z12, Z17
-	VFNMADD231PS Z4, Z8, Z17
-	VPORD        Z13, Z4, Z14
-	VMAXPS       Z5, Z12, Z18
-	VFNMADD231PS Z5, Z9, Z18
-	VPORD        Z13, Z5, Z15
-	VMAXPS       Z6, Z12, Z19
-	VFNMADD231PS Z6, Z10, Z19
-	VPORD        Z13, Z6, Z16
-	VMAXPS       Z7, Z12, Z12
-	VFNMADD231PS Z7, Z11, Z12
-	VPORD        Z13, Z7, Z13
-	VADDPS       Z17, Z3, Z3
-	VADDPS       Z18, Z3, Z3
-	VADDPS       Z19, Z3, Z3
-	VADDPS       Z12, Z3, Z3
-	CMPB         16(AX), $0x00
-	JNE          half1907
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
-	VMAXPS       Z14, Z12, Z14
-	VMAXPS       Z15, Z12, Z15
-	VMAXPS       Z16, Z12, Z16
-	VMAXPS       Z13, Z12, Z13
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b40007f<>+0(SB), Z19
-	VMOVAPS      Z19, Z20
-	VMOVAPS      Z19, Z21
-	VMOVAPS      Z19, Z22
-	VMOVAPS      Z19, Z23
-	VFMADD231PS  Z12, Z14, Z20
-	VFMADD231PS  Z12, Z15, Z21
-	VFMADD231PS  Z12, Z16, Z22
-	VFMADD231PS  Z12, Z13, Z23
-	VSUBPS       Z19, Z20, Z12
-	VSUBPS       Z19, Z21, Z17
-	VSUBPS       Z19, Z22, Z18
-	VSUBPS       Z19, Z23, Z19
-	VBROADCASTSS element3f318000<>+0(SB), Z24
-	VBROADCASTSS elementb95e8083<>+0(SB), Z25
-	VFNMADD231PS Z24, Z12, Z14
-	VFNMADD231PS Z24, Z17, Z15
-	VFNMADD231PS Z24, Z18, Z16
-	VFNMADD231PS Z24, Z19, Z13
-	VFNMADD231PS Z25, Z12, Z14
-	VFNMADD231PS Z25, Z17, Z15
-	VFNMADD231PS Z25, Z18, Z16
-	VFNMADD231PS Z25, Z19, Z13
-	VBROADCASTSS element3ab511f9<>+0(SB), Z19
-	VMOVAPS      Z19, Z12
-	VMOVAPS      Z19, Z17
-	VMOVAPS      Z19, Z18
-	VMOVAPS      Z19, Z19
-	VBROADCASTSS element3c091d05<>+0(SB), Z24
-	VFMADD213PS  Z24, Z14, Z12
-	VFMADD213PS  Z24, Z15, Z17
-	VFMADD213PS  Z24, Z16, Z18
-	VFMADD213PS  Z24, Z13, Z19
-	VBROADCASTSS element3d2aac79<>+0(SB), Z24
-	VFMADD213PS  Z24, Z14, Z12
-	VFMADD213PS  Z24, Z15, Z17
-	VFMADD213PS  Z24, Z16, Z18
-	VFMADD213PS  Z24, Z13, Z19
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z24
-	VFMADD213PS  Z24, Z14, Z12
-	VFMADD213PS  Z24, Z15, Z17
-	VFMADD213PS  Z24, Z16, Z18
-	VFMADD213PS  Z24, Z13, Z19
-	VBROADCASTSS element3efffffe<>+0(SB), Z24
-	VFMADD213PS  Z24, Z14, Z12
-	VFMADD213PS  Z24, Z15, Z17
-	VFMADD213PS  Z24, Z16, Z18
-	VFMADD213PS  Z24, Z13, Z19
-	VMULPS       Z14, Z12, Z12
-	VMULPS       Z15, Z17, Z17
-	VMULPS       Z16, Z18, Z18
-	VMULPS       Z13, Z19, Z19
-	VFMADD213PS  Z14, Z14, Z12
-	VFMADD213PS  Z15, Z15, Z17
-	VFMADD213PS  Z16, Z16, Z18
-	VFMADD213PS  Z13, Z13, Z19
-	VPSLLD       $0x17, Z20, Z20
-	VPSLLD       $0x17, Z21, Z21
-	VPSLLD       $0x17, Z22, Z22
-	VPSLLD       $0x17, Z23, Z23
-	VFMADD213PS  Z20, Z20, Z12
-	VFMADD213PS  Z21, Z21, Z17
-	VFMADD213PS  Z22, Z22, Z18
-	VFMADD213PS  Z23, Z23, Z19
-	VBROADCASTSS element3f800000<>+0(SB), Z13
-	VADDPS       Z13, Z12, Z14
-	VMULPS       Z14, Z2, Z2
-	VADDPS       Z13, Z17, Z15
-	VMULPS       Z15, Z2, Z2
-	VADDPS       Z13, Z18, Z16
-	VMULPS       Z16, Z2, Z2
-	VADDPS       Z13, Z19, Z20
-	VMULPS       Z20, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1909
-	VBROADCASTSS 352(AX), Z21
-	VBROADCASTSS element00000000<>+0(SB), Z22
-	VCMPPS       $0x01, Z22, Z4, K3
-	VBLENDMPS    Z12, Z13, K3, Z12
-	VRCP14PS     Z14, Z4
-	VMOVAPS      Z13, Z22
-	VFNMADD231PS Z14, Z4, Z22
-	VFMADD231PS  Z22, Z4, Z4
-	VFMSUB213PS  Z8, Z4, Z12
-	VMULPS       Z21, Z12, Z12
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z5, K3
-	VBLENDMPS    Z17, Z13, K3, Z17
-	VRCP14PS     Z15, Z4
-	VMOVAPS      Z13, Z5
-	VFNMADD231PS Z15, Z4, Z5
-	VFMADD231PS  Z5, Z4, Z4
-	VFMSUB213PS  Z9, Z4, Z17
-	VMULPS       Z21, Z17, Z17
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z6, K3
-	VBLENDMPS    Z18, Z13, K3, Z18
-	VRCP14PS     Z16, Z4
-	VMOVAPS      Z13, Z5
-	VFNMADD231PS Z16, Z4, Z5
-	VFMADD231PS  Z5, Z4, Z4
-	VFMSUB213PS  Z10, Z4, Z18
-	VMULPS       Z21, Z18, Z18
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z7, K3
-	VBLENDMPS    Z19, Z13, K3, Z19
-	VRCP14PS     Z20, Z4
-	VMOVAPS      Z13, Z5
-	VFNMADD231PS Z20, Z4, Z5
-	VFMADD231PS  Z5, Z4, Z4
-	VFMSUB213PS  Z11, Z4, Z19
-	VMULPS       Z21, Z19, Z19
-	CMPB         64(AX), $0x00
-	JNE          half1910
-	CMPB         65(AX), $0x00
-	JEQ          near1912
-	VMOVNTPS     Z12, (DI)(CX*4)
-	VMOVNTPS     Z17, 64(DI)(CX*4)
-	VMOVNTPS     Z18, 128(DI)(CX*4)
-	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed1913
-
-near1912:
-	VMOVUPS Z12, (DI)(CX*4)
-	VMOVUPS Z17, 64(DI)(CX*4)
-	VMOVUPS Z18, 128(DI)(CX*4)
-	VMOVUPS Z19, 192(DI)(CX*4)
-
-placed1913:
-	JMP both1911
-
-half1910:
-	// VCVTNE2PS2BF16 Z12, Z17, Z4
-	LONG $0x4077d262
-	WORD $0xe472
-
-	// VCVTNE2PS2BF16 Z18, Z19, Z5
-	LONG     $0x4067b262
-	WORD     $0xea72
-	CMPB     65(AX), $0x00
-	JEQ      near1916
-	VMOVNTDQ Z4, (DI)(CX*2)
-	VMOVNTDQ Z5, 64(DI)(CX*2)
-	JMP      placed1917
-
-near1916:
-	VMOVDQU32 Z4, (DI)(CX*2)
-	VMOVDQU32 Z5, 64(DI)(CX*2)
-
-placed1917:
-both1911:
-skip1909:
-	JMP both1908
-
-half1907:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
-	VMAXPS       Z14, Z12, Z14
-	VMAXPS       Z15, Z12, Z15
-	VMAXPS       Z16, Z12, Z16
-	VMAXPS       Z13, Z12, Z13
-	VBROADCASTSS element4238aa3b<>+0(SB), Z12
-	VBROADCASTSS element4b400000<>+0(SB), Z17
-	VBROADCASTSS element3cb17218<>+0(SB), Z18
-	VMOVUPS      elementPowers<>+0(SB), Z19
-	VMOVUPS      elementPowers<>+64(SB), Z20
-	VMOVAPS      Z17, Z21
-	VMOVAPS      Z17, Z22
-	VMOVAPS      Z17, Z23
-	VMOVAPS      Z17, Z24
-	VFMADD231PS  Z12, Z14, Z21
-	VFMADD231PS  Z12, Z15, Z22
-	VFMADD231PS  Z12, Z16, Z23
-	VFMADD231PS  Z12, Z13, Z24
-	VSUBPS       Z17, Z21, Z12
-	VSUBPS       Z17, Z22, Z25
-	VSUBPS       Z17, Z23, Z26
-	VSUBPS       Z17, Z24, Z17
-	VFNMADD231PS Z18, Z12, Z14
-	VFNMADD231PS Z18, Z25, Z15
-	VFNMADD231PS Z18, Z26, Z16
-	VFNMADD231PS Z18, Z17, Z13
-	VPSLLD       $0x12, Z21, Z12
-	VPSLLD       $0x12, Z22, Z25
-	VPSLLD       $0x12, Z23, Z26
-	VPSLLD       $0x12, Z24, Z17
-	VPERMI2PS    Z20, Z19, Z21
-	VPERMI2PS    Z20, Z19, Z22
-	VPERMI2PS    Z20, Z19, Z23
-	VPERMI2PS    Z20, Z19, Z24
-	VPADDD       Z12, Z21, Z21
-	VPADDD       Z25, Z22, Z22
-	VPADDD       Z26, Z23, Z23
-	VPADDD       Z17, Z24, Z24
-	VFMADD213PS  Z21, Z21, Z14
-	VFMADD213PS  Z22, Z22, Z15
-	VFMADD213PS  Z23, Z23, Z16
-	VFMADD213PS  Z24, Z24, Z13
-	VBROADCASTSS element3f800000<>+0(SB), Z12
-	VADDPS       Z12, Z14, Z17
-	VMULPS       Z17, Z2, Z2
-	VADDPS       Z12, Z15, Z18
-	VMULPS       Z18, Z2, Z2
-	VADDPS       Z12, Z16, Z19
-	VMULPS       Z19, Z2, Z2
-	VADDPS       Z12, Z13, Z20
-	VMULPS       Z20, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1918
-	VBROADCASTSS 352(AX), Z21
-	VBROADCASTSS element00000000<>+0(SB), Z22
-	VCMPPS       $0x01, Z22, Z4, K3
-	VBLENDMPS    Z14, Z12, K3, Z14
-	VRCP14PS     Z17, Z4
-	VFMSUB213PS  Z8, Z4, Z14
-	VMULPS       Z21, Z14, Z14
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z5, K3
-	VBLENDMPS    Z15, Z12, K3, Z15
-	VRCP14PS     Z18, Z4
-	VFMSUB213PS  Z9, Z4, Z15
-	VMULPS       Z21, Z15, Z15
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z6, K3
-	VBLENDMPS    Z16, Z12, K3, Z16
-	VRCP14PS     Z19, Z4
-	VFMSUB213PS  Z10, Z4, Z16
-	VMULPS       Z21, Z16, Z16
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z7, K3
-	VBLENDMPS    Z13, Z12, K3, Z13
-	VRCP14PS     Z20, Z4
-	VFMSUB213PS  Z11, Z4, Z13
-	VMULPS       Z21, Z13, Z13
-	CMPB         64(AX), $0x00
-	JNE          half1919
-	CMPB         65(AX), $0x00
-	JEQ          near1921
-	VMOVNTPS     Z14, (DI)(CX*4)
-	VMOVNTPS     Z15, 64(DI)(CX*4)
-	VMOVNTPS     Z16, 128(DI)(CX*4)
-	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed1922
-
-near1921:
-	VMOVUPS Z14, (DI)(CX*4)
-	VMOVUPS Z15, 64(DI)(CX*4)
-	VMOVUPS Z16, 128(DI)(CX*4)
-	VMOVUPS Z13, 192(DI)(CX*4)
-
-placed1922:
-	JMP both1920
-
-half1919:
-	// VCVTNE2PS2BF16 Z14, Z15, Z4
-	LONG $0x4807d262
-	WORD $0xe672
-
-	// VCVTNE2PS2BF16 Z16, Z13, Z5
-	LONG     $0x4817b262
-	WORD     $0xe872
-	CMPB     65(AX), $0x00
-	JEQ      near1925
-	VMOVNTDQ Z4, (DI)(CX*2)
-	VMOVNTDQ Z5, 64(DI)(CX*2)
-	JMP      placed1926
-
-near1925:
-	VMOVDQU32 Z4, (DI)(CX*2)
-	VMOVDQU32 Z5, 64(DI)(CX*2)
-
-placed1926:
-both1920:
-skip1918:
-both1908:
-	DECQ          R8
-	JNZ           more1927
-	VCVTPS2PD     Y3, Z4
-	VEXTRACTF64X4 $0x01, Z3, Y3
-	VCVTPS2PD     Y3, Z3
-	VADDPD        Z3, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y3
-	VADDPD        Y3, Y4, Y3
-	VEXTRACTF32X4 $0x01, Y3, X4
-	VADDPD        X4, X3, X4
-	VPERMILPD     $0x01, X4, X3
-	VADDSD        X4, X3, X4
-	VADDSD        344(AX), X4, X4
-	VMOVSD        X4, 344(AX)
-	VPBROADCASTQ  elementOne<>+0(SB), Z3
-	VCVTPS2PD     Y2, Z4
-	VMULPD        88(AX), Z4, Z4
-	VPSUBQ        Z3, Z4, Z5
-	VPSRLQ        $0x34, Z5, Z5
-	VPADDQ        216(AX), Z5, Z6
-	VMOVUPD       Z6, 216(AX)
-	VPSLLQ        $0x34, Z5, Z5
-	VPSUBQ        Z5, Z4, Z4
-	VMOVUPD       Z4, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VMULPD        152(AX), Z2, Z2
-	VPSUBQ        Z3, Z2, Z3
-	VPSRLQ        $0x34, Z3, Z3
-	VPADDQ        280(AX), Z3, Z4
-	VMOVUPD       Z4, 280(AX)
-	VPSLLQ        $0x34, Z3, Z3
-	VPSUBQ        Z3, Z2, Z2
-	VMOVUPD       Z2, 152(AX)
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z2
-	MOVQ          $0x00000010, R8
-
-more1927:
-	ADDQ $0x40, CX
-	LEAQ 64(CX), R10
-	CMPQ R10, DX
-	JLE  cols1901
-
-cols1902:
-	LEAQ 32(CX), R10
-	CMPQ R10, DX
-	JGT  cols1929
-
-cols1928:
-	CMPB       16(AX), $0x00
-	JNE        half1930
-	PREFETCHT0 3072(BX)(CX*4)
-	PREFETCHT0 3136(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z4
-	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both1931
-
-half1930:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
-	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
-
-both1931:
-	CMPB       40(AX), $0x00
-	JNE        half1932
-	PREFETCHT0 3072(SI)(CX*4)
-	PREFETCHT0 3136(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z6
-	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both1933
-
-half1932:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
-	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
-
-both1933:
-	VBROADCASTSS element00000000<>+0(SB), Z8
-	VBROADCASTSS element80000000<>+0(SB), Z9
-	VMAXPS       Z4, Z8, Z11
-	VFNMADD231PS Z4, Z6, Z11
-	VPORD        Z9, Z4, Z10
-	VMAXPS       Z5, Z8, Z8
-	VFNMADD231PS Z5, Z7, Z8
-	VPORD        Z9, Z5, Z9
-	VADDPS       Z11, Z3, Z3
-	VADDPS       Z8, Z3, Z3
-	CMPB         16(AX), $0x00
-	JNE          half1934
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
-	VMAXPS       Z10, Z8, Z10
-	VMAXPS       Z9, Z8, Z9
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z8
-	VBROADCASTSS element4b40007f<>+0(SB), Z11
-	VMOVAPS      Z11, Z12
-	VMOVAPS      Z11, Z13
-	VFMADD231PS  Z8, Z10, Z12
-	VFMADD231PS  Z8, Z9, Z13
-	VSUBPS       Z11, Z12, Z8
-	VSUBPS       Z11, Z13, Z11
-	VBROADCASTSS element3f318000<>+0(SB), Z14
-	VBROADCASTSS elementb95e8083<>+0(SB), Z15
-	VFNMADD231PS Z14, Z8, Z10
-	VFNMADD231PS Z14, Z11, Z9
-	VFNMADD231PS Z15, Z8, Z10
-	VFNMADD231PS Z15, Z11, Z9
-	VBROADCASTSS element3ab511f9<>+0(SB), Z11
-	VMOVAPS      Z11, Z8
-	VMOVAPS      Z11, Z11
-	VBROADCASTSS element3c091d05<>+0(SB), Z14
-	VFMADD213PS  Z14, Z10, Z8
-	VFMADD213PS  Z14, Z9, Z11
-	VBROADCASTSS element3d2aac79<>+0(SB), Z14
-	VFMADD213PS  Z14, Z10, Z8
-	VFMADD213PS  Z14, Z9, Z11
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z14
-	VFMADD213PS  Z14, Z10, Z8
-	VFMADD213PS  Z14, Z9, Z11
-	VBROADCASTSS element3efffffe<>+0(SB), Z14
-	VFMADD213PS  Z14, Z10, Z8
-	VFMADD213PS  Z14, Z9, Z11
-	VMULPS       Z10, Z8, Z8
-	VMULPS       Z9, Z11, Z11
-	VFMADD213PS  Z10, Z10, Z8
-	VFMADD213PS  Z9, Z9, Z11
-	VPSLLD       $0x17, Z12, Z12
-	VPSLLD       $0x17, Z13, Z13
-	VFMADD213PS  Z12, Z12, Z8
-	VFMADD213PS  Z13, Z13, Z11
-	VBROADCASTSS element3f800000<>+0(SB), Z9
-	VADDPS       Z9, Z8, Z10
-	VMULPS       Z10, Z2, Z2
-	VADDPS       Z9, Z11, Z12
-	VMULPS       Z12, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1936
-	VBROADCASTSS 352(AX), Z13
-	VBROADCASTSS element00000000<>+0(SB), Z14
-	VCMPPS       $0x01, Z14, Z4, K3
-	VBLENDMPS    Z8, Z9, K3, Z8
-	VRCP14PS     Z10, Z4
-	VMOVAPS      Z9, Z14
-	VFNMADD231PS Z10, Z4, Z14
-	VFMADD231PS  Z14, Z4, Z4
-	VFMSUB213PS  Z6, Z4, Z8
-	VMULPS       Z13, Z8, Z8
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z5, K3
-	VBLENDMPS    Z11, Z9, K3, Z11
-	VRCP14PS     Z12, Z4
-	VMOVAPS      Z9, Z5
-	VFNMADD231PS Z12, Z4, Z5
-	VFMADD231PS  Z5, Z4, Z4
-	VFMSUB213PS  Z7, Z4, Z11
-	VMULPS       Z13, Z11, Z11
-	CMPB         64(AX), $0x00
-	JNE          half1937
-	CMPB         65(AX), $0x00
-	JEQ          near1939
-	VMOVNTPS     Z8, (DI)(CX*4)
-	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed1940
-
-near1939:
-	VMOVUPS Z8, (DI)(CX*4)
-	VMOVUPS Z11, 64(DI)(CX*4)
-
-placed1940:
-	JMP both1938
-
-half1937:
-	// VCVTNE2PS2BF16 Z8, Z11, Z4
-	LONG     $0x4827d262
-	WORD     $0xe072
-	CMPB     65(AX), $0x00
-	JEQ      near1943
-	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1944
-
-near1943:
-	VMOVDQU32 Z4, (DI)(CX*2)
-
-placed1944:
-both1938:
-skip1936:
-	JMP both1935
-
-half1934:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
-	VMAXPS       Z10, Z8, Z10
-	VMAXPS       Z9, Z8, Z9
-	VBROADCASTSS element4238aa3b<>+0(SB), Z8
-	VBROADCASTSS element4b400000<>+0(SB), Z11
-	VBROADCASTSS element3cb17218<>+0(SB), Z12
-	VMOVUPS      elementPowers<>+0(SB), Z13
-	VMOVUPS      elementPowers<>+64(SB), Z14
-	VMOVAPS      Z11, Z15
-	VMOVAPS      Z11, Z16
-	VFMADD231PS  Z8, Z10, Z15
-	VFMADD231PS  Z8, Z9, Z16
-	VSUBPS       Z11, Z15, Z8
-	VSUBPS       Z11, Z16, Z11
-	VFNMADD231PS Z12, Z8, Z10
-	VFNMADD231PS Z12, Z11, Z9
-	VPSLLD       $0x12, Z15, Z8
-	VPSLLD       $0x12, Z16, Z11
-	VPERMI2PS    Z14, Z13, Z15
-	VPERMI2PS    Z14, Z13, Z16
-	VPADDD       Z8, Z15, Z15
-	VPADDD       Z11, Z16, Z16
-	VFMADD213PS  Z15, Z15, Z10
-	VFMADD213PS  Z16, Z16, Z9
-	VBROADCASTSS element3f800000<>+0(SB), Z8
-	VADDPS       Z8, Z10, Z11
-	VMULPS       Z11, Z2, Z2
-	VADDPS       Z8, Z9, Z12
-	VMULPS       Z12, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1945
-	VBROADCASTSS 352(AX), Z13
-	VBROADCASTSS element00000000<>+0(SB), Z14
-	VCMPPS       $0x01, Z14, Z4, K3
-	VBLENDMPS    Z10, Z8, K3, Z10
-	VRCP14PS     Z11, Z4
-	VFMSUB213PS  Z6, Z4, Z10
-	VMULPS       Z13, Z10, Z10
-	VBROADCASTSS element00000000<>+0(SB), Z4
-	VCMPPS       $0x01, Z4, Z5, K3
-	VBLENDMPS    Z9, Z8, K3, Z9
-	VRCP14PS     Z12, Z4
-	VFMSUB213PS  Z7, Z4, Z9
-	VMULPS       Z13, Z9, Z9
-	CMPB         64(AX), $0x00
-	JNE          half1946
-	CMPB         65(AX), $0x00
-	JEQ          near1948
-	VMOVNTPS     Z10, (DI)(CX*4)
-	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed1949
-
-near1948:
-	VMOVUPS Z10, (DI)(CX*4)
-	VMOVUPS Z9, 64(DI)(CX*4)
-
-placed1949:
-	JMP both1947
-
-half1946:
-	// VCVTNE2PS2BF16 Z10, Z9, Z4
-	LONG     $0x4837d262
-	WORD     $0xe272
-	CMPB     65(AX), $0x00
-	JEQ      near1952
-	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed1953
-
-near1952:
-	VMOVDQU32 Z4, (DI)(CX*2)
-
-placed1953:
-both1947:
-skip1945:
-both1935:
-	DECQ          R8
-	JNZ           more1954
-	VCVTPS2PD     Y3, Z4
-	VEXTRACTF64X4 $0x01, Z3, Y3
-	VCVTPS2PD     Y3, Z3
-	VADDPD        Z3, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y3
-	VADDPD        Y3, Y4, Y3
-	VEXTRACTF32X4 $0x01, Y3, X4
-	VADDPD        X4, X3, X4
-	VPERMILPD     $0x01, X4, X3
-	VADDSD        X4, X3, X4
-	VADDSD        344(AX), X4, X4
-	VMOVSD        X4, 344(AX)
-	VPBROADCASTQ  elementOne<>+0(SB), Z3
-	VCVTPS2PD     Y2, Z4
-	VMULPD        88(AX), Z4, Z4
-	VPSUBQ        Z3, Z4, Z5
-	VPSRLQ        $0x34, Z5, Z5
-	VPADDQ        216(AX), Z5, Z6
-	VMOVUPD       Z6, 216(AX)
-	VPSLLQ        $0x34, Z5, Z5
-	VPSUBQ        Z5, Z4, Z4
-	VMOVUPD       Z4, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VMULPD        152(AX), Z2, Z2
-	VPSUBQ        Z3, Z2, Z3
-	VPSRLQ        $0x34, Z3, Z3
-	VPADDQ        280(AX), Z3, Z4
-	VMOVUPD       Z4, 280(AX)
-	VPSLLQ        $0x34, Z3, Z3
-	VPSUBQ        Z3, Z2, Z2
-	VMOVUPD       Z2, 152(AX)
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z2
-	MOVQ          $0x00000010, R8
-
-more1954:
-	ADDQ $0x20, CX
-	LEAQ 32(CX), R10
-	CMPQ R10, DX
-	JLE  cols1928
-
-cols1929:
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JGT  cols1956
-
-cols1955:
-	CMPB       16(AX), $0x00
-	JNE        half1957
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both1958
-
-half1957:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-
-both1958:
-	CMPB       40(AX), $0x00
-	JNE        half1959
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both1960
-
-half1959:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both1960:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element80000000<>+0(SB), Z7
-	VMAXPS       Z4, Z6, Z6
-	VFNMADD231PS Z4, Z5, Z6
-	VPORD        Z7, Z4, Z7
-	VADDPS       Z6, Z3, Z3
-	CMPB         16(AX), $0x00
-	JNE          half1961
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b40007f<>+0(SB), Z9
-	VMOVAPS      Z9, Z8
-	VFMADD231PS  Z6, Z7, Z8
-	VSUBPS       Z9, Z8, Z6
-	VBROADCASTSS element3f318000<>+0(SB), Z9
-	VBROADCASTSS elementb95e8083<>+0(SB), Z10
-	VFNMADD231PS Z9, Z6, Z7
-	VFNMADD231PS Z10, Z6, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z6
-	VMOVAPS      Z6, Z6
-	VBROADCASTSS element3c091d05<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3d2aac79<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3efffffe<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VMULPS       Z7, Z6, Z6
-	VFMADD213PS  Z7, Z7, Z6
-	VPSLLD       $0x17, Z8, Z8
-	VFMADD213PS  Z8, Z8, Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VADDPS       Z7, Z6, Z8
-	VMULPS       Z8, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1963
-	VBROADCASTSS 352(AX), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VCMPPS       $0x01, Z10, Z4, K3
-	VBLENDMPS    Z6, Z7, K3, Z6
-	VRCP14PS     Z8, Z4
-	VMOVAPS      Z7, Z7
-	VFNMADD231PS Z8, Z4, Z7
-	VFMADD231PS  Z7, Z4, Z4
-	VFMSUB213PS  Z5, Z4, Z6
-	VMULPS       Z9, Z6, Z6
-	CMPB         64(AX), $0x00
-	JNE          half1964
-	CMPB         65(AX), $0x00
-	JEQ          near1966
-	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed1967
-
-near1966:
-	VMOVUPS Z6, (DI)(CX*4)
-
-placed1967:
-	JMP both1965
-
-half1964:
-	// VCVTNEPS2BF16 Z6, Y4
-	LONG      $0x487ef262
-	WORD      $0xe672
-	VMOVDQU16 Y4, (DI)(CX*2)
-
-both1965:
-skip1963:
-	JMP both1962
-
-half1961:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VFMADD231PS  Z6, Z7, Z12
-	VSUBPS       Z8, Z12, Z6
-	VFNMADD231PS Z9, Z6, Z7
-	VPSLLD       $0x12, Z12, Z6
-	VPERMI2PS    Z11, Z10, Z12
-	VPADDD       Z6, Z12, Z12
-	VFMADD213PS  Z12, Z12, Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z6
-	VADDPS       Z6, Z7, Z8
-	VMULPS       Z8, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1968
-	VBROADCASTSS 352(AX), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VCMPPS       $0x01, Z10, Z4, K3
-	VBLENDMPS    Z7, Z6, K3, Z7
-	VRCP14PS     Z8, Z4
-	VFMSUB213PS  Z5, Z4, Z7
-	VMULPS       Z9, Z7, Z7
-	CMPB         64(AX), $0x00
-	JNE          half1969
-	CMPB         65(AX), $0x00
-	JEQ          near1971
-	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed1972
-
-near1971:
-	VMOVUPS Z7, (DI)(CX*4)
-
-placed1972:
-	JMP both1970
-
-half1969:
-	// VCVTNEPS2BF16 Z7, Y4
-	LONG      $0x487ef262
-	WORD      $0xe772
-	VMOVDQU16 Y4, (DI)(CX*2)
-
-both1970:
-skip1968:
-both1962:
-	DECQ          R8
-	JNZ           more1973
-	VCVTPS2PD     Y3, Z4
-	VEXTRACTF64X4 $0x01, Z3, Y3
-	VCVTPS2PD     Y3, Z3
-	VADDPD        Z3, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y3
-	VADDPD        Y3, Y4, Y3
-	VEXTRACTF32X4 $0x01, Y3, X4
-	VADDPD        X4, X3, X4
-	VPERMILPD     $0x01, X4, X3
-	VADDSD        X4, X3, X4
-	VADDSD        344(AX), X4, X4
-	VMOVSD        X4, 344(AX)
-	VPBROADCASTQ  elementOne<>+0(SB), Z3
-	VCVTPS2PD     Y2, Z4
-	VMULPD        88(AX), Z4, Z4
-	VPSUBQ        Z3, Z4, Z5
-	VPSRLQ        $0x34, Z5, Z5
-	VPADDQ        216(AX), Z5, Z6
-	VMOVUPD       Z6, 216(AX)
-	VPSLLQ        $0x34, Z5, Z5
-	VPSUBQ        Z5, Z4, Z4
-	VMOVUPD       Z4, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VMULPD        152(AX), Z2, Z2
-	VPSUBQ        Z3, Z2, Z3
-	VPSRLQ        $0x34, Z3, Z3
-	VPADDQ        280(AX), Z3, Z4
-	VMOVUPD       Z4, 280(AX)
-	VPSLLQ        $0x34, Z3, Z3
-	VPSUBQ        Z3, Z2, Z2
-	VMOVUPD       Z2, 152(AX)
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z2
-	MOVQ          $0x00000010, R8
-
-more1973:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JLE  cols1955
-
-cols1956:
-	CMPQ       CX, DX
-	JGE        row1974
-	CMPB       16(AX), $0x00
-	JNE        half1975
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K2, Z4
-	JMP        both1976
-
-half1975:
-	PREFETCHT0  3072(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both1976:
-	CMPB       40(AX), $0x00
-	JNE        half1977
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both1978
-
-half1977:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both1978:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element80000000<>+0(SB), Z7
-	VMAXPS       Z4, Z6, Z6
-	VFNMADD231PS Z4, Z5, Z6
-	VPORD        Z7, Z4, Z7
-	VADDPS       Z6, Z3, Z3
-	CMPB         16(AX), $0x00
-	JNE          half1979
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b40007f<>+0(SB), Z9
-	VMOVAPS      Z9, Z8
-	VFMADD231PS  Z6, Z7, Z8
-	VSUBPS       Z9, Z8, Z6
-	VBROADCASTSS element3f318000<>+0(SB), Z9
-	VBROADCASTSS elementb95e8083<>+0(SB), Z10
-	VFNMADD231PS Z9, Z6, Z7
-	VFNMADD231PS Z10, Z6, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z6
-	VMOVAPS      Z6, Z6
-	VBROADCASTSS element3c091d05<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3d2aac79<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3efffffe<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VMULPS       Z7, Z6, Z6
-	VFMADD213PS  Z7, Z7, Z6
-	VPSLLD       $0x17, Z8, Z8
-	VFMADD213PS  Z8, Z8, Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VMOVAPS.Z    Z6, K2, Z6
-	VADDPS       Z7, Z6, Z8
-	VMULPS       Z8, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1981
-	VBROADCASTSS 352(AX), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VCMPPS       $0x01, Z10, Z4, K3
-	VBLENDMPS    Z6, Z7, K3, Z6
-	VRCP14PS     Z8, Z4
-	VMOVAPS      Z7, Z7
-	VFNMADD231PS Z8, Z4, Z7
-	VFMADD231PS  Z7, Z4, Z4
-	VFMSUB213PS  Z5, Z4, Z6
-	VMULPS       Z9, Z6, Z6
-	CMPB         64(AX), $0x00
-	JNE          half1982
-	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both1983
-
-half1982:
-	// VCVTNEPS2BF16 Z6, Y4
-	LONG      $0x487ef262
-	WORD      $0xe672
-	VMOVDQU16 Y4, K2, (DI)(CX*2)
-
-both1983:
-skip1981:
-	JMP both1980
-
-half1979:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VFMADD231PS  Z6, Z7, Z12
-	VSUBPS       Z8, Z12, Z6
-	VFNMADD231PS Z9, Z6, Z7
-	VPSLLD       $0x12, Z12, Z6
-	VPERMI2PS    Z11, Z10, Z12
-	VPADDD       Z6, Z12, Z12
-	VFMADD213PS  Z12, Z12, Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z6
-	VMOVAPS.Z    Z7, K2, Z7
-	VADDPS       Z6, Z7, Z8
-	VMULPS       Z8, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip1984
-	VBROADCASTSS 352(AX), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VCMPPS       $0x01, Z10, Z4, K3
-	VBLENDMPS    Z7, Z6, K3, Z7
-	VRCP14PS     Z8, Z4
-	VFMSUB213PS  Z5, Z4, Z7
-	VMULPS       Z9, Z7, Z7
-	CMPB         64(AX), $0x00
-	JNE          half1985
-	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both1986
-
-half1985:
-	// VCVTNEPS2BF16 Z7, Y4
-	LONG      $0x487ef262
-	WORD      $0xe772
-	VMOVDQU16 Y4, K2, (DI)(CX*2)
-
-both1986:
-skip1984:
-both1980:
-	DECQ          R8
-	JNZ           more1987
-	VCVTPS2PD     Y3, Z4
-	VEXTRACTF64X4 $0x01, Z3, Y3
-	VCVTPS2PD     Y3, Z3
-	VADDPD        Z3, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y3
-	VADDPD        Y3, Y4, Y3
-	VEXTRACTF32X4 $0x01, Y3, X4
-	VADDPD        X4, X3, X4
-	VPERMILPD     $0x01, X4, X3
-	VADDSD        X4, X3, X4
-	VADDSD        344(AX), X4, X4
-	VMOVSD        X4, 344(AX)
-	VPBROADCASTQ  elementOne<>+0(SB), Z3
-	VCVTPS2PD     Y2, Z4
-	VMULPD        88(AX), Z4, Z4
-	VPSUBQ        Z3, Z4, Z5
-	VPSRLQ        $0x34, Z5, Z5
-	VPADDQ        216(AX), Z5, Z6
-	VMOVUPD       Z6, 216(AX)
-	VPSLLQ        $0x34, Z5, Z5
-	VPSUBQ        Z5, Z4, Z4
-	VMOVUPD       Z4, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VMULPD        152(AX), Z2, Z2
-	VPSUBQ        Z3, Z2, Z3
-	VPSRLQ        $0x34, Z3, Z3
-	VPADDQ        280(AX), Z3, Z4
-	VMOVUPD       Z4, 280(AX)
-	VPSLLQ        $0x34, Z3, Z3
-	VPSUBQ        Z3, Z2, Z2
-	VMOVUPD       Z2, 152(AX)
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z2
-	MOVQ          $0x00000010, R8
-
-more1987:
-row1974:
-	ADDQ          56(AX), DI
-	ADDQ          32(AX), SI
-	ADDQ          8(AX), BX
-	DECQ          R9
-	JNZ           rows1900
-	VCVTPS2PD     Y3, Z0
-	VEXTRACTF64X4 $0x01, Z3, Y1
-	VCVTPS2PD     Y1, Z1
-	VADDPD        Z1, Z0, Z0
-	VEXTRACTF64X4 $0x01, Z0, Y1
-	VADDPD        Y1, Y0, Y1
-	VEXTRACTF32X4 $0x01, Y1, X0
-	VADDPD        X0, X1, X0
-	VPERMILPD     $0x01, X0, X1
-	VADDSD        X0, X1, X0
-	VADDSD        344(AX), X0, X0
-	VMOVSD        X0, 344(AX)
-	VPBROADCASTQ  elementOne<>+0(SB), Z0
-	VCVTPS2PD     Y2, Z1
-	VMULPD        88(AX), Z1, Z1
-	VPSUBQ        Z0, Z1, Z3
-	VPSRLQ        $0x34, Z3, Z3
-	VPADDQ        216(AX), Z3, Z4
-	VMOVUPD       Z4, 216(AX)
-	VPSLLQ        $0x34, Z3, Z3
-	VPSUBQ        Z3, Z1, Z1
-	VMOVUPD       Z1, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y1
-	VCVTPS2PD     Y1, Z1
-	VMULPD        152(AX), Z1, Z1
-	VPSUBQ        Z0, Z1, Z0
-	VPSRLQ        $0x34, Z0, Z0
-	VPADDQ        280(AX), Z0, Z2
-	VMOVUPD       Z2, 280(AX)
-	VPSLLQ        $0x34, Z0, Z0
-	VPSUBQ        Z0, Z1, Z1
-	VMOVUPD       Z1, 152(AX)
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z2
-	SFENCE
-	VZEROUPPER
-	RET
-
 // func dotAVX512(a *byte)
 // Requires: AVX, AVX2, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·dotAVX512(SB), $80-8
@@ -25914,24 +15880,24 @@ TEXT ·dotAVX512(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1988:
+rows1273:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1990
+	JGT  cols1275
 
-cols1989:
+cols1274:
 	CMPB       16(AX), $0x00
-	JNE        half1991
+	JNE        half1276
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1992
+	JMP        both1277
 
-half1991:
+half1276:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -25946,18 +15912,18 @@ half1991:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1992:
+both1277:
 	CMPB       40(AX), $0x00
-	JNE        half1993
+	JNE        half1278
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1994
+	JMP        both1279
 
-half1993:
+half1278:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -25972,7 +15938,7 @@ half1993:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1994:
+both1279:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -25980,22 +15946,22 @@ both1994:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1989
+	JLE         cols1274
 
-cols1990:
+cols1275:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1996
+	JGT  cols1281
 
-cols1995:
+cols1280:
 	CMPB       16(AX), $0x00
-	JNE        half1997
+	JNE        half1282
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1998
+	JMP        both1283
 
-half1997:
+half1282:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -26004,15 +15970,15 @@ half1997:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1998:
+both1283:
 	CMPB       40(AX), $0x00
-	JNE        half1999
+	JNE        half1284
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both2000
+	JMP        both1285
 
-half1999:
+half1284:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -26021,88 +15987,88 @@ half1999:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both2000:
+both1285:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1995
+	JLE         cols1280
 
-cols1996:
+cols1281:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2002
+	JGT  cols1287
 
-cols2001:
+cols1286:
 	CMPB       16(AX), $0x00
-	JNE        half2003
+	JNE        half1288
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both2004
+	JMP        both1289
 
-half2003:
+half1288:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both2004:
+both1289:
 	CMPB       40(AX), $0x00
-	JNE        half2005
+	JNE        half1290
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both2006
+	JMP        both1291
 
-half2005:
+half1290:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both2006:
+both1291:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2001
+	JLE         cols1286
 
-cols2002:
+cols1287:
 	CMPQ        CX, DX
-	JGE         row2007
+	JGE         row1292
 	CMPB        16(AX), $0x00
-	JNE         half2008
+	JNE         half1293
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both2009
+	JMP         both1294
 
-half2008:
+half1293:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2009:
+both1294:
 	CMPB        40(AX), $0x00
-	JNE         half2010
+	JNE         half1295
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both2011
+	JMP         both1296
 
-half2010:
+half1295:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2011:
+both1296:
 	VFMADD231PD Z4, Z5, Z0
 
-row2007:
+row1292:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1988
+	JNZ           rows1273
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -26140,15 +16106,15 @@ TEXT ·finiteAVX512(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows2012:
+rows1297:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols2014
+	JGT  cols1299
 
-cols2013:
+cols1298:
 	CMPB       16(AX), $0x00
-	JNE        half2015
+	JNE        half1300
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -26157,9 +16123,9 @@ cols2013:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both2016
+	JMP        both1301
 
-half2015:
+half1300:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -26167,7 +16133,7 @@ half2015:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both2016:
+both1301:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -26175,80 +16141,80 @@ both2016:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2013
+	JLE         cols1298
 
-cols2014:
+cols1299:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols2018
+	JGT  cols1303
 
-cols2017:
+cols1302:
 	CMPB       16(AX), $0x00
-	JNE        half2019
+	JNE        half1304
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both2020
+	JMP        both1305
 
-half2019:
+half1304:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both2020:
+both1305:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2017
+	JLE         cols1302
 
-cols2018:
+cols1303:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2022
+	JGT  cols1307
 
-cols2021:
+cols1306:
 	CMPB       16(AX), $0x00
-	JNE        half2023
+	JNE        half1308
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both2024
+	JMP        both1309
 
-half2023:
+half1308:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both2024:
+both1309:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2021
+	JLE         cols1306
 
-cols2022:
+cols1307:
 	CMPQ       CX, DX
-	JGE        row2025
+	JGE        row1310
 	CMPB       16(AX), $0x00
-	JNE        half2026
+	JNE        half1311
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both2027
+	JMP        both1312
 
-half2026:
+half1311:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both2027:
+both1312:
 	VFMADD231PS Z7, Z2, Z3
 
-row2025:
+row1310:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows2012
+	JNZ           rows1297
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -26280,14 +16246,14 @@ TEXT ·columnSumsAVX512(SB), $80-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide2028
+	JEQ   wide1313
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip2029
+	JZ    skip1314
 	CMPB  40(AX), $0x00
-	JEQ   wide2028
+	JEQ   wide1313
 
-skip2029:
+skip1314:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -26299,22 +16265,22 @@ skip2029:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group2030:
+group1315:
 	CMPQ DI, $0x10
-	JLT  group2031
+	JLT  group1316
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols2033
+	JGT  cols1318
 
-cols2032:
+cols1317:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain2034
+	JZ           plain1319
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -26597,9 +16563,9 @@ cols2032:
 	VMULPS       Z10, Z14, Z14
 	VADDPS       Z12, Z3, Z3
 	VFMADD231PS  Z12, Z14, Z5
-	JMP          summed2035
+	JMP          summed1320
 
-plain2034:
+plain1319:
 	MOVQ        BX, R9
 	MOVQ        CX, R10
 	ADDQ        R10, R10
@@ -26735,7 +16701,7 @@ plain2034:
 	VADDPS      Z8, Z3, Z3
 	VFMADD231PS Z8, Z8, Z5
 
-summed2035:
+summed1320:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -26771,19 +16737,19 @@ summed2035:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols2032
+	JLE           cols1317
 
-cols2033:
+cols1318:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols2037
+	JGT  cols1322
 
-cols2036:
+cols1321:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain2038
+	JZ           plain1323
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -26979,9 +16945,9 @@ cols2036:
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	JMP          summed2039
+	JMP          summed1324
 
-plain2038:
+plain1323:
 	MOVQ        BX, R9
 	MOVQ        CX, R10
 	ADDQ        R10, R10
@@ -27077,7 +17043,7 @@ plain2038:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 
-summed2039:
+summed1324:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -27097,16 +17063,16 @@ summed2039:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols2036
+	JLE           cols1321
 
-cols2037:
+cols1322:
 	CMPQ         CX, R8
-	JGE          row2040
+	JGE          row1325
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain2041
+	JZ           plain1326
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -27302,9 +17268,9 @@ cols2037:
 	VMULPS       Z5, Z8, Z8
 	VADDPS       Z7, Z2, Z2
 	VFMADD231PS  Z7, Z8, Z3
-	JMP          summed2042
+	JMP          summed1327
 
-plain2041:
+plain1326:
 	MOVQ        BX, R9
 	MOVQ        CX, R10
 	ADDQ        R10, R10
@@ -27400,7 +17366,7 @@ plain2041:
 	VADDPS      Z4, Z2, Z2
 	VFMADD231PS Z4, Z4, Z3
 
-summed2042:
+summed1327:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -27418,7 +17384,7 @@ summed2042:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row2040:
+row1325:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -27452,32 +17418,32 @@ row2040:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group2030
+	JMP  group1315
 
-group2031:
-wide2028:
-group2043:
+group1316:
+wide1313:
+group1328:
 	CMPQ DI, $0x04
-	JLT  group2044
+	JLT  group1329
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2046
+	JGT  cols1331
 
-cols2045:
+cols1330:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain2047
+	JZ         plain1332
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half2049
+	JNE        half1334
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -27491,9 +17457,9 @@ cols2045:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both2050
+	JMP        both1335
 
-half2049:
+half1334:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -27515,10 +17481,10 @@ half2049:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both2050:
+both1335:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2051
+	JNE        half1336
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -27532,9 +17498,9 @@ both2050:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both2052
+	JMP        both1337
 
-half2051:
+half1336:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -27556,7 +17522,7 @@ half2051:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both2052:
+both1337:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -27573,12 +17539,12 @@ both2052:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed2048
+	JMP         summed1333
 
-plain2047:
+plain1332:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2053
+	JNE        half1338
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -27592,9 +17558,9 @@ plain2047:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both2054
+	JMP        both1339
 
-half2053:
+half1338:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -27616,7 +17582,7 @@ half2053:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both2054:
+both1339:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -27626,7 +17592,7 @@ both2054:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed2048:
+summed1333:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -27634,24 +17600,24 @@ summed2048:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2045
+	JLE     cols1330
 
-cols2046:
+cols1331:
 	CMPQ        CX, DX
-	JGE         row2055
+	JGE         row1340
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain2056
+	JZ          plain1341
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half2058
+	JNE         half1343
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -27665,9 +17631,9 @@ cols2046:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both2059
+	JMP         both1344
 
-half2058:
+half1343:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -27689,10 +17655,10 @@ half2058:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both2059:
+both1344:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half2060
+	JNE         half1345
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -27706,9 +17672,9 @@ both2059:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both2061
+	JMP         both1346
 
-half2060:
+half1345:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -27730,7 +17696,7 @@ half2060:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both2061:
+both1346:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -27747,12 +17713,12 @@ both2061:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed2057
+	JMP         summed1342
 
-plain2056:
+plain1341:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half2062
+	JNE         half1347
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -27766,9 +17732,9 @@ plain2056:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both2063
+	JMP         both1348
 
-half2062:
+half1347:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -27790,7 +17756,7 @@ half2062:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both2063:
+both1348:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -27800,13 +17766,13 @@ both2063:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed2057:
+summed1342:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row2055:
+row1340:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -27816,81 +17782,81 @@ row2055:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group2043
+	JMP  group1328
 
-group2044:
-group2064:
+group1329:
+group1349:
 	CMPQ DI, $0x01
-	JLT  group2065
+	JLT  group1350
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2067
+	JGT  cols1352
 
-cols2066:
+cols1351:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain2068
+	JZ         plain1353
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half2070
+	JNE        half1355
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both2071
+	JMP        both1356
 
-half2070:
+half1355:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both2071:
+both1356:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2072
+	JNE        half1357
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both2073
+	JMP        both1358
 
-half2072:
+half1357:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both2073:
+both1358:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2069
+	JMP         summed1354
 
-plain2068:
+plain1353:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2074
+	JNE        half1359
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both2075
+	JMP        both1360
 
-half2074:
+half1359:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both2075:
+both1360:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2069:
+summed1354:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -27898,86 +17864,86 @@ summed2069:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2066
+	JLE     cols1351
 
-cols2067:
+cols1352:
 	CMPQ        CX, DX
-	JGE         row2076
+	JGE         row1361
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain2077
+	JZ          plain1362
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half2079
+	JNE         half1364
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both2080
+	JMP         both1365
 
-half2079:
+half1364:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both2080:
+both1365:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half2081
+	JNE         half1366
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both2082
+	JMP         both1367
 
-half2081:
+half1366:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both2082:
+both1367:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed2078
+	JMP         summed1363
 
-plain2077:
+plain1362:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half2083
+	JNE         half1368
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both2084
+	JMP         both1369
 
-half2083:
+half1368:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both2084:
+both1369:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed2078:
+summed1363:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row2076:
+row1361:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2064
+	JMP  group1349
 
-group2065:
+group1350:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -28000,7 +17966,7 @@ TEXT ·argmaxAVX512(SB), $80-8
 	MOVQ      40(AX), SI
 	MOVQ      24(AX), DI
 
-rows2085:
+rows1370:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -28008,18 +17974,18 @@ rows2085:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols2087
+	JGT          cols1372
 
-cols2086:
+cols1371:
 	CMPB       16(AX), $0x00
-	JNE        half2088
+	JNE        half1373
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both2089
+	JMP        both1374
 
-half2088:
+half1373:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -28027,55 +17993,55 @@ half2088:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both2089:
+both1374:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols2086
+	JLE  cols1371
 
-cols2087:
+cols1372:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2091
+	JGT  cols1376
 
-cols2090:
+cols1375:
 	CMPB       16(AX), $0x00
-	JNE        half2092
+	JNE        half1377
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both2093
+	JMP        both1378
 
-half2092:
+half1377:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both2093:
+both1378:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols2090
+	JLE    cols1375
 
-cols2091:
+cols1376:
 	CMPQ       CX, DX
-	JGE        row2094
+	JGE        row1379
 	CMPB       16(AX), $0x00
-	JNE        half2095
+	JNE        half1380
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both2096
+	JMP        both1381
 
-half2095:
+half1380:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2096:
+both1381:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row2094:
+row1379:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -28088,53 +18054,53 @@ row2094:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next2098:
+next1383:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last2100
+	JGT     last1385
 	CMPB    16(AX), $0x00
-	JNE     half2101
+	JNE     half1386
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both2102
+	JMP     both1387
 
-half2101:
+half1386:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both2102:
+both1387:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found2097
+	JNZ    found1382
 	ADDQ   $0x10, CX
-	JMP    next2098
+	JMP    next1383
 
-last2100:
+last1385:
 	CMPQ      CX, DX
-	JGE       end2099
+	JGE       end1384
 	CMPB      16(AX), $0x00
-	JNE       half2103
+	JNE       half1388
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both2104
+	JMP       both1389
 
-half2103:
+half1388:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both2104:
+both1389:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found2097
+	JNZ    found1382
 	MOVQ   DX, CX
-	JMP    end2099
+	JMP    end1384
 
-found2097:
+found1382:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end2099:
+end1384:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -28142,7 +18108,7 @@ end2099:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows2085
+	JNZ     rows1370
 	SFENCE
 	VZEROUPPER
 	RET
@@ -28168,9 +18134,9 @@ TEXT ·adamAVX512(SB), $80-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols2106
+	JGT       cols1391
 
-cols2105:
+cols1390:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -28200,11 +18166,11 @@ cols2105:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2105
+	JLE          cols1390
 
-cols2106:
+cols1391:
 	CMPQ         CX, DX
-	JGE          row2107
+	JGE          row1392
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -28232,7 +18198,7 @@ cols2106:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2107:
+row1392:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -28256,77 +18222,77 @@ TEXT ·sgdAVX512(SB), $80-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols2109
+	JGT       cols1394
 
-cols2108:
+cols1393:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2110
+	JZ           skip1395
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2111
+	JNE          first1396
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2111:
+first1396:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2112
+	JEQ         plain1397
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2113
+	JMP         moved1398
 
-plain2112:
+plain1397:
 	VMOVAPS Z3, Z1
 
-moved2113:
-skip2110:
+moved1398:
+skip1395:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2108
+	JLE          cols1393
 
-cols2109:
+cols1394:
 	CMPQ         CX, DX
-	JGE          row2114
+	JGE          row1399
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2115
+	JZ           skip1400
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first2116
+	JNE          first1401
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first2116:
+first1401:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2117
+	JEQ         plain1402
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved2118
+	JMP         moved1403
 
-plain2117:
+plain1402:
 	VMOVAPS Z3, Z1
 
-moved2118:
-skip2115:
+moved1403:
+skip1400:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row2114:
+row1399:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -28349,23 +18315,23 @@ TEXT ·dotAVX2(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows2119:
+rows1404:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols2121
+	JGT  cols1406
 
-cols2120:
+cols1405:
 	CMPB       16(AX), $0x00
-	JNE        half2122
+	JNE        half1407
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both2123
+	JMP        both1408
 
-half2122:
+half1407:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -28380,17 +18346,17 @@ half2122:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both2123:
+both1408:
 	CMPB       40(AX), $0x00
-	JNE        half2124
+	JNE        half1409
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both2125
+	JMP        both1410
 
-half2124:
+half1409:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -28405,7 +18371,7 @@ half2124:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both2125:
+both1410:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -28413,22 +18379,22 @@ both2125:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2120
+	JLE         cols1405
 
-cols2121:
+cols1406:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2127
+	JGT  cols1412
 
-cols2126:
+cols1411:
 	CMPB       16(AX), $0x00
-	JNE        half2128
+	JNE        half1413
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both2129
+	JMP        both1414
 
-half2128:
+half1413:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -28437,15 +18403,15 @@ half2128:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both2129:
+both1414:
 	CMPB       40(AX), $0x00
-	JNE        half2130
+	JNE        half1415
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both2131
+	JMP        both1416
 
-half2130:
+half1415:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -28454,63 +18420,63 @@ half2130:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both2131:
+both1416:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2126
+	JLE         cols1411
 
-cols2127:
+cols1412:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2133
+	JGT  cols1418
 
-cols2132:
+cols1417:
 	CMPB       16(AX), $0x00
-	JNE        half2134
+	JNE        half1419
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both2135
+	JMP        both1420
 
-half2134:
+half1419:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both2135:
+both1420:
 	CMPB       40(AX), $0x00
-	JNE        half2136
+	JNE        half1421
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both2137
+	JMP        both1422
 
-half2136:
+half1421:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both2137:
+both1422:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols2132
+	JLE         cols1417
 
-cols2133:
+cols1418:
 	CMPQ       CX, DX
-	JGE        row2138
+	JGE        row1423
 	CMPB       16(AX), $0x00
-	JNE        half2139
+	JNE        half1424
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2140
+	JMP        both1425
 
-half2139:
+half1424:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -28518,24 +18484,24 @@ half2139:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy2141:
+copy1426:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2141
+	JNZ       copy1426
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2140:
+both1425:
 	CMPB       40(AX), $0x00
-	JNE        half2142
+	JNE        half1427
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2143
+	JMP        both1428
 
-half2142:
+half1427:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -28543,23 +18509,23 @@ half2142:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy2144:
+copy1429:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2144
+	JNZ       copy1429
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2143:
+both1428:
 	VFMADD231PD Y5, Y6, Y1
 
-row2138:
+row1423:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows2119
+	JNZ          rows1404
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -28590,69 +18556,69 @@ TEXT ·finiteAVX2(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows2145:
+rows1430:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols2147
+	JGT  cols1432
 
-cols2146:
+cols1431:
 	CMPB       16(AX), $0x00
-	JNE        half2148
+	JNE        half1433
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both2149
+	JMP        both1434
 
-half2148:
+half1433:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both2149:
+both1434:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2146
+	JLE         cols1431
 
-cols2147:
+cols1432:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols2151
+	JGT  cols1436
 
-cols2150:
+cols1435:
 	CMPB       16(AX), $0x00
-	JNE        half2152
+	JNE        half1437
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both2153
+	JMP        both1438
 
-half2152:
+half1437:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both2153:
+both1438:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols2150
+	JLE         cols1435
 
-cols2151:
+cols1436:
 	CMPQ       CX, DX
-	JGE        row2154
+	JGE        row1439
 	CMPB       16(AX), $0x00
-	JNE        half2155
+	JNE        half1440
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both2156
+	JMP        both1441
 
-half2155:
+half1440:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -28660,21 +18626,21 @@ half2155:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy2157:
+copy1442:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy2157
+	JNZ       copy1442
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both2156:
+both1441:
 	VFMADD231PS Y6, Y1, Y2
 
-row2154:
+row1439:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows2145
+	JNZ          rows1430
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -28703,28 +18669,28 @@ TEXT ·columnSumsAVX2(SB), $80-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group2158:
+group1443:
 	CMPQ DI, $0x04
-	JLT  group2159
+	JLT  group1444
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2161
+	JGT  cols1446
 
-cols2160:
+cols1445:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain2162
+	JZ         plain1447
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half2164
+	JNE        half1449
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -28737,9 +18703,9 @@ cols2160:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both2165
+	JMP        both1450
 
-half2164:
+half1449:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -28761,10 +18727,10 @@ half2164:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both2165:
+both1450:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2166
+	JNE        half1451
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -28777,9 +18743,9 @@ both2165:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both2167
+	JMP        both1452
 
-half2166:
+half1451:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -28801,7 +18767,7 @@ half2166:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both2167:
+both1452:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -28818,12 +18784,12 @@ both2167:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed2163
+	JMP         summed1448
 
-plain2162:
+plain1447:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2168
+	JNE        half1453
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -28836,9 +18802,9 @@ plain2162:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both2169
+	JMP        both1454
 
-half2168:
+half1453:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -28860,7 +18826,7 @@ half2168:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both2169:
+both1454:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -28870,7 +18836,7 @@ both2169:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed2163:
+summed1448:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -28878,24 +18844,24 @@ summed2163:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2160
+	JLE     cols1445
 
-cols2161:
+cols1446:
 	CMPQ       CX, DX
-	JGE        row2170
+	JGE        row1455
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain2171
+	JZ         plain1456
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half2173
+	JNE        half1458
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -28912,9 +18878,9 @@ cols2161:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both2174
+	JMP        both1459
 
-half2173:
+half1458:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -28925,11 +18891,11 @@ half2173:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy2175:
+copy1460:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2175
+	JNZ       copy1460
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -28940,11 +18906,11 @@ copy2175:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2176:
+copy1461:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2176
+	JNZ       copy1461
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -28955,11 +18921,11 @@ copy2176:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2177:
+copy1462:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2177
+	JNZ       copy1462
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -28970,20 +18936,20 @@ copy2177:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2178:
+copy1463:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2178
+	JNZ       copy1463
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both2174:
+both1459:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2179
+	JNE        half1464
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -29000,9 +18966,9 @@ both2174:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both2180
+	JMP        both1465
 
-half2179:
+half1464:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -29013,11 +18979,11 @@ half2179:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy2181:
+copy1466:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2181
+	JNZ       copy1466
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -29028,11 +18994,11 @@ copy2181:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2182:
+copy1467:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2182
+	JNZ       copy1467
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -29043,11 +19009,11 @@ copy2182:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2183:
+copy1468:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2183
+	JNZ       copy1468
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -29058,17 +19024,17 @@ copy2183:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2184:
+copy1469:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2184
+	JNZ       copy1469
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both2180:
+both1465:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -29085,12 +19051,12 @@ both2180:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed2172
+	JMP         summed1457
 
-plain2171:
+plain1456:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2185
+	JNE        half1470
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -29107,9 +19073,9 @@ plain2171:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both2186
+	JMP        both1471
 
-half2185:
+half1470:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -29120,11 +19086,11 @@ half2185:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy2187:
+copy1472:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2187
+	JNZ       copy1472
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -29135,11 +19101,11 @@ copy2187:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2188:
+copy1473:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2188
+	JNZ       copy1473
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -29150,11 +19116,11 @@ copy2188:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2189:
+copy1474:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2189
+	JNZ       copy1474
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -29165,17 +19131,17 @@ copy2189:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy2190:
+copy1475:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2190
+	JNZ       copy1475
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both2186:
+both1471:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -29185,13 +19151,13 @@ both2186:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed2172:
+summed1457:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row2170:
+row1455:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -29201,81 +19167,81 @@ row2170:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group2158
+	JMP  group1443
 
-group2159:
-group2191:
+group1444:
+group1476:
 	CMPQ DI, $0x01
-	JLT  group2192
+	JLT  group1477
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols2194
+	JGT  cols1479
 
-cols2193:
+cols1478:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain2195
+	JZ         plain1480
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half2197
+	JNE        half1482
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both2198
+	JMP        both1483
 
-half2197:
+half1482:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both2198:
+both1483:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2199
+	JNE        half1484
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both2200
+	JMP        both1485
 
-half2199:
+half1484:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both2200:
+both1485:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2196
+	JMP         summed1481
 
-plain2195:
+plain1480:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2201
+	JNE        half1486
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both2202
+	JMP        both1487
 
-half2201:
+half1486:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both2202:
+both1487:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2196:
+summed1481:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -29283,30 +19249,30 @@ summed2196:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols2193
+	JLE     cols1478
 
-cols2194:
+cols1479:
 	CMPQ       CX, DX
-	JGE        row2203
+	JGE        row1488
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain2204
+	JZ         plain1489
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half2206
+	JNE        half1491
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both2207
+	JMP        both1492
 
-half2206:
+half1491:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -29314,25 +19280,25 @@ half2206:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy2208:
+copy1493:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2208
+	JNZ       copy1493
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both2207:
+both1492:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2209
+	JNE        half1494
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both2210
+	JMP        both1495
 
-half2209:
+half1494:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -29340,32 +19306,32 @@ half2209:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy2211:
+copy1496:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2211
+	JNZ       copy1496
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both2210:
+both1495:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed2205
+	JMP         summed1490
 
-plain2204:
+plain1489:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half2212
+	JNE        half1497
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both2213
+	JMP        both1498
 
-half2212:
+half1497:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -29373,32 +19339,32 @@ half2212:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy2214:
+copy1499:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy2214
+	JNZ       copy1499
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both2213:
+both1498:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed2205:
+summed1490:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row2203:
+row1488:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group2191
+	JMP  group1476
 
-group2192:
+group1477:
 	VZEROUPPER
 	RET
 
@@ -29416,7 +19382,7 @@ TEXT ·argmaxAVX2(SB), $80-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows2215:
+rows1500:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -29424,17 +19390,17 @@ rows2215:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols2217
+	JGT          cols1502
 
-cols2216:
+cols1501:
 	CMPB       16(AX), $0x00
-	JNE        half2218
+	JNE        half1503
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both2219
+	JMP        both1504
 
-half2218:
+half1503:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -29442,46 +19408,46 @@ half2218:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both2219:
+both1504:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols2216
+	JLE  cols1501
 
-cols2217:
+cols1502:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols2221
+	JGT  cols1506
 
-cols2220:
+cols1505:
 	CMPB       16(AX), $0x00
-	JNE        half2222
+	JNE        half1507
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both2223
+	JMP        both1508
 
-half2222:
+half1507:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both2223:
+both1508:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols2220
+	JLE    cols1505
 
-cols2221:
+cols1506:
 	CMPQ       CX, DX
-	JGE        row2224
+	JGE        row1509
 	CMPB       16(AX), $0x00
-	JNE        half2225
+	JNE        half1510
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2226
+	JMP        both1511
 
-half2225:
+half1510:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -29489,19 +19455,19 @@ half2225:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy2227:
+copy1512:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2227
+	JNZ       copy1512
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2226:
+both1511:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row2224:
+row1509:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -29512,64 +19478,64 @@ row2224:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next2229:
+next1514:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last2231
+	JGT     last1516
 	CMPB    16(AX), $0x00
-	JNE     half2232
+	JNE     half1517
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both2233
+	JMP     both1518
 
-half2232:
+half1517:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2233:
+both1518:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found2228
+	JNZ       found1513
 	ADDQ      $0x08, CX
-	JMP       next2229
+	JMP       next1514
 
-last2231:
+last1516:
 	CMPQ       CX, DX
-	JGE        end2230
+	JGE        end1515
 	CMPB       16(AX), $0x00
-	JNE        half2234
+	JNE        half1519
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both2235
+	JMP        both1520
 
-half2234:
+half1519:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy2236:
+copy1521:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy2236
+	JNZ       copy1521
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both2235:
+both1520:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found2228
+	JNZ       found1513
 	MOVQ      DX, CX
-	JMP       end2230
+	JMP       end1515
 
-found2228:
+found1513:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end2230:
+end1515:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -29577,7 +19543,7 @@ end2230:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows2215
+	JNZ     rows1500
 	VZEROUPPER
 	RET
 
@@ -29598,9 +19564,9 @@ TEXT ·adamAVX2(SB), $80-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols2238
+	JGT     cols1523
 
-cols2237:
+cols1522:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -29630,11 +19596,11 @@ cols2237:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols2237
+	JLE          cols1522
 
-cols2238:
+cols1523:
 	CMPQ         CX, DX
-	JGE          row2239
+	JGE          row1524
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -29662,7 +19628,7 @@ cols2238:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2239:
+row1524:
 	VZEROUPPER
 	RET
 
@@ -29681,77 +19647,77 @@ TEXT ·sgdAVX2(SB), $80-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols2241
+	JGT     cols1526
 
-cols2240:
+cols1525:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip2242
+	JZ           skip1527
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2243
+	JNE          first1528
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2243:
+first1528:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2244
+	JEQ         plain1529
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2245
+	JMP         moved1530
 
-plain2244:
+plain1529:
 	VMOVAPS Y4, Y2
 
-moved2245:
-skip2242:
+moved1530:
+skip1527:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols2240
+	JLE          cols1525
 
-cols2241:
+cols1526:
 	CMPQ         CX, DX
-	JGE          row2246
+	JGE          row1531
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip2247
+	JZ           skip1532
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first2248
+	JNE          first1533
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first2248:
+first1533:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain2249
+	JEQ         plain1534
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved2250
+	JMP         moved1535
 
-plain2249:
+plain1534:
 	VMOVAPS Y4, Y2
 
-moved2250:
-skip2247:
+moved1535:
+skip1532:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row2246:
+row1531:
 	VZEROUPPER
 	RET
 

@@ -33,14 +33,15 @@ type kernel struct {
 // set is an instruction set a kernel is written for.
 type set struct {
 	zmm    bool // 512 bits and masks
-	native bool // rounds to bfloat16 by itself
+	rounds bool // is told whether the processor rounds to bfloat16 by itself
 	suffix string
 }
 
 var (
 	avx2   = set{suffix: "AVX2"}
 	avx512 = set{zmm: true, suffix: "AVX512"}
-	amx    = set{zmm: true, native: true, suffix: "AMX"}
+	// avx512Rounds is for kernels that store rows.
+	avx512Rounds = set{zmm: true, rounds: true, suffix: "AVX512"}
 )
 
 var (
@@ -55,7 +56,11 @@ func begin(s set, fn, name string) *kernel {
 	if s.zmm {
 		k.lanes, k.wide = 16, 4
 	}
-	TEXT(fn+s.suffix, 0, "func(a *byte)")
+	signature := "func(a *byte)"
+	if s.rounds {
+		signature = "func(a *byte, native bool)"
+	}
+	TEXT(fn+s.suffix, 0, signature)
 	k.args = GP64()
 	Load(Param("a"), k.args)
 	k.room = AllocLocal(16 + 64)
@@ -348,6 +353,22 @@ func (k *kernel) either(block string, full, half func()) {
 	JMP(LabelRef(done))
 	Label(other)
 	half()
+	Label(done)
+}
+
+// byRounding runs own where the processor rounds to bfloat16 by itself, else ours.
+func (k *kernel) byRounding(own, ours func()) {
+	other, done := label("ours"), label("both")
+	native, err := Param("native").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	CMPB(native.Addr, Imm(0))
+	JEQ(LabelRef(other))
+	own()
+	JMP(LabelRef(done))
+	Label(other)
+	ours()
 	Label(done)
 }
 

@@ -1,5 +1,5 @@
 // Command element writes the assembly of package simd's element-wise loops, norms,
-// losses and optimisers, for AVX2, AVX-512 and AVX-512 with bfloat16.
+// losses and optimisers, for AVX2 and AVX-512.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 	offset = offsets("../block.go", "../element.go", "../norm.go", "../loss.go", "../optim.go")
 	ConstraintExpr("amd64")
 	makeTables()
-	for _, s := range []set{avx512, avx2, amx} {
+	for _, s := range []set{avx512Rounds, avx2} {
 		mapKernel(s)
 		actGradKernel(s)
 		normGradKernel(s)
@@ -23,8 +23,7 @@ func main() {
 		softmaxKernel(s)
 		bceKernel(s)
 	}
-	// These store no rows, so that bfloat16 instructions are no use to them.
-	for _, s := range []set{avx512, avx2} {
+	for _, s := range []set{avx512, avx2} { // these store no rows
 		dotKernel(s)
 		finiteKernel(s)
 		columnSumsKernel(s)

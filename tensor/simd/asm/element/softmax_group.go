@@ -4,8 +4,6 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
-
-	"starling/tensor/simd/asm/lanes"
 )
 
 // softmaxGroup is a few rows of up to four vectors, which stay in registers from their maxima to their
@@ -356,42 +354,34 @@ func (g *softmaxGroup) storeFloats() {
 	}
 }
 
-// storeHalves rounds and stores. The processor rounds two vectors at once: of an odd number, the last ones
-// of two lines.
+// storeHalves rounds and stores, two vectors at once: of an odd number, the last ones of two lines.
 func (g *softmaxGroup) storeHalves() {
 	var ends []reg.Register
-	if g.native && g.n%2 == 1 {
+	if g.n%2 == 1 {
 		ends = g.roundEnds()
 	}
 	for r := range g.rows() {
-		line, part, p, c := g.x[r/g.per], r%g.per, g.target(r), 0
-		for ; g.native && c+1 < g.n; c += 2 {
-			h, to := g.reg(), Mem{Base: p, Disp: 32 * c}
-			lanes.RoundPair(line[c], line[c+1], h)
-			if c+2 == g.n {
+		line, part, p := g.x[r/g.per], r%g.per, g.target(r)
+		for c, h := range g.roundPairs(line[:g.n&^1]) {
+			if to := (Mem{Base: p, Disp: 64 * c}); 2*c+2 == g.n {
 				VMOVDQU16(h, g.pair, to)
 			} else {
 				VMOVDQU16(h, to)
 			}
 		}
-		for ; c < g.n; c++ {
-			to := Mem{Base: p, Disp: 32*c - 16*part}
-			switch {
-			case ends != nil:
-				VMOVDQU16(ends[r/g.per], g.part[part], to)
-			case c+1 < g.n:
-				g.storeRounded(line[c], to, nil)
-			default:
-				g.storeRounded(line[c], to, g.part[part])
-			}
+		if ends != nil {
+			VMOVDQU16(ends[r/g.per], g.part[part], Mem{Base: p, Disp: 32*(g.n-1) - 16*part})
 		}
 	}
 }
 
 func (g *softmaxGroup) roundEnds() (ends []reg.Register) {
-	for q := 0; q < len(g.x); q += 2 {
-		h, high := g.reg(), YMM()
-		lanes.RoundPair(g.x[q][g.n-1], g.x[q+1][g.n-1], h)
+	var last []vec
+	for _, line := range g.x {
+		last = append(last, line[g.n-1])
+	}
+	for _, h := range g.roundPairs(last) {
+		high := YMM()
 		VEXTRACTI64X4(Imm(1), h, high)
 		ends = append(ends, h.AsY(), high)
 	}

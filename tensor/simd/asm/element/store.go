@@ -50,77 +50,62 @@ func (k *kernel) writeFloats(v vec, m Mem, rest, past bool) {
 	}
 }
 
-// writeRounded rounds and stores. Without the processor's own rounding, pairs of vectors
-// without a NaN take a shorter way: the upper halves of both go to one vector.
+// writeRounded rounds and stores.
 func (k *kernel) writeRounded(block string, p reg.GPVirtual, v []vec, rest bool) {
-	each := func() {
+	switch {
+	case !k.zmm:
 		for i := range v {
 			k.writeHalves(v[i], p, i, rest)
 		}
-	}
-	if !k.zmm || len(v)%2 != 0 {
-		each()
-		return
-	}
-	slow, done := label("nan"), label("stored")
-	if !k.native {
-		k.anyNaN(v)
-		JNE(LabelRef(slow))
-	}
-	h := k.roundPairs(v)
-	k.byPlace(block, true, func(past bool) {
-		for i := range h {
-			if past {
-				VMOVNTDQ(h[i], k.cell(p, 2, 2*i))
-			} else {
-				VMOVDQU32(h[i], k.cell(p, 2, 2*i))
+	case len(v) == 1 && rest:
+		VMOVDQU16(k.roundOne(v[0]), k.tailK, k.cell(p, 2, 0))
+	case len(v) == 1:
+		VMOVDQU16(k.roundOne(v[0]), k.cell(p, 2, 0))
+	default:
+		h := k.roundPairs(v)
+		k.byPlace(block, true, func(past bool) {
+			for i := range h {
+				if past {
+					VMOVNTDQ(h[i], k.cell(p, 2, 2*i))
+				} else {
+					VMOVDQU32(h[i], k.cell(p, 2, 2*i))
+				}
 			}
-		}
-	})
-	if !k.native {
-		JMP(LabelRef(done))
-		Label(slow)
-		each()
-		Label(done)
+		})
 	}
 }
 
-// anyNaN clears the zero flag when a lane is a NaN.
-func (k *kernel) anyNaN(v []vec) {
-	found := K()
-	VCMPPS(U8(unordered), v[0], v[1], found)
-	for i := 2; i < len(v); i += 2 {
-		more := K()
-		VCMPPS(U8(unordered), v[i], v[i+1], more)
-		KORW(more, found, found)
-	}
-	KORTESTW(found, found)
+// roundOne rounds a vector to half of one, on AVX-512.
+func (k *kernel) roundOne(v vec) vec {
+	h := YMM()
+	k.byRounding(func() { lanes.RoundOne(v, h) }, func() { VPMOVDW(k.rounded(v), h) })
+	return h
 }
 
-// roundPairs rounds each two vectors to one: by adding 0x7fff, or 0x8000 to odd ones, the
-// upper half is rounded to nearest even.
+// roundPairs rounds each two vectors to one, on AVX-512. By adding 0x7fff, or 0x8000 to odd ones, the upper
+// half is rounded to nearest even; of a NaN one bit is set that keeps it one.
 func (k *kernel) roundPairs(v []vec) (pairs []vec) {
-	if k.native {
-		pairs = k.regs(len(v) / 2)
+	pairs = k.regs(len(v) / 2)
+	k.byRounding(func() {
 		for i := range pairs {
 			lanes.RoundPair(v[2*i], v[2*i+1], pairs[i])
 		}
-		return pairs
-	}
-	bit, low, high := k.all(bits(0x10000)), k.all(bits(0x7fff)), k.all(bits(0x8000))
-	upper := k.reg()
-	VMOVDQU32(upperHalves, upper)
-	for i := 0; i < len(v); i += 2 {
-		h := k.regs(2)
-		for s := range h {
-			odd := K()
-			VPTESTMD(bit, v[i+s], odd)
-			VPADDD(low, v[i+s], h[s])
-			VPADDD(high, v[i+s], odd, h[s])
+	}, func() {
+		bit, low, high := k.all(bits(0x10000)), k.all(bits(0x7fff)), k.all(bits(0x8000))
+		quiet, upper := k.all(bits(0x400000)), k.reg()
+		VMOVDQU32(upperHalves, upper)
+		for i := range pairs {
+			h := []vec{pairs[i], k.reg()}
+			for s, x := range v[2*i : 2*i+2] {
+				odd := K()
+				VPTESTMD(bit, x, odd)
+				VPADDD(low, x, h[s])
+				VPADDD(high, x, odd, h[s])
+				VPORD(quiet, x, k.compare(unordered, x, x).k, h[s])
+			}
+			VPERMT2W(h[1], upper, h[0])
 		}
-		VPERMT2W(h[1], upper, h[0])
-		pairs = append(pairs, h[0])
-	}
+	})
 	return pairs
 }
 
@@ -147,41 +132,15 @@ func (k *kernel) rounded(v vec) vec {
 	return h
 }
 
-// writeHalves rounds a vector and stores it, or what is masked of it.
+// writeHalves rounds a vector and stores it, or what is masked of it, on AVX2.
 func (k *kernel) writeHalves(v vec, p reg.GPVirtual, i int, rest bool) {
-	m := k.cell(p, 2, i)
-	if k.zmm {
-		var some reg.Register
-		if rest {
-			some = k.tailK
-		}
-		k.storeRounded(v, m, some)
-		return
-	}
 	h, high := k.rounded(v), XMM()
 	VEXTRACTI128(Imm(1), h, high)
 	VPACKUSDW(high, h.AsX(), high)
 	if !rest {
-		VMOVDQU(high, m)
+		VMOVDQU(high, k.cell(p, 2, i))
 		return
 	}
 	VMOVDQU(high, k.room)
 	k.copyHalves(p, false)
-}
-
-// storeRounded rounds and stores a vector, or the lanes of a mask.
-func (k *kernel) storeRounded(v vec, m Mem, some reg.Register) {
-	store, h := VPMOVDW, Op(nil)
-	if k.native {
-		y := YMM()
-		lanes.RoundOne(v, y)
-		store, h = VMOVDQU16, y
-	} else {
-		h = k.rounded(v)
-	}
-	if some == nil {
-		store(h, m)
-	} else {
-		store(h, some, m)
-	}
 }
