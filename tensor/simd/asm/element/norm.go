@@ -220,7 +220,10 @@ func (k *kernel) halfRows(blocks []string, rows []reg.GPVirtual, group, n int, r
 		IMUL3Q(Imm(uint64(group)), far[b], far[b])
 		ADDQ(p, far[b])
 	}
-	for row := range group {
+	pairs, again := GP64(), label("pair")
+	MOVQ(U32(group/2), pairs)
+	Label(again)
+	for row := range 2 {
 		var v [][]vec
 		for b := range rows {
 			r := k.regs(n)
@@ -233,6 +236,11 @@ func (k *kernel) halfRows(blocks []string, rows []reg.GPVirtual, group, n int, r
 		}
 		body(v)
 	}
+	for b := range far {
+		ADDQ(Imm(uint64(2*n*k.lanes*2)), far[b])
+	}
+	DECQ(pairs)
+	JNZ(LabelRef(again))
 }
 
 // narrowed is sixteen float64, the i-th such from column j on, as float32.

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxKernel: rows of up to four vectors are computed in groups (AVX-512 only); of longer ones the
+// softmaxKernel: rows of up to three vectors are computed in groups (AVX-512 only); of longer ones the
 // exponentials are kept in Exp. Their maxima, exponentials and results are computed in turns of three rows
 // that follow each other: within a row each waits for a sum or maximum over all lanes.
 func softmaxKernel(s set) {
@@ -14,7 +14,7 @@ func softmaxKernel(s set) {
 	k.prepareTail()
 	done := label("done")
 	if s.zmm {
-		for _, group := range []struct{ n, per, cols int }{{1, 2, 8}, {1, 1, 16}, {2, 1, 32}, {3, 1, 48}, {4, 1, 64}} {
+		for _, group := range []struct{ n, per, cols int }{{1, 2, 8}, {1, 1, 16}, {2, 1, 32}, {3, 1, 48}} {
 			wider := label("wider")
 			CMPQ(k.cols, Imm(uint64(group.cols)))
 			JGT(LabelRef(wider))

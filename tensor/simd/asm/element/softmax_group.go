@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// softmaxGroup is a few rows of up to four vectors, which stay in registers from their maxima to their
+// softmaxGroup is a few rows of up to three vectors, which stay in registers from their maxima to their
 // gradients: four lines of a row each, or of two rows if these are at most half a vector. What is one
 // number a row (its maximum, its sum) is one vector a group, so that the work of a row by itself, most of it in
 // narrow rows, is done once for four or eight. Where the list ends its last row is computed again, to
@@ -294,7 +294,7 @@ func (g *softmaxGroup) exps(c series) {
 	for _, line := range g.x {
 		all = append(all, line...)
 	}
-	few := []int{0, 4, 4, 3, 2}[g.n]
+	few := []int{0, 4, 4, 3}[g.n]
 	for ; len(all) > 0; all = all[few:] {
 		for i, e := range g.exp(all[:few], c) {
 			if e != all[i] {
@@ -405,6 +405,6 @@ func makeGroupTables() {
 	two.order = table("Order2", 16, func(i int) int { return i%4*4 + i%8/4*2 })
 	one.spread = table("Spread", 64, func(i int) int { return i / 16 })
 	two.spread = table("Spread2", 64, func(i int) int { return i / 8 })
-	one.columns = table("Numbers", 64, func(i int) int { return i })
+	one.columns = table("Numbers", 48, func(i int) int { return i })
 	two.columns = table("Numbers2", 16, func(i int) int { return i % 8 })
 }
