@@ -6,8 +6,8 @@ import "unsafe"
 //go:generate sh -c "cd asm && go run ./transpose -out ../transpose_amd64.s -stubs ../transpose_stubs_amd64.go -pkg simd"
 
 // tiles512 and tiles256 are the tiles by rows less one, by whether A is packed, and
-// by whether the columns take one vector or two.
-var tiles512 = [14][2][2]func(t *byte){
+// by whether the columns take one vector or two. The last of tiles512 has fourteen rows.
+var tiles512 = [8][2][2]func(t *byte){
 	{{tile512r1w1, tile512r1w2}, {tile512r1w1packed, tile512r1w2packed}},
 	{{tile512r2w1, tile512r2w2}, {tile512r2w1packed, tile512r2w2packed}},
 	{{tile512r3w1, tile512r3w2}, {tile512r3w1packed, tile512r3w2packed}},
@@ -15,12 +15,6 @@ var tiles512 = [14][2][2]func(t *byte){
 	{{tile512r5w1, tile512r5w2}, {tile512r5w1packed, tile512r5w2packed}},
 	{{tile512r6w1, tile512r6w2}, {tile512r6w1packed, tile512r6w2packed}},
 	{{tile512r7w1, tile512r7w2}, {tile512r7w1packed, tile512r7w2packed}},
-	{{tile512r8w1, tile512r8w2}, {tile512r8w1packed, tile512r8w2packed}},
-	{{tile512r9w1, tile512r9w2}, {tile512r9w1packed, tile512r9w2packed}},
-	{{tile512r10w1, tile512r10w2}, {tile512r10w1packed, tile512r10w2packed}},
-	{{tile512r11w1, tile512r11w2}, {tile512r11w1packed, tile512r11w2packed}},
-	{{tile512r12w1, tile512r12w2}, {tile512r12w1packed, tile512r12w2packed}},
-	{{tile512r13w1, tile512r13w2}, {tile512r13w1packed, tile512r13w2packed}},
 	{{tile512r14w1, tile512r14w2}, {tile512r14w1packed, tile512r14w2packed}},
 }
 
@@ -38,11 +32,19 @@ func (t *Tile) vector(level Level, rows int) {
 	if t.AStep != 4 {
 		packed = 1
 	}
-	if level >= AVX512 {
-		tiles512[rows-1][packed][(t.Cols-1)>>4](raw)
-	} else {
+	if level == AVX2 {
 		tiles256[rows-1][packed][(t.Cols-1)>>3](raw)
+		return
 	}
+	if rows > 7 && rows < 14 {
+		a, c, upper := t.A, t.C, rows/2
+		t.vector(level, upper)
+		t.A, t.C = unsafe.Add(a, upper*t.ARow), unsafe.Add(c, upper*t.CRow)
+		t.vector(level, rows-upper)
+		t.A, t.C = a, c
+		return
+	}
+	tiles512[min(rows, 8)-1][packed][(t.Cols-1)>>4](raw)
 }
 
 func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
