@@ -156,18 +156,6 @@ func fmaSeconds(c *CPU, flops float64) float64 {
 	return t * flops / (float64(each) * float64(chunks))
 }
 
-// readSeconds is how long it takes to read matrices on all threads: with the FMA loop's time, the
-// roofline of a product of them.
-func readSeconds(c *CPU, ms ...Matrix) (t float64) {
-	for _, m := range ms {
-		const piece = 32 << 10 // numbers
-		t += seconds(func() {
-			c.forRows(len(m.f32), piece, func(lo, hi, _, _ int) { simd.StreamRead(c.level, m.f32[lo:hi]) })
-		})
-	}
-	return t
-}
-
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
 	return x[len(x)/2]

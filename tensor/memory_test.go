@@ -59,7 +59,7 @@ func TestRegionTwin(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	const size = 300
-	g := &region{bytes: make([]byte, size)}
+	g := &region{bytes: make([]byte, size), ready: size}
 	var blocks [][]byte
 	var taken [size]bool
 	for step := range 20_000 {
