@@ -66,40 +66,42 @@ TEXT ·aggregate512(SB), NOSPLIT, $8-8
 	VPBROADCASTD R9, Z21
 	MOVL         $0xffff0000, R9
 	VPBROADCASTD R9, Z23
-	MOVQ         104(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	CMPQ         R9, $0x09
-	JE           row9
-	CMPQ         R9, $0x0a
-	JE           row10
-	CMPQ         R9, $0x0b
-	JE           row11
-	CMPQ         R9, $0x0c
-	JE           row12
-	CMPQ         R9, $0x0d
-	JE           row13
-	CMPQ         R9, $0x0e
-	JE           row14
-	CMPQ         R9, $0x0f
-	JE           row15
-	CMPQ         R9, $0x10
-	JE           row16
-	JMP          wide
+
+rows:
+	MOVQ 104(DI), R9
+	CMPQ R9, $0x01
+	JE   row1
+	CMPQ R9, $0x02
+	JE   row2
+	CMPQ R9, $0x03
+	JE   row3
+	CMPQ R9, $0x04
+	JE   row4
+	CMPQ R9, $0x05
+	JE   row5
+	CMPQ R9, $0x06
+	JE   row6
+	CMPQ R9, $0x07
+	JE   row7
+	CMPQ R9, $0x08
+	JE   row8
+	CMPQ R9, $0x09
+	JE   row9
+	CMPQ R9, $0x0a
+	JE   row10
+	CMPQ R9, $0x0b
+	JE   row11
+	CMPQ R9, $0x0c
+	JE   row12
+	CMPQ R9, $0x0d
+	JE   row13
+	CMPQ R9, $0x0e
+	JE   row14
+	CMPQ R9, $0x0f
+	JE   row15
+	CMPQ R9, $0x10
+	JE   row16
+	JMP  wide
 
 row1:
 	MOVQ         16(DI), R9
@@ -179,101 +181,7 @@ stream1:
 convert1:
 	MOVQ    144(DI), AX
 	VMOVUPS Z0, (AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish1direct
-	MOVQ    144(DI), R9
-
-finish1direct:
-	KXNORW K2, K2, K2
-
-finish1:
-	CMPQ  R10, $0x01
-	JNE   finish1whole
-	KMOVW K1, K2
-
-finish1whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish1b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish1store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish1store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish1stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish1step
-
-finish1stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish1step
-
-finish1b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish1round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish1round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish1step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish1
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish1done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish1line:
-	SUBQ     $0x40, R10
-	JLT      finish1rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish1line
-
-finish1rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish1done:
-	JMP written1
+	JMP     finish
 
 row2:
 	MOVQ         16(DI), R9
@@ -361,101 +269,7 @@ convert2:
 	MOVQ    144(DI), AX
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish2direct
-	MOVQ    144(DI), R9
-
-finish2direct:
-	KXNORW K2, K2, K2
-
-finish2:
-	CMPQ  R10, $0x01
-	JNE   finish2whole
-	KMOVW K1, K2
-
-finish2whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish2b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish2store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish2store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish2stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish2step
-
-finish2stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish2step
-
-finish2b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish2round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish2round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish2step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish2
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish2done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish2line:
-	SUBQ     $0x40, R10
-	JLT      finish2rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish2line
-
-finish2rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish2done:
-	JMP written2
+	JMP     finish
 
 row3:
 	MOVQ         16(DI), R9
@@ -551,101 +365,7 @@ convert3:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish3direct
-	MOVQ    144(DI), R9
-
-finish3direct:
-	KXNORW K2, K2, K2
-
-finish3:
-	CMPQ  R10, $0x01
-	JNE   finish3whole
-	KMOVW K1, K2
-
-finish3whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish3b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish3store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish3store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish3stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish3step
-
-finish3stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish3step
-
-finish3b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish3round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish3round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish3step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish3
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish3done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish3line:
-	SUBQ     $0x40, R10
-	JLT      finish3rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish3line
-
-finish3rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish3done:
-	JMP written3
+	JMP     finish
 
 row4:
 	MOVQ         16(DI), R9
@@ -749,101 +469,7 @@ convert4:
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
 	VMOVUPS Z3, 192(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish4direct
-	MOVQ    144(DI), R9
-
-finish4direct:
-	KXNORW K2, K2, K2
-
-finish4:
-	CMPQ  R10, $0x01
-	JNE   finish4whole
-	KMOVW K1, K2
-
-finish4whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish4b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish4store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish4store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish4stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish4step
-
-finish4stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish4step
-
-finish4b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish4round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish4round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish4step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish4
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish4done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish4line:
-	SUBQ     $0x40, R10
-	JLT      finish4rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish4line
-
-finish4rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish4done:
-	JMP written4
+	JMP     finish
 
 row5:
 	MOVQ         16(DI), R9
@@ -955,101 +581,7 @@ convert5:
 	VMOVUPS Z2, 128(AX)
 	VMOVUPS Z3, 192(AX)
 	VMOVUPS Z4, 256(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish5direct
-	MOVQ    144(DI), R9
-
-finish5direct:
-	KXNORW K2, K2, K2
-
-finish5:
-	CMPQ  R10, $0x01
-	JNE   finish5whole
-	KMOVW K1, K2
-
-finish5whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish5b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish5store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish5store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish5stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish5step
-
-finish5stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish5step
-
-finish5b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish5round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish5round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish5step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish5
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish5done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish5line:
-	SUBQ     $0x40, R10
-	JLT      finish5rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish5line
-
-finish5rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish5done:
-	JMP written5
+	JMP     finish
 
 row6:
 	MOVQ         16(DI), R9
@@ -1169,101 +701,7 @@ convert6:
 	VMOVUPS Z3, 192(AX)
 	VMOVUPS Z4, 256(AX)
 	VMOVUPS Z5, 320(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish6direct
-	MOVQ    144(DI), R9
-
-finish6direct:
-	KXNORW K2, K2, K2
-
-finish6:
-	CMPQ  R10, $0x01
-	JNE   finish6whole
-	KMOVW K1, K2
-
-finish6whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish6b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish6store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish6store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish6stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish6step
-
-finish6stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish6step
-
-finish6b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish6round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish6round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish6step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish6
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish6done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish6line:
-	SUBQ     $0x40, R10
-	JLT      finish6rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish6line
-
-finish6rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish6done:
-	JMP written6
+	JMP     finish
 
 row7:
 	MOVQ         16(DI), R9
@@ -1391,101 +829,7 @@ convert7:
 	VMOVUPS Z4, 256(AX)
 	VMOVUPS Z5, 320(AX)
 	VMOVUPS Z6, 384(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish7direct
-	MOVQ    144(DI), R9
-
-finish7direct:
-	KXNORW K2, K2, K2
-
-finish7:
-	CMPQ  R10, $0x01
-	JNE   finish7whole
-	KMOVW K1, K2
-
-finish7whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish7b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish7store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish7store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish7stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish7step
-
-finish7stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish7step
-
-finish7b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish7round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish7round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish7step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish7
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish7done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish7line:
-	SUBQ     $0x40, R10
-	JLT      finish7rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish7line
-
-finish7rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish7done:
-	JMP written7
+	JMP     finish
 
 row8:
 	MOVQ         16(DI), R9
@@ -1621,101 +965,7 @@ convert8:
 	VMOVUPS Z5, 320(AX)
 	VMOVUPS Z6, 384(AX)
 	VMOVUPS Z7, 448(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish8direct
-	MOVQ    144(DI), R9
-
-finish8direct:
-	KXNORW K2, K2, K2
-
-finish8:
-	CMPQ  R10, $0x01
-	JNE   finish8whole
-	KMOVW K1, K2
-
-finish8whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish8b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish8store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish8store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish8stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish8step
-
-finish8stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish8step
-
-finish8b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish8round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish8round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish8step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish8
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish8done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish8line:
-	SUBQ     $0x40, R10
-	JLT      finish8rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish8line
-
-finish8rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish8done:
-	JMP written8
+	JMP     finish
 
 row9:
 	MOVQ         16(DI), R9
@@ -1859,101 +1109,7 @@ convert9:
 	VMOVUPS Z6, 384(AX)
 	VMOVUPS Z7, 448(AX)
 	VMOVUPS Z8, 512(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish9direct
-	MOVQ    144(DI), R9
-
-finish9direct:
-	KXNORW K2, K2, K2
-
-finish9:
-	CMPQ  R10, $0x01
-	JNE   finish9whole
-	KMOVW K1, K2
-
-finish9whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish9b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish9store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish9store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish9stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish9step
-
-finish9stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish9step
-
-finish9b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish9round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish9round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish9step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish9
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish9done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish9line:
-	SUBQ     $0x40, R10
-	JLT      finish9rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish9line
-
-finish9rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish9done:
-	JMP written9
+	JMP     finish
 
 row10:
 	MOVQ         16(DI), R9
@@ -2105,101 +1261,7 @@ convert10:
 	VMOVUPS Z7, 448(AX)
 	VMOVUPS Z8, 512(AX)
 	VMOVUPS Z9, 576(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish10direct
-	MOVQ    144(DI), R9
-
-finish10direct:
-	KXNORW K2, K2, K2
-
-finish10:
-	CMPQ  R10, $0x01
-	JNE   finish10whole
-	KMOVW K1, K2
-
-finish10whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish10b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish10store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish10store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish10stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish10step
-
-finish10stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish10step
-
-finish10b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish10round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish10round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish10step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish10
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish10done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish10line:
-	SUBQ     $0x40, R10
-	JLT      finish10rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish10line
-
-finish10rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish10done:
-	JMP written10
+	JMP     finish
 
 row11:
 	MOVQ         16(DI), R9
@@ -2359,101 +1421,7 @@ convert11:
 	VMOVUPS Z8, 512(AX)
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish11direct
-	MOVQ    144(DI), R9
-
-finish11direct:
-	KXNORW K2, K2, K2
-
-finish11:
-	CMPQ  R10, $0x01
-	JNE   finish11whole
-	KMOVW K1, K2
-
-finish11whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish11b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish11store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish11store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish11stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish11step
-
-finish11stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish11step
-
-finish11b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish11round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish11round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish11step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish11
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish11done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish11line:
-	SUBQ     $0x40, R10
-	JLT      finish11rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish11line
-
-finish11rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish11done:
-	JMP written11
+	JMP     finish
 
 row12:
 	MOVQ         16(DI), R9
@@ -2621,101 +1589,7 @@ convert12:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish12direct
-	MOVQ    144(DI), R9
-
-finish12direct:
-	KXNORW K2, K2, K2
-
-finish12:
-	CMPQ  R10, $0x01
-	JNE   finish12whole
-	KMOVW K1, K2
-
-finish12whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish12b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish12store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish12store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish12stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish12step
-
-finish12stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish12step
-
-finish12b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish12round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish12round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish12step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish12
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish12done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish12line:
-	SUBQ     $0x40, R10
-	JLT      finish12rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish12line
-
-finish12rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish12done:
-	JMP written12
+	JMP     finish
 
 row13:
 	MOVQ         16(DI), R9
@@ -2891,101 +1765,7 @@ convert13:
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
 	VMOVUPS Z12, 768(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish13direct
-	MOVQ    144(DI), R9
-
-finish13direct:
-	KXNORW K2, K2, K2
-
-finish13:
-	CMPQ  R10, $0x01
-	JNE   finish13whole
-	KMOVW K1, K2
-
-finish13whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish13b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish13store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish13store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish13stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish13step
-
-finish13stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish13step
-
-finish13b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish13round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish13round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish13step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish13
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish13done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish13line:
-	SUBQ     $0x40, R10
-	JLT      finish13rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish13line
-
-finish13rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish13done:
-	JMP written13
+	JMP     finish
 
 row14:
 	MOVQ         16(DI), R9
@@ -3169,101 +1949,7 @@ convert14:
 	VMOVUPS Z11, 704(AX)
 	VMOVUPS Z12, 768(AX)
 	VMOVUPS Z13, 832(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish14direct
-	MOVQ    144(DI), R9
-
-finish14direct:
-	KXNORW K2, K2, K2
-
-finish14:
-	CMPQ  R10, $0x01
-	JNE   finish14whole
-	KMOVW K1, K2
-
-finish14whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish14b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish14store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish14store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish14stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish14step
-
-finish14stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish14step
-
-finish14b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish14round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish14round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish14step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish14
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish14done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish14line:
-	SUBQ     $0x40, R10
-	JLT      finish14rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish14line
-
-finish14rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish14done:
-	JMP written14
+	JMP     finish
 
 row15:
 	MOVQ         16(DI), R9
@@ -3455,101 +2141,7 @@ convert15:
 	VMOVUPS Z12, 768(AX)
 	VMOVUPS Z13, 832(AX)
 	VMOVUPS Z14, 896(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish15direct
-	MOVQ    144(DI), R9
-
-finish15direct:
-	KXNORW K2, K2, K2
-
-finish15:
-	CMPQ  R10, $0x01
-	JNE   finish15whole
-	KMOVW K1, K2
-
-finish15whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish15b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish15store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish15store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish15stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish15step
-
-finish15stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish15step
-
-finish15b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish15round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish15round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish15step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish15
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish15done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish15line:
-	SUBQ     $0x40, R10
-	JLT      finish15rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish15line
-
-finish15rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish15done:
-	JMP written15
+	JMP     finish
 
 row16:
 	MOVQ         16(DI), R9
@@ -3749,101 +2341,7 @@ convert16:
 	VMOVUPS Z13, 832(AX)
 	VMOVUPS Z14, 896(AX)
 	VMOVUPS Z15, 960(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish16direct
-	MOVQ    144(DI), R9
-
-finish16direct:
-	KXNORW K2, K2, K2
-
-finish16:
-	CMPQ  R10, $0x01
-	JNE   finish16whole
-	KMOVW K1, K2
-
-finish16whole:
-	VMULPS    (AX), Z22, Z17
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish16b16
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish16store
-	VMOVUPS.Z (R9), K2, Z18
-	VADDPS    Z18, Z17, Z17
-
-finish16store:
-	TESTQ   $0x00000004, 136(DI)
-	JNZ     finish16stream
-	VMOVUPS Z17, K2, (R9)
-	ADDQ    $0x40, R9
-	JMP     finish16step
-
-finish16stream:
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, R9
-	JMP      finish16step
-
-finish16b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish16round
-	VPMOVZXWD.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z18
-	VADDPS      Z18, Z17, Z17
-
-finish16round:
-	VPSRLD  $0x10, Z17, Z18
-	VPANDD  Z19, Z18, Z18
-	VPADDD  Z20, Z18, Z18
-	VPADDD  Z17, Z18, Z18
-	VPSRLD  $0x10, Z18, Z18
-	VCMPPS  $0x03, Z17, Z17, K3
-	VPSRLD  $0x10, Z17, K3, Z18
-	VPORD   Z21, Z18, K3, Z18
-	VPMOVDW Z18, K2, (R9)
-	ADDQ    $0x20, R9
-
-finish16step:
-	ADDQ       $0x40, AX
-	DECQ       R10
-	JNZ        finish16
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish16done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish16line:
-	SUBQ     $0x40, R10
-	JLT      finish16rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish16line
-
-finish16rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish16done:
-	JMP written16
+	JMP     finish
 
 wide:
 	MOVQ 16(DI), R9
@@ -4574,55 +3072,57 @@ wideunscaled:
 	JB           wideturn
 	MOVQ         (DI), CX
 	CMPQ         224(DI), $0x00
-	JNE          widefinishlines
+	JNE          finishlines
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         144(DI), AX
-	MOVQ         104(DI), R10
-	MOVQ         CX, R9
-	TESTQ        $0x00000008, 136(DI)
-	JZ           widefinishdirect
-	MOVQ         144(DI), R9
 
-widefinishdirect:
+finish:
+	MOVQ  144(DI), AX
+	MOVQ  104(DI), R10
+	MOVQ  CX, R9
+	TESTQ $0x00000008, 136(DI)
+	JZ    finishdirect
+	MOVQ  144(DI), R9
+
+finishdirect:
 	KXNORW K2, K2, K2
 
-widefinish:
+finishnext:
 	CMPQ  R10, $0x01
-	JNE   widefinishwhole
+	JNE   finishwhole
 	KMOVW K1, K2
 
-widefinishwhole:
+finishwhole:
 	VMULPS    (AX), Z22, Z17
 	TESTQ     $0x00000002, 136(DI)
-	JNZ       widefinishb16
+	JNZ       finishb16
 	TESTQ     $0x00000001, 136(DI)
-	JZ        widefinishstore
+	JZ        finishstore
 	VMOVUPS.Z (R9), K2, Z18
 	VADDPS    Z18, Z17, Z17
 
-widefinishstore:
+finishstore:
 	TESTQ   $0x00000004, 136(DI)
-	JNZ     widefinishstream
+	JNZ     finishstream
 	VMOVUPS Z17, K2, (R9)
 	ADDQ    $0x40, R9
-	JMP     widefinishstep
+	JMP     finishstep
 
-widefinishstream:
+finishstream:
 	VMOVNTPS Z17, (R9)
 	ADDQ     $0x40, R9
-	JMP      widefinishstep
+	JMP      finishstep
 
-widefinishb16:
+finishb16:
 	TESTQ       $0x00000001, 136(DI)
-	JZ          widefinishround
+	JZ          finishround
 	VPMOVZXWD.Z (R9), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 	VADDPS      Z18, Z17, Z17
 
-widefinishround:
+finishround:
 	VPSRLD  $0x10, Z17, Z18
 	VPANDD  Z19, Z18, Z18
 	VPADDD  Z20, Z18, Z18
@@ -4634,14 +3134,14 @@ widefinishround:
 	VPMOVDW Z18, K2, (R9)
 	ADDQ    $0x20, R9
 
-widefinishstep:
+finishstep:
 	ADDQ $0x40, AX
 	DECQ R10
-	JNZ  widefinish
+	JNZ  finishnext
 
-widefinishlines:
+finishlines:
 	TESTQ      $0x00000008, 136(DI)
-	JZ         widefinishdone
+	JZ         finishdone
 	MOVQ       144(DI), AX
 	MOVQ       176(DI), R10
 	MOVQ       CX, R9
@@ -4657,16 +3157,16 @@ widefinishlines:
 	ADDQ       BP, R9
 	SUBQ       BP, R10
 
-widefinishline:
+finishline:
 	SUBQ     $0x40, R10
-	JLT      widefinishrest
+	JLT      finishrest
 	VMOVUPS  (AX), Z17
 	VMOVNTPS Z17, (R9)
 	ADDQ     $0x40, AX
 	ADDQ     $0x40, R9
-	JMP      widefinishline
+	JMP      finishline
 
-widefinishrest:
+finishrest:
 	ADDQ       $0x40, R10
 	MOVQ       $-1, R14
 	BZHIQ      R10, R14, R14
@@ -4674,11 +3174,11 @@ widefinishrest:
 	VMOVDQU8.Z (AX), K2, Z17
 	VMOVDQU8   Z17, K2, (R9)
 
-widefinishdone:
+finishdone:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
-	JB   wide
+	JB   rows
 	SFENCE
 	VZEROUPPER
 	RET
@@ -4711,24 +3211,26 @@ TEXT ·aggregate512b16(SB), NOSPLIT, $8-8
 	VPBROADCASTD R9, Z21
 	MOVL         $0xffff0000, R9
 	VPBROADCASTD R9, Z23
-	MOVQ         104(DI), R9
-	CMPQ         R9, $0x01
-	JE           row1
-	CMPQ         R9, $0x02
-	JE           row2
-	CMPQ         R9, $0x03
-	JE           row3
-	CMPQ         R9, $0x04
-	JE           row4
-	CMPQ         R9, $0x05
-	JE           row5
-	CMPQ         R9, $0x06
-	JE           row6
-	CMPQ         R9, $0x07
-	JE           row7
-	CMPQ         R9, $0x08
-	JE           row8
-	JMP          wide
+
+rows:
+	MOVQ 104(DI), R9
+	CMPQ R9, $0x01
+	JE   row1
+	CMPQ R9, $0x02
+	JE   row2
+	CMPQ R9, $0x03
+	JE   row3
+	CMPQ R9, $0x04
+	JE   row4
+	CMPQ R9, $0x05
+	JE   row5
+	CMPQ R9, $0x06
+	JE   row6
+	CMPQ R9, $0x07
+	JE   row7
+	CMPQ R9, $0x08
+	JE   row8
+	JMP  wide
 
 row1:
 	MOVQ         16(DI), R9
@@ -4836,43 +3338,16 @@ done1:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert1
-	TESTQ        $0x00000001, R9
-	JNZ          convert1
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	TESTQ        $0x00000010, R9
-	JNZ          native1
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	JMP          joined1
-
-native1:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-joined1:
+	LONG      $0x4877f262
+	WORD      $0xc072
+	VPERMW    Z0, Z17, Z0
 	TESTQ     $0x00000004, R9
 	JNZ       stream1
 	VMOVDQU16 Z0, K1, (CX)
@@ -4894,138 +3369,7 @@ convert1:
 	MOVQ    144(DI), AX
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish1direct
-	MOVQ    144(DI), R9
-
-finish1direct:
-	KXNORD K2, K2, K2
-
-finish1:
-	CMPQ  R10, $0x01
-	JNE   finish1whole
-	KMOVD K1, K2
-
-finish1whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish1b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish1store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish1store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish1step
-
-finish1b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish1round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish1round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish1native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish1joined
-
-finish1native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish1joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish1stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish1stored
-
-finish1stream:
-	VMOVNTPS Z0, (R9)
-
-finish1stored:
-	ADDQ $0x40, R9
-
-finish1step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish1
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish1done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish1line:
-	SUBQ     $0x40, R10
-	JLT      finish1rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish1line
-
-finish1rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish1done:
-	JMP written1
+	JMP     finish
 
 row2:
 	MOVQ         16(DI), R9
@@ -5155,69 +3499,24 @@ done2:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert2
-	TESTQ        $0x00000001, R9
-	JNZ          convert2
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	TESTQ        $0x00000010, R9
-	JNZ          native2
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	JMP          joined2
-
-native2:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
-	LONG   $0x4867f262
-	WORD   $0xd272
-	VPERMW Z2, Z17, Z2
-
-joined2:
+	LONG      $0x4867f262
+	WORD      $0xd272
+	VPERMW    Z2, Z17, Z2
 	TESTQ     $0x00000004, R9
 	JNZ       stream2
 	VMOVUPS   Z0, (CX)
@@ -5243,138 +3542,7 @@ convert2:
 	VMOVUPS Z1, 64(AX)
 	VMOVUPS Z2, 128(AX)
 	VMOVUPS Z3, 192(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish2direct
-	MOVQ    144(DI), R9
-
-finish2direct:
-	KXNORD K2, K2, K2
-
-finish2:
-	CMPQ  R10, $0x01
-	JNE   finish2whole
-	KMOVD K1, K2
-
-finish2whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish2b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish2store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish2store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish2step
-
-finish2b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish2round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish2round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish2native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish2joined
-
-finish2native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish2joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish2stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish2stored
-
-finish2stream:
-	VMOVNTPS Z0, (R9)
-
-finish2stored:
-	ADDQ $0x40, R9
-
-finish2step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish2
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish2done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish2line:
-	SUBQ     $0x40, R10
-	JLT      finish2rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish2line
-
-finish2rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish2done:
-	JMP written2
+	JMP     finish
 
 row3:
 	MOVQ         16(DI), R9
@@ -5542,95 +3710,32 @@ done3:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert3
-	TESTQ        $0x00000001, R9
-	JNZ          convert3
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	VMULPS       Z4, Z22, Z4
-	VMULPS       Z5, Z22, Z5
-	TESTQ        $0x00000010, R9
-	JNZ          native3
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	VPSRLD       $0x10, Z4, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z4, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPSRLD       $0x10, Z4, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z5, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPSRLD       $0x10, Z5, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z4
-	JMP          joined3
-
-native3:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
-	LONG   $0x4857f262
-	WORD   $0xe472
-	VPERMW Z4, Z17, Z4
-
-joined3:
+	LONG      $0x4857f262
+	WORD      $0xe472
+	VPERMW    Z4, Z17, Z4
 	TESTQ     $0x00000004, R9
 	JNZ       stream3
 	VMOVUPS   Z0, (CX)
@@ -5660,138 +3765,7 @@ convert3:
 	VMOVUPS Z3, 192(AX)
 	VMOVUPS Z4, 256(AX)
 	VMOVUPS Z5, 320(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish3direct
-	MOVQ    144(DI), R9
-
-finish3direct:
-	KXNORD K2, K2, K2
-
-finish3:
-	CMPQ  R10, $0x01
-	JNE   finish3whole
-	KMOVD K1, K2
-
-finish3whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish3b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish3store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish3store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish3step
-
-finish3b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish3round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish3round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish3native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish3joined
-
-finish3native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish3joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish3stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish3stored
-
-finish3stream:
-	VMOVNTPS Z0, (R9)
-
-finish3stored:
-	ADDQ $0x40, R9
-
-finish3step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish3
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish3done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish3line:
-	SUBQ     $0x40, R10
-	JLT      finish3rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish3line
-
-finish3rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish3done:
-	JMP written3
+	JMP     finish
 
 row4:
 	MOVQ         16(DI), R9
@@ -5981,121 +3955,40 @@ done4:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert4
-	TESTQ        $0x00000001, R9
-	JNZ          convert4
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	VMULPS       Z4, Z22, Z4
-	VMULPS       Z5, Z22, Z5
-	VMULPS       Z6, Z22, Z6
-	VMULPS       Z7, Z22, Z7
-	TESTQ        $0x00000010, R9
-	JNZ          native4
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	VPSRLD       $0x10, Z4, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z4, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPSRLD       $0x10, Z4, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z5, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPSRLD       $0x10, Z5, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z4
-	VPSRLD       $0x10, Z6, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z6, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPSRLD       $0x10, Z6, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z7, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z7, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPSRLD       $0x10, Z7, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z6
-	JMP          joined4
-
-native4:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
-	LONG   $0x4847f262
-	WORD   $0xf672
-	VPERMW Z6, Z17, Z6
-
-joined4:
+	LONG      $0x4847f262
+	WORD      $0xf672
+	VPERMW    Z6, Z17, Z6
 	TESTQ     $0x00000004, R9
 	JNZ       stream4
 	VMOVUPS   Z0, (CX)
@@ -6129,138 +4022,7 @@ convert4:
 	VMOVUPS Z5, 320(AX)
 	VMOVUPS Z6, 384(AX)
 	VMOVUPS Z7, 448(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish4direct
-	MOVQ    144(DI), R9
-
-finish4direct:
-	KXNORD K2, K2, K2
-
-finish4:
-	CMPQ  R10, $0x01
-	JNE   finish4whole
-	KMOVD K1, K2
-
-finish4whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish4b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish4store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish4store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish4step
-
-finish4b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish4round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish4round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish4native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish4joined
-
-finish4native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish4joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish4stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish4stored
-
-finish4stream:
-	VMOVNTPS Z0, (R9)
-
-finish4stored:
-	ADDQ $0x40, R9
-
-finish4step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish4
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish4done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish4line:
-	SUBQ     $0x40, R10
-	JLT      finish4rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish4line
-
-finish4rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish4done:
-	JMP written4
+	JMP     finish
 
 row5:
 	MOVQ         16(DI), R9
@@ -6472,147 +4234,48 @@ done5:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert5
-	TESTQ        $0x00000001, R9
-	JNZ          convert5
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	VMULPS       Z4, Z22, Z4
-	VMULPS       Z5, Z22, Z5
-	VMULPS       Z6, Z22, Z6
-	VMULPS       Z7, Z22, Z7
-	VMULPS       Z8, Z22, Z8
-	VMULPS       Z9, Z22, Z9
-	TESTQ        $0x00000010, R9
-	JNZ          native5
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	VPSRLD       $0x10, Z4, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z4, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPSRLD       $0x10, Z4, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z5, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPSRLD       $0x10, Z5, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z4
-	VPSRLD       $0x10, Z6, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z6, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPSRLD       $0x10, Z6, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z7, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z7, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPSRLD       $0x10, Z7, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z6
-	VPSRLD       $0x10, Z8, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z8, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z8, Z8, K3
-	VPSRLD       $0x10, Z8, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z9, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z9, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z9, Z9, K3
-	VPSRLD       $0x10, Z9, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z8
-	JMP          joined5
-
-native5:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMULPS  Z8, Z22, Z8
+	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
-	LONG   $0x48375262
-	WORD   $0xc072
-	VPERMW Z8, Z17, Z8
-
-joined5:
+	LONG      $0x48375262
+	WORD      $0xc072
+	VPERMW    Z8, Z17, Z8
 	TESTQ     $0x00000004, R9
 	JNZ       stream5
 	VMOVUPS   Z0, (CX)
@@ -6650,138 +4313,7 @@ convert5:
 	VMOVUPS Z7, 448(AX)
 	VMOVUPS Z8, 512(AX)
 	VMOVUPS Z9, 576(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish5direct
-	MOVQ    144(DI), R9
-
-finish5direct:
-	KXNORD K2, K2, K2
-
-finish5:
-	CMPQ  R10, $0x01
-	JNE   finish5whole
-	KMOVD K1, K2
-
-finish5whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish5b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish5store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish5store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish5step
-
-finish5b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish5round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish5round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish5native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish5joined
-
-finish5native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish5joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish5stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish5stored
-
-finish5stream:
-	VMOVNTPS Z0, (R9)
-
-finish5stored:
-	ADDQ $0x40, R9
-
-finish5step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish5
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish5done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish5line:
-	SUBQ     $0x40, R10
-	JLT      finish5rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish5line
-
-finish5rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish5done:
-	JMP written5
+	JMP     finish
 
 row6:
 	MOVQ         16(DI), R9
@@ -7015,173 +4547,56 @@ done6:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert6
-	TESTQ        $0x00000001, R9
-	JNZ          convert6
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	VMULPS       Z4, Z22, Z4
-	VMULPS       Z5, Z22, Z5
-	VMULPS       Z6, Z22, Z6
-	VMULPS       Z7, Z22, Z7
-	VMULPS       Z8, Z22, Z8
-	VMULPS       Z9, Z22, Z9
-	VMULPS       Z10, Z22, Z10
-	VMULPS       Z11, Z22, Z11
-	TESTQ        $0x00000010, R9
-	JNZ          native6
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	VPSRLD       $0x10, Z4, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z4, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPSRLD       $0x10, Z4, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z5, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPSRLD       $0x10, Z5, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z4
-	VPSRLD       $0x10, Z6, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z6, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPSRLD       $0x10, Z6, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z7, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z7, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPSRLD       $0x10, Z7, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z6
-	VPSRLD       $0x10, Z8, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z8, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z8, Z8, K3
-	VPSRLD       $0x10, Z8, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z9, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z9, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z9, Z9, K3
-	VPSRLD       $0x10, Z9, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z8
-	VPSRLD       $0x10, Z10, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z10, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z10, Z10, K3
-	VPSRLD       $0x10, Z10, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z11, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z11, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z11, Z11, K3
-	VPSRLD       $0x10, Z11, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z10
-	JMP          joined6
-
-native6:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMULPS  Z8, Z22, Z8
+	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z17, Z8
+	VMULPS  Z10, Z22, Z10
+	VMULPS  Z11, Z22, Z11
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
-	LONG   $0x48275262
-	WORD   $0xd272
-	VPERMW Z10, Z17, Z10
-
-joined6:
+	LONG      $0x48275262
+	WORD      $0xd272
+	VPERMW    Z10, Z17, Z10
 	TESTQ     $0x00000004, R9
 	JNZ       stream6
 	VMOVUPS   Z0, (CX)
@@ -7223,138 +4638,7 @@ convert6:
 	VMOVUPS Z9, 576(AX)
 	VMOVUPS Z10, 640(AX)
 	VMOVUPS Z11, 704(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish6direct
-	MOVQ    144(DI), R9
-
-finish6direct:
-	KXNORD K2, K2, K2
-
-finish6:
-	CMPQ  R10, $0x01
-	JNE   finish6whole
-	KMOVD K1, K2
-
-finish6whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish6b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish6store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish6store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish6step
-
-finish6b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish6round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish6round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish6native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish6joined
-
-finish6native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish6joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish6stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish6stored
-
-finish6stream:
-	VMOVNTPS Z0, (R9)
-
-finish6stored:
-	ADDQ $0x40, R9
-
-finish6step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish6
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish6done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish6line:
-	SUBQ     $0x40, R10
-	JLT      finish6rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish6line
-
-finish6rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish6done:
-	JMP written6
+	JMP     finish
 
 row7:
 	MOVQ         16(DI), R9
@@ -7610,199 +4894,64 @@ done7:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert7
-	TESTQ        $0x00000001, R9
-	JNZ          convert7
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	VMULPS       Z4, Z22, Z4
-	VMULPS       Z5, Z22, Z5
-	VMULPS       Z6, Z22, Z6
-	VMULPS       Z7, Z22, Z7
-	VMULPS       Z8, Z22, Z8
-	VMULPS       Z9, Z22, Z9
-	VMULPS       Z10, Z22, Z10
-	VMULPS       Z11, Z22, Z11
-	VMULPS       Z12, Z22, Z12
-	VMULPS       Z13, Z22, Z13
-	TESTQ        $0x00000010, R9
-	JNZ          native7
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	VPSRLD       $0x10, Z4, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z4, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPSRLD       $0x10, Z4, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z5, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPSRLD       $0x10, Z5, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z4
-	VPSRLD       $0x10, Z6, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z6, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPSRLD       $0x10, Z6, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z7, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z7, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPSRLD       $0x10, Z7, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z6
-	VPSRLD       $0x10, Z8, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z8, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z8, Z8, K3
-	VPSRLD       $0x10, Z8, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z9, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z9, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z9, Z9, K3
-	VPSRLD       $0x10, Z9, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z8
-	VPSRLD       $0x10, Z10, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z10, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z10, Z10, K3
-	VPSRLD       $0x10, Z10, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z11, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z11, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z11, Z11, K3
-	VPSRLD       $0x10, Z11, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z10
-	VPSRLD       $0x10, Z12, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z12, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z12, Z12, K3
-	VPSRLD       $0x10, Z12, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z13, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z13, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z13, Z13, K3
-	VPSRLD       $0x10, Z13, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z12
-	JMP          joined7
-
-native7:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMULPS  Z8, Z22, Z8
+	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z17, Z8
+	VMULPS  Z10, Z22, Z10
+	VMULPS  Z11, Z22, Z11
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z17, Z10
+	VMULPS  Z12, Z22, Z12
+	VMULPS  Z13, Z22, Z13
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
-	LONG   $0x48175262
-	WORD   $0xe472
-	VPERMW Z12, Z17, Z12
-
-joined7:
+	LONG      $0x48175262
+	WORD      $0xe472
+	VPERMW    Z12, Z17, Z12
 	TESTQ     $0x00000004, R9
 	JNZ       stream7
 	VMOVUPS   Z0, (CX)
@@ -7848,138 +4997,7 @@ convert7:
 	VMOVUPS Z11, 704(AX)
 	VMOVUPS Z12, 768(AX)
 	VMOVUPS Z13, 832(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish7direct
-	MOVQ    144(DI), R9
-
-finish7direct:
-	KXNORD K2, K2, K2
-
-finish7:
-	CMPQ  R10, $0x01
-	JNE   finish7whole
-	KMOVD K1, K2
-
-finish7whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish7b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish7store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish7store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish7step
-
-finish7b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish7round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish7round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish7native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish7joined
-
-finish7native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish7joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish7stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish7stored
-
-finish7stream:
-	VMOVNTPS Z0, (R9)
-
-finish7stored:
-	ADDQ $0x40, R9
-
-finish7step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish7
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish7done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish7line:
-	SUBQ     $0x40, R10
-	JLT      finish7rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish7line
-
-finish7rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish7done:
-	JMP written7
+	JMP     finish
 
 row8:
 	MOVQ         16(DI), R9
@@ -8257,225 +5275,72 @@ done8:
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
 	MOVQ         136(DI), R9
-	TESTQ        $0x00000002, R9
+	TESTQ        $0x00000020, R9
 	JZ           convert8
-	TESTQ        $0x00000001, R9
-	JNZ          convert8
 	VMULPS       Z0, Z22, Z0
 	VMULPS       Z1, Z22, Z1
-	VMULPS       Z2, Z22, Z2
-	VMULPS       Z3, Z22, Z3
-	VMULPS       Z4, Z22, Z4
-	VMULPS       Z5, Z22, Z5
-	VMULPS       Z6, Z22, Z6
-	VMULPS       Z7, Z22, Z7
-	VMULPS       Z8, Z22, Z8
-	VMULPS       Z9, Z22, Z9
-	VMULPS       Z10, Z22, Z10
-	VMULPS       Z11, Z22, Z11
-	VMULPS       Z12, Z22, Z12
-	VMULPS       Z13, Z22, Z13
-	VMULPS       Z14, Z22, Z14
-	VMULPS       Z15, Z22, Z15
-	TESTQ        $0x00000010, R9
-	JNZ          native8
-	VPSRLD       $0x10, Z0, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z0, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z0, Z0, K3
-	VPSRLD       $0x10, Z0, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z1, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z1, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z1, Z1, K3
-	VPSRLD       $0x10, Z1, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z0
-	VPSRLD       $0x10, Z2, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z2, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z2, Z2, K3
-	VPSRLD       $0x10, Z2, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z3, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z3, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z3, Z3, K3
-	VPSRLD       $0x10, Z3, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z2
-	VPSRLD       $0x10, Z4, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z4, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPSRLD       $0x10, Z4, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z5, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z5, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z5, Z5, K3
-	VPSRLD       $0x10, Z5, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z4
-	VPSRLD       $0x10, Z6, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z6, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPSRLD       $0x10, Z6, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z7, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z7, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPSRLD       $0x10, Z7, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z6
-	VPSRLD       $0x10, Z8, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z8, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z8, Z8, K3
-	VPSRLD       $0x10, Z8, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z9, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z9, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z9, Z9, K3
-	VPSRLD       $0x10, Z9, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z8
-	VPSRLD       $0x10, Z10, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z10, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z10, Z10, K3
-	VPSRLD       $0x10, Z10, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z11, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z11, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z11, Z11, K3
-	VPSRLD       $0x10, Z11, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z10
-	VPSRLD       $0x10, Z12, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z12, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z12, Z12, K3
-	VPSRLD       $0x10, Z12, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z13, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z13, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z13, Z13, K3
-	VPSRLD       $0x10, Z13, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z12
-	VPSRLD       $0x10, Z14, Z17
-	VPANDD       Z19, Z17, Z17
-	VPADDD       Z20, Z17, Z17
-	VPADDD       Z14, Z17, Z17
-	VPSRLD       $0x10, Z17, Z17
-	VCMPPS       $0x03, Z14, Z14, K3
-	VPSRLD       $0x10, Z14, K3, Z17
-	VPORD        Z21, Z17, K3, Z17
-	VPSRLD       $0x10, Z15, Z18
-	VPANDD       Z19, Z18, Z18
-	VPADDD       Z20, Z18, Z18
-	VPADDD       Z15, Z18, Z18
-	VPSRLD       $0x10, Z18, Z18
-	VCMPPS       $0x03, Z15, Z15, K3
-	VPSRLD       $0x10, Z15, K3, Z18
-	VPORD        Z21, Z18, K3, Z18
-	VPSLLD       $0x10, Z18, Z18
-	VPORD        Z17, Z18, Z14
-	JMP          joined8
-
-native8:
-	VMOVUPS joined<>+0(SB), Z17
+	VMOVUPS      joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
 	LONG    $0x4877f262
 	WORD    $0xc072
 	VPERMW  Z0, Z17, Z0
+	VMULPS  Z2, Z22, Z2
+	VMULPS  Z3, Z22, Z3
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z2
 	LONG    $0x4867f262
 	WORD    $0xd272
 	VPERMW  Z2, Z17, Z2
+	VMULPS  Z4, Z22, Z4
+	VMULPS  Z5, Z22, Z5
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z4
 	LONG    $0x4857f262
 	WORD    $0xe472
 	VPERMW  Z4, Z17, Z4
+	VMULPS  Z6, Z22, Z6
+	VMULPS  Z7, Z22, Z7
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z6
 	LONG    $0x4847f262
 	WORD    $0xf672
 	VPERMW  Z6, Z17, Z6
+	VMULPS  Z8, Z22, Z8
+	VMULPS  Z9, Z22, Z9
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z8
 	LONG    $0x48375262
 	WORD    $0xc072
 	VPERMW  Z8, Z17, Z8
+	VMULPS  Z10, Z22, Z10
+	VMULPS  Z11, Z22, Z11
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z10, Z11, Z10
 	LONG    $0x48275262
 	WORD    $0xd272
 	VPERMW  Z10, Z17, Z10
+	VMULPS  Z12, Z22, Z12
+	VMULPS  Z13, Z22, Z13
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z12, Z13, Z12
 	LONG    $0x48175262
 	WORD    $0xe472
 	VPERMW  Z12, Z17, Z12
+	VMULPS  Z14, Z22, Z14
+	VMULPS  Z15, Z22, Z15
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z14
-	LONG   $0x48075262
-	WORD   $0xf672
-	VPERMW Z14, Z17, Z14
-
-joined8:
+	LONG      $0x48075262
+	WORD      $0xf672
+	VPERMW    Z14, Z17, Z14
 	TESTQ     $0x00000004, R9
 	JNZ       stream8
 	VMOVUPS   Z0, (CX)
@@ -8525,138 +5390,7 @@ convert8:
 	VMOVUPS Z13, 832(AX)
 	VMOVUPS Z14, 896(AX)
 	VMOVUPS Z15, 960(AX)
-	MOVQ    144(DI), AX
-	MOVQ    104(DI), R10
-	MOVQ    CX, R9
-	TESTQ   $0x00000008, 136(DI)
-	JZ      finish8direct
-	MOVQ    144(DI), R9
-
-finish8direct:
-	KXNORD K2, K2, K2
-
-finish8:
-	CMPQ  R10, $0x01
-	JNE   finish8whole
-	KMOVD K1, K2
-
-finish8whole:
-	VMULPS    (AX), Z22, Z0
-	VMULPS    64(AX), Z22, Z1
-	TESTQ     $0x00000002, 136(DI)
-	JNZ       finish8b16
-	VMOVUPS   interleaved<>+0(SB), Z17
-	VMOVUPS   interleaved<>+64(SB), Z18
-	VPERMI2PS Z1, Z0, Z17
-	VPERMI2PS Z1, Z0, Z18
-	VMOVAPS   Z17, Z0
-	VMOVAPS   Z18, Z1
-	KSHIFTRD  $0x10, K2, K4
-	TESTQ     $0x00000001, 136(DI)
-	JZ        finish8store
-	VMOVUPS.Z (R9), K2, Z2
-	VADDPS    Z2, Z0, Z0
-	VMOVUPS.Z 64(R9), K4, Z2
-	VADDPS    Z2, Z1, Z1
-
-finish8store:
-	VMOVUPS Z0, K2, (R9)
-	VMOVUPS Z1, K4, 64(R9)
-	ADDQ    $0x00000080, R9
-	JMP     finish8step
-
-finish8b16:
-	TESTQ       $0x00000001, 136(DI)
-	JZ          finish8round
-	VMOVDQU16.Z (R9), K2, Z18
-	VPSLLD      $0x10, Z18, Z17
-	VPANDD      Z18, Z23, Z18
-	VADDPS      Z17, Z0, Z0
-	VADDPS      Z18, Z1, Z1
-
-finish8round:
-	TESTQ  $0x00000010, 136(DI)
-	JNZ    finish8native
-	VPSRLD $0x10, Z0, Z17
-	VPANDD Z19, Z17, Z17
-	VPADDD Z20, Z17, Z17
-	VPADDD Z0, Z17, Z17
-	VPSRLD $0x10, Z17, Z17
-	VCMPPS $0x03, Z0, Z0, K3
-	VPSRLD $0x10, Z0, K3, Z17
-	VPORD  Z21, Z17, K3, Z17
-	VPSRLD $0x10, Z1, Z18
-	VPANDD Z19, Z18, Z18
-	VPADDD Z20, Z18, Z18
-	VPADDD Z1, Z18, Z18
-	VPSRLD $0x10, Z18, Z18
-	VCMPPS $0x03, Z1, Z1, K3
-	VPSRLD $0x10, Z1, K3, Z18
-	VPORD  Z21, Z18, K3, Z18
-	VPSLLD $0x10, Z18, Z18
-	VPORD  Z17, Z18, Z0
-	JMP    finish8joined
-
-finish8native:
-	VMOVUPS joined<>+0(SB), Z17
-
-	// VCVTNE2PS2BF16 Z0, Z1, Z0
-	LONG   $0x4877f262
-	WORD   $0xc072
-	VPERMW Z0, Z17, Z0
-
-finish8joined:
-	TESTQ     $0x00000004, 136(DI)
-	JNZ       finish8stream
-	VMOVDQU16 Z0, K2, (R9)
-	JMP       finish8stored
-
-finish8stream:
-	VMOVNTPS Z0, (R9)
-
-finish8stored:
-	ADDQ $0x40, R9
-
-finish8step:
-	ADDQ       $0x00000080, AX
-	DECQ       R10
-	JNZ        finish8
-	TESTQ      $0x00000008, 136(DI)
-	JZ         finish8done
-	MOVQ       144(DI), AX
-	MOVQ       176(DI), R10
-	MOVQ       CX, R9
-	MOVQ       CX, BP
-	NEGQ       BP
-	ANDQ       $0x3f, BP
-	MOVQ       $-1, R14
-	BZHIQ      BP, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-	ADDQ       BP, AX
-	ADDQ       BP, R9
-	SUBQ       BP, R10
-
-finish8line:
-	SUBQ     $0x40, R10
-	JLT      finish8rest
-	VMOVUPS  (AX), Z17
-	VMOVNTPS Z17, (R9)
-	ADDQ     $0x40, AX
-	ADDQ     $0x40, R9
-	JMP      finish8line
-
-finish8rest:
-	ADDQ       $0x40, R10
-	MOVQ       $-1, R14
-	BZHIQ      R10, R14, R14
-	KMOVQ      R14, K2
-	VMOVDQU8.Z (AX), K2, Z17
-	VMOVDQU8   Z17, K2, (R9)
-
-finish8done:
-	JMP written8
+	JMP     finish
 
 wide:
 	MOVQ 16(DI), R9
@@ -9409,31 +6143,33 @@ wideunscaled:
 	JB           wideturn
 	MOVQ         (DI), CX
 	CMPQ         224(DI), $0x00
-	JNE          widefinishlines
+	JNE          finishlines
 	MOVQ         72(DI), R9
 	IMULQ        DX, R9
 	ADDQ         64(DI), R9
 	VBROADCASTSS (R9), Z22
-	MOVQ         144(DI), AX
-	MOVQ         104(DI), R10
-	MOVQ         CX, R9
-	TESTQ        $0x00000008, 136(DI)
-	JZ           widefinishdirect
-	MOVQ         144(DI), R9
 
-widefinishdirect:
+finish:
+	MOVQ  144(DI), AX
+	MOVQ  104(DI), R10
+	MOVQ  CX, R9
+	TESTQ $0x00000008, 136(DI)
+	JZ    finishdirect
+	MOVQ  144(DI), R9
+
+finishdirect:
 	KXNORD K2, K2, K2
 
-widefinish:
+finishnext:
 	CMPQ  R10, $0x01
-	JNE   widefinishwhole
+	JNE   finishwhole
 	KMOVD K1, K2
 
-widefinishwhole:
+finishwhole:
 	VMULPS    (AX), Z22, Z0
 	VMULPS    64(AX), Z22, Z1
 	TESTQ     $0x00000002, 136(DI)
-	JNZ       widefinishb16
+	JNZ       finishb16
 	VMOVUPS   interleaved<>+0(SB), Z17
 	VMOVUPS   interleaved<>+64(SB), Z18
 	VPERMI2PS Z1, Z0, Z17
@@ -9442,30 +6178,30 @@ widefinishwhole:
 	VMOVAPS   Z18, Z1
 	KSHIFTRD  $0x10, K2, K4
 	TESTQ     $0x00000001, 136(DI)
-	JZ        widefinishstore
+	JZ        finishstore
 	VMOVUPS.Z (R9), K2, Z2
 	VADDPS    Z2, Z0, Z0
 	VMOVUPS.Z 64(R9), K4, Z2
 	VADDPS    Z2, Z1, Z1
 
-widefinishstore:
+finishstore:
 	VMOVUPS Z0, K2, (R9)
 	VMOVUPS Z1, K4, 64(R9)
 	ADDQ    $0x00000080, R9
-	JMP     widefinishstep
+	JMP     finishstep
 
-widefinishb16:
+finishb16:
 	TESTQ       $0x00000001, 136(DI)
-	JZ          widefinishround
+	JZ          finishround
 	VMOVDQU16.Z (R9), K2, Z18
 	VPSLLD      $0x10, Z18, Z17
 	VPANDD      Z18, Z23, Z18
 	VADDPS      Z17, Z0, Z0
 	VADDPS      Z18, Z1, Z1
 
-widefinishround:
+finishround:
 	TESTQ  $0x00000010, 136(DI)
-	JNZ    widefinishnative
+	JNZ    finishnative
 	VPSRLD $0x10, Z0, Z17
 	VPANDD Z19, Z17, Z17
 	VPADDD Z20, Z17, Z17
@@ -9484,9 +6220,9 @@ widefinishround:
 	VPORD  Z21, Z18, K3, Z18
 	VPSLLD $0x10, Z18, Z18
 	VPORD  Z17, Z18, Z0
-	JMP    widefinishjoined
+	JMP    finishjoined
 
-widefinishnative:
+finishnative:
 	VMOVUPS joined<>+0(SB), Z17
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z0
@@ -9494,26 +6230,26 @@ widefinishnative:
 	WORD   $0xc072
 	VPERMW Z0, Z17, Z0
 
-widefinishjoined:
+finishjoined:
 	TESTQ     $0x00000004, 136(DI)
-	JNZ       widefinishstream
+	JNZ       finishstream
 	VMOVDQU16 Z0, K2, (R9)
-	JMP       widefinishstored
+	JMP       finishstored
 
-widefinishstream:
+finishstream:
 	VMOVNTPS Z0, (R9)
 
-widefinishstored:
+finishstored:
 	ADDQ $0x40, R9
 
-widefinishstep:
+finishstep:
 	ADDQ $0x00000080, AX
 	DECQ R10
-	JNZ  widefinish
+	JNZ  finishnext
 
-widefinishlines:
+finishlines:
 	TESTQ      $0x00000008, 136(DI)
-	JZ         widefinishdone
+	JZ         finishdone
 	MOVQ       144(DI), AX
 	MOVQ       176(DI), R10
 	MOVQ       CX, R9
@@ -9529,16 +6265,16 @@ widefinishlines:
 	ADDQ       BP, R9
 	SUBQ       BP, R10
 
-widefinishline:
+finishline:
 	SUBQ     $0x40, R10
-	JLT      widefinishrest
+	JLT      finishrest
 	VMOVUPS  (AX), Z17
 	VMOVNTPS Z17, (R9)
 	ADDQ     $0x40, AX
 	ADDQ     $0x40, R9
-	JMP      widefinishline
+	JMP      finishline
 
-widefinishrest:
+finishrest:
 	ADDQ       $0x40, R10
 	MOVQ       $-1, R14
 	BZHIQ      R10, R14, R14
@@ -9546,11 +6282,11 @@ widefinishrest:
 	VMOVDQU8.Z (AX), K2, Z17
 	VMOVDQU8   Z17, K2, (R9)
 
-widefinishdone:
+finishdone:
 	ADDQ 80(DI), CX
 	INCQ DX
 	CMPQ DX, 96(DI)
-	JB   wide
+	JB   rows
 	SFENCE
 	VZEROUPPER
 	RET

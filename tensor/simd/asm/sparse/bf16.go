@@ -83,25 +83,11 @@ func narrow16(n int) {
 	Label(name("done"))
 	loadRowScale()
 	MOVQ(field(fieldMode), tmp)
-	TESTQ(U32(modeBF16), tmp)
+	TESTQ(U32(modeDirect), tmp)
 	JZ(LabelRef(name("convert")))
-	TESTQ(U32(modeAdd), tmp)
-	JNZ(LabelRef(name("convert")))
 	for v := range n {
-		VMULPS(acc(2*v), rowScale, acc(2*v))
-		VMULPS(acc(2*v+1), rowScale, acc(2*v+1))
+		scale16(v)
 	}
-	TESTQ(U32(modeNative), tmp)
-	JNZ(LabelRef(name("native")))
-	for v := range n {
-		joinBF16(acc(2*v), acc(2*v+1))
-	}
-	JMP(LabelRef(name("joined")))
-	Label(name("native"))
-	for v := range n {
-		lanes.JoinNative(acc(2*v), acc(2*v+1), x)
-	}
-	Label(name("joined"))
 	TESTQ(U32(modeStream), tmp)
 	JNZ(LabelRef(name("stream")))
 	for v := range n {
@@ -120,8 +106,14 @@ func narrow16(n int) {
 	for v := range 2 * n {
 		VMOVUPS(acc(v), Mem{Base: at, Disp: 64 * v})
 	}
-	finish16(name("finish"))
-	JMP(LabelRef(name("written")))
+	JMP(LabelRef("finish"))
+}
+
+// scale16 finishes block v of a row, in acc(2v), where the processor rounds by itself.
+func scale16(v int) {
+	VMULPS(acc(2*v), rowScale, acc(2*v))
+	VMULPS(acc(2*v+1), rowScale, acc(2*v+1))
+	lanes.JoinNative(acc(2*v), acc(2*v+1), x)
 }
 
 // joinBF16 rounds even and odd columns and leaves the block in even.
@@ -135,11 +127,12 @@ func joinBF16(even, odd VecPhysical) {
 // finish16 writes rowScale times the sum in memory to dst, in any mode.
 func finish16(name string) {
 	even, odd := acc(0), acc(1)
+	Label(name)
 	MOVQ(field(fieldAcc), at)
 	MOVQ(field(fieldVectors), end)
 	target(name)
 	KXNORD(K2, K2, K2)
-	Label(name)
+	Label(name + "next")
 	CMPQ(end, U8(1))
 	JNE(LabelRef(name + "whole"))
 	KMOVD(K1, K2)
@@ -190,7 +183,7 @@ func finish16(name string) {
 	Label(name + "step")
 	ADDQ(U32(128), at)
 	DECQ(end)
-	JNZ(LabelRef(name))
+	JNZ(LabelRef(name + "next"))
 	putLines(name)
 }
 
@@ -218,9 +211,5 @@ var wide16 = panel{
 	add: func(v int, tail bool) {
 		addBlock(Mem{Base: at, Disp: 64 * v}, weight, acc(2*v), acc(2*v+1), tail, true)
 	},
-	scale: func(v int) {
-		VMULPS(acc(2*v), rowScale, acc(2*v))
-		VMULPS(acc(2*v+1), rowScale, acc(2*v+1))
-		lanes.JoinNative(acc(2*v), acc(2*v+1), x)
-	},
+	scale: scale16,
 }

@@ -74,17 +74,17 @@ func narrow(n int) {
 	for v := range n {
 		VMOVUPS(acc(v), Mem{Base: at, Disp: 64 * v})
 	}
-	finish(name("finish"))
-	JMP(LabelRef(name("written")))
+	JMP(LabelRef("finish"))
 }
 
 // finish writes rowScale times the sum in memory to dst, in any mode.
 func finish(name string) {
+	Label(name)
 	MOVQ(field(fieldAcc), at)
 	MOVQ(field(fieldVectors), end)
 	target(name)
 	KXNORW(K2, K2, K2)
-	Label(name)
+	Label(name + "next")
 	CMPQ(end, U8(1))
 	JNE(LabelRef(name + "whole"))
 	KMOVW(K1, K2)
@@ -120,7 +120,7 @@ func finish(name string) {
 	Label(name + "step")
 	ADDQ(U8(64), at)
 	DECQ(end)
-	JNZ(LabelRef(name))
+	JNZ(LabelRef(name + "next"))
 	putLines(name)
 }
 

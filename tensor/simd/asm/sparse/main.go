@@ -148,6 +148,7 @@ func aggregate(name string, most int, narrow func(n int), wide panel) {
 	Pragma("noescape")
 	Doc(name + " sums the rows of a sumArgs.")
 	begin()
+	Label("rows")
 	MOVQ(field(fieldVectors), tmp)
 	for n := 1; n <= most; n++ {
 		CMPQ(tmp, U8(n))
@@ -158,6 +159,8 @@ func aggregate(name string, most int, narrow func(n int), wide panel) {
 		narrow(n)
 	}
 	wide.rows()
+	wide.finish("finish")
+	nextRow("rows")
 }
 
 // startRow sets end to the end of the row's entries.

@@ -36,6 +36,7 @@ var (
 	all = R14 // bytes of index of a turn's entries
 )
 
+// rows sums a row of panels. What is left to do with it, finish, follows.
 func (p panel) rows() {
 	Label("wide")
 	startRow()
@@ -72,10 +73,8 @@ func (p panel) rows() {
 	JB(LabelRef("wideturn"))
 	MOVQ(field(fieldDst), dst)
 	CMPQ(field(fieldPut), U8(0))
-	JNE(LabelRef("widefinishlines"))
+	JNE(LabelRef("finishlines"))
 	loadRowScale()
-	p.finish("widefinish")
-	nextRow("wide")
 }
 
 // turnWeights sets fieldTurn to the turn's weights: the values, or, if columns have scales, a list of both's products.
