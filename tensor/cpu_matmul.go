@@ -80,7 +80,7 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 	}
 	room := c.Scratch(F32, c.threads, left+sums)
 	tiles := make([]simd.Tile, c.threads)
-	c.forRows(dst.Rows, g.chunkRows(dst.Rows, c.threads), func(lo, hi, _, thread int) {
+	c.inTurns(dst.Rows, g.block, g.leastBlocks(), func(lo, hi, thread int) {
 		mine := room.row(thread)
 		for ; lo < hi; lo += g.block {
 			end := min(hi, lo+g.block)
@@ -122,19 +122,25 @@ func (c *CPU) newProduct(k, n int) product {
 	return g
 }
 
-// chunkRows is how many rows a thread takes at a time: whole blocks, and enough
-// of them to be worth handing out when the matrices are narrow.
-func (g product) chunkRows(rows, threads int) int {
+// leastBlocks is how many blocks are worth handing out when the matrices are narrow.
+func (g product) leastBlocks() int {
 	const flops = 1 << 21
-	return blocksInTurn(rows, g.block, threads, max(1, flops/max(1, 2*g.block*g.k*g.n)))
+	return max(1, flops/max(1, 2*g.block*g.k*g.n))
 }
 
-// blocksInTurn is the rows of at least so many blocks, and of up to eight where that
-// leaves every thread eight turns: while a block is computed its follower is asked for,
-// which is lost, and worse, where that one is another core's (7% of a product of 500 columns and
-// 128). Rows do not depend on each other, so the cut may depend on threads.
-func blocksInTurn(rows, block, threads, least int) int {
-	return max(least, min(8, rows/(8*threads*block))) * block
+// inTurns hands out rows in turns of up to eight blocks: while a block is computed its
+// follower is asked for, which is lost, and worse, where that one is another core's (7% of a product
+// of 500 columns and 128). A turn is at most its share of half of what is left, down to so many blocks
+// at least, so that all cores end at about the same time. Rows do not depend on each other, so the
+// cut may depend on threads.
+func (c *CPU) inTurns(rows, block, least int, body func(lo, hi, thread int)) {
+	var starts []int
+	for lo := 0; lo < rows; {
+		starts = append(starts, lo)
+		lo += block * max(least, min(8, (rows-lo)/(2*c.threads*block)))
+	}
+	starts = append(starts, rows)
+	c.run(len(starts)-1, func(turn, thread int) { body(starts[turn], starts[turn+1], thread) })
 }
 
 // packSmall packs op(b) into panels of the tile's width, one panel after another.

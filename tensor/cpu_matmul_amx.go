@@ -20,8 +20,7 @@ func (c *CPU) tallSmall16(dst, a, b Matrix, op MatMul) {
 	panels := c.packSmall16(b, op.TransB, depth, dst.Cols)
 	sums, rows := c.Scratch(F32, c.threads, block*cols), c.Scratch(BF16, c.threads, block*depth)
 	tiles := make([]simd.Tiles16, c.threads)
-	size := blocksInTurn(dst.Rows, block, c.threads, max(1, (1<<22)/max(1, 2*block*depth*cols)))
-	c.forRows(dst.Rows, size, func(lo, hi, _, thread int) {
+	c.inTurns(dst.Rows, block, max(1, (1<<22)/max(1, 2*block*depth*cols)), func(lo, hi, thread int) {
 		for ; lo < hi; lo += block {
 			end := min(hi, lo+block)
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)

@@ -21,8 +21,7 @@ func (c *CPU) tallSmallNarrow(dst, a, b Matrix, op MatMul) {
 	split := c.Scratch(BF16, c.threads, simd.Room48)
 	room := c.Scratch(F32, c.threads, splitRows*n+16*k) // sums, and the last rows
 	tiles := make([]simd.Tiles48, c.threads)
-	size := blocksInTurn(dst.Rows, splitRows, c.threads, max(1, (1<<22)/(splitRows*up32(k)*48)))
-	c.forRows(dst.Rows, size, func(lo, hi, _, thread int) {
+	c.inTurns(dst.Rows, splitRows, max(1, (1<<22)/(splitRows*up32(k)*48)), func(lo, hi, thread int) {
 		t, mine := &tiles[thread], room.row(thread)
 		t.B, t.BPanel, t.Depth, t.Cols, t.Add = panels.base(), 2*panels.stride, k, n, flag(op.Add)
 		t.Room, t.AheadStep = unsafe.Pointer(&split.row16(thread)[0]), 2048

@@ -33,8 +33,7 @@ func (c *CPU) tallSmallSplit(dst, a, b Matrix, op MatMul) {
 	left := c.Scratch(BF16, c.threads, splitRows/32*depth*simd.SplitBlock)
 	sums := c.Scratch(F32, c.threads, splitRows*cols)
 	tiles := make([]simd.Tiles32, c.threads)
-	size := blocksInTurn(dst.Rows, splitRows, c.threads, max(1, (1<<22)/(splitRows*32*blocks*cols)))
-	c.forRows(dst.Rows, size, func(lo, hi, _, thread int) {
+	c.inTurns(dst.Rows, splitRows, max(1, (1<<22)/(splitRows*32*blocks*cols)), func(lo, hi, thread int) {
 		t, strips := &tiles[thread], left.row16(thread)
 		for ; lo < hi; lo += splitRows {
 			end := min(hi, lo+splitRows)
@@ -95,14 +94,15 @@ func (c *CPU) splitSmall(b Matrix, trans bool, k, n int) Matrix {
 	return panels
 }
 
-// tallTallSplit is tallTall for float32 on both sides: slices of a and b are split
-// alike, and a's tiles turned.
+// tallTallSplit is tallTall for float32 on both sides: a slice of a is split as a whole, and its
+// tiles turned; of b a few panels at a time, just before they are multiplied.
 func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	m, n := up32(dst.Rows), up32(dst.Cols)
 	g := newSplitGroups(a.Rows, m, n)
 	panel := g.depth / 32 * simd.SplitBlock
 	roomA := m / 32 * panel
-	room := c.Scratch(BF16, c.threads, roomA+n/32*panel)
+	wide := min(n/32, 4)
+	room := c.Scratch(BF16, c.threads, roomA+wide*panel)
 	sums := c.Scratch(F32, g.groups, m*n)
 	tiles := make([]simd.Tiles32, c.threads)
 	c.run(g.groups, func(group, thread int) {
@@ -117,7 +117,6 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 			end := min(hi, lo+g.depth)
 			partA, partB := a.Slice(lo, end), b.Slice(lo, end)
 			simd.SplitPairs(c.level, left, partA.f32, partA.Rows, partA.Cols, partA.stride, panel)
-			simd.SplitPairs(c.level, right, partB.f32, partB.Rows, partB.Cols, partB.stride, panel)
 			t.Depth, t.Rows, t.Panels = up32(partA.Rows)/32, m/32, 1
 			for i := range t.Rows {
 				simd.TurnTiles(c.level, left[i*panel:], t.Depth)
@@ -127,7 +126,11 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 			steps := t.Depth * t.Rows
 			next := nextSlice(partA, partB, steps*n/32)
 			for j := range n / 32 {
-				t.B, t.C = unsafe.Pointer(&right[j*panel]), unsafe.Pointer(&sum.f32[32*j])
+				if j%wide == 0 {
+					some := partB.Columns(32*j, min(partB.Cols, 32*(j+wide)))
+					simd.SplitPairs(c.level, right, some.f32, some.Rows, some.Cols, some.stride, panel)
+				}
+				t.B, t.C = unsafe.Pointer(&right[j%wide*panel]), unsafe.Pointer(&sum.f32[32*j])
 				t.Ahead, t.AheadStep = next.take(steps)
 				t.Run(c.level)
 			}
@@ -149,8 +152,8 @@ type splitGroups struct {
 }
 
 // newSplitGroups makes groups of 768 rows on average or more: of 6,900 rows of 602 columns and 256, eight groups take
-// a tenth less time than sixteen, whose sums are made and added up. Sums of all groups take at most 64 MiB. Deeper
-// slices, with the sums less often loaded and stored, are faster only where the rows are in cache already.
+// a tenth less time than sixteen, whose sums are made and added up. Sums of all groups take at most 64 MiB. Slices are
+// as deep as a quarter of the second-level cache has room for of a's: sums are loaded and stored once a slice.
 func newSplitGroups(rows, m, n int) splitGroups {
 	g := splitGroups{groups: 1, rows: rows}
 	for next := 2; next <= 32 && 4*m*n*next <= 64<<20 && rows >= 768*next; next *= 2 {
@@ -158,7 +161,7 @@ func newSplitGroups(rows, m, n int) splitGroups {
 	}
 	units := g.groups + g.groups/2
 	g.unit = up32((rows + units - 1) / units)
-	depth := min(256, max(32, (512<<10)/(6*(m+n))/32*32)) // at most, for slices of equal size
+	depth := min(256, max(32, (512<<10)/(6*m)/32*32)) // at most, for slices of equal size
 	slices := max(1, (2*g.unit+depth-1)/depth)
 	g.depth = max(32, up32((2*g.unit+slices-1)/slices))
 	return g

@@ -122,7 +122,9 @@ func (c *CPU) tallTallSwapped(dst, a, b Matrix, op MatMul) {
 	lying := c.Scratch(F32, dst.Cols, dst.Rows)
 	c.tallTall(lying, b, a, MatMul{})
 	sum := c.Scratch(F32, dst.Rows, dst.Cols)
-	simd.PackPanelTransposed(c.level, sum.f32, lying.f32, dst.Rows, dst.Cols, dst.Rows, 0, dst.Cols)
+	c.forRows(dst.Rows, max(16, (1<<14)/dst.Cols&^15), func(lo, hi, _, _ int) {
+		simd.PackPanelTransposed(c.level, sum.f32[lo*dst.Cols:], lying.f32[lo:], hi-lo, dst.Cols, dst.Rows, 0, dst.Cols)
+	})
 	c.addGroups(dst, sum.Reshape(1, dst.Rows*dst.Cols), dst.Cols, op)
 	c.Free(sum)
 	c.Free(lying)
