@@ -10,12 +10,13 @@ import (
 // touched.
 type dry struct {
 	*tensor.CPU
-	f64  bool
-	most int64 // a rehearsal that has more at once ends
+	f64   bool
+	cores int   // of the real run
+	most  int64 // a rehearsal that has more at once ends
 }
 
-func newDry(rows tensor.DType) *dry {
-	return &dry{CPU: tensor.NewCPU(1), f64: rows == tensor.F64, most: mostRehearsed()}
+func newDry(s *Spec) *dry {
+	return &dry{CPU: tensor.NewCPU(1), f64: s.rows() == tensor.F64, cores: s.threads(), most: mostRehearsed()}
 }
 
 // OnPaper says that nothing is computed: see nn.Topology.
@@ -130,7 +131,7 @@ func (d *dry) DynamicAttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _,
 
 // AttendGrad takes what the kernel needs for itself.
 func (d *dry) AttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _, _, _, _, _, _ tensor.Matrix, op tensor.Attention) {
-	scores, keys, packed := tensor.AttendGradRoom(adj, op)
+	scores, keys, packed := tensor.AttendGradRoom(adj, op, d.cores)
 	a, b, c := d.Scratch(d.Type(), scores[0], scores[1]), d.Scratch(tensor.F64, keys[0], keys[1]), d.Scratch(d.Type(), packed[0], packed[1])
 	d.Free(a)
 	d.Free(b)

@@ -50,7 +50,7 @@ func (s *Spec) rehearse(run func(dev *dry, opt train.Options, events event.Liste
 	if err != nil {
 		return nil, err
 	}
-	dev := newDry(s.rows())
+	dev := newDry(s)
 	defer dev.Close()
 	before, after := liveHeap(), int64(0)
 	r, err := run(dev, opt, afterFirst(func() { after = liveHeap() }))
@@ -73,7 +73,7 @@ func (c *clusterRun) rehearseTogether(parts []*partition.Part, s *Spec) ([]*need
 	first.Add(n)
 	taken := make(chan struct{})
 	for r, part := range parts {
-		devs[r] = newDry(s.rows())
+		devs[r] = newDry(s)
 		all.Go(func() {
 			there := sync.OnceFunc(first.Done)
 			defer there()

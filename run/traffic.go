@@ -26,7 +26,7 @@ type Traffic struct {
 
 // planOnPaper is what the worker of part will send.
 func (s *Spec) planOnPaper(part *partition.Part, end wire.Endpoint, opt train.Options) (*train.Plan, error) {
-	dev := newDry(s.rows())
+	dev := newDry(s)
 	defer dev.Close()
 	return train.PlanOnPaper(part, end, dev, nn.New(dev, opt.Model, opt.Seed), s.taskOnPaper(opt.Model.Out), opt)
 }

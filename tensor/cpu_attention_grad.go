@@ -7,9 +7,9 @@ import (
 )
 
 // AttendGrad gathers wide rows once, by source over the out-edges. A first,
-// dense pass packs what is needed of each destination; a last one sums the
-// gradients of scores over each destination's row: either of all its entries, which the second
-// left in the order of in-edges, or of a few groups of sources.
+// dense pass packs what is needed of each destination. Gradients of scores are summed over each destination's row:
+// by the cores as they go through the sources or, where vertices have few neighbours, by a last pass over
+// all entries, whose gradients were left in the order of in-edges.
 func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention) {
 	op.needShapes("AttendGrad", adj, z, left, right, stat)
 	needRows("AttendGrad: dst", dst, adj.Rows, z.Cols)
@@ -19,14 +19,12 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 	needScores("AttendGrad: dright", dright, adj.Rows, op.Heads)
 	need(adjT.Rows == adj.Cols && adjT.Cols == adj.Rows && int64(len(adjT.perm)) >= adjT.ptr[adjT.Rows],
 		"AttendGrad: adjT is not adj's transpose from SparseTranspose")
-	edge, sums := op.DEdge, Matrix{}
-	switch {
-	case edge.IsZero() && sumsScores(adj, op.Heads):
-		sums = c.Scratch(F32, scoreGroups*adj.Rows, op.Heads)
-		defer c.Free(sums)
-		c.Zero(sums)
-	case edge.IsZero():
-		edge = c.Scratch(F32, len(adj.index), op.Heads)
+	edge, sums := op.DEdge, scoreSums{}
+	if scores := scoreRoom(adj, op, c.threads); scoreGroups(adj, op) > 0 {
+		sums = c.newScoreSums(scores, dright, scoreGroups(adj, op))
+		defer c.Free(sums.mine)
+	} else if edge.IsZero() {
+		edge = c.Scratch(F32, scores[0], scores[1])
 		defer c.Free(edge)
 	}
 	keyRoom := c.Scratch(F64, keyRows(adj, op), 1)
@@ -42,50 +40,26 @@ func (c *CPU) AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, r
 		c.attendGradPanel(dz.Columns(from, to), dleft.Columns(lo, hi), edge, adjT, z.Columns(from, to),
 			left.Columns(lo, hi), packed, ddst.Columns(from, to), sums, keys, op, op.dropout(lo))
 	})
-	if sums.IsZero() {
+	if sums.groups == 0 {
 		c.sumEntries(dright, adj, edge)
-	} else {
-		c.sumGroups(dright, sums)
 	}
 }
 
 // AttendGradRoom is what AttendGrad takes for itself, as rows and columns: sums of
 // scores' gradients, keys of draws, and what is packed of destinations. It is for who
 // plans memory.
-func AttendGradRoom(adj *Sparse, op Attention) (scores, keys, packed [2]int) {
+func AttendGradRoom(adj *Sparse, op Attention, threads int) (scores, keys, packed [2]int) {
+	return scoreRoom(adj, op, threads), [2]int{keyRows(adj, op), 1}, [2]int{adj.Rows, 4 * simd.Lanes(min(op.Heads, simd.MaxHeads))}
+}
+
+func scoreRoom(adj *Sparse, op Attention, threads int) [2]int {
 	switch {
 	case !op.DEdge.IsZero():
-	case sumsScores(adj, op.Heads):
-		scores = [2]int{scoreGroups * adj.Rows, op.Heads}
-	default:
-		scores = [2]int{int(adj.Entries()), op.Heads}
+		return [2]int{}
+	case scoreGroups(adj, op) > 0:
+		return [2]int{threads * adj.Rows, op.Heads}
 	}
-	return scores, [2]int{keyRows(adj, op), 1}, [2]int{adj.Rows, 4 * simd.Lanes(min(op.Heads, simd.MaxHeads))}
-}
-
-// scoreGroups is how many groups of sources have sums of gradients of scores of their own: sums in an order that threads do
-// not change, and work for as many threads.
-const scoreGroups = 32
-
-// sumsScores says whether groups' sums take so much less memory than a number an entry that adding to them costs less
-// than putting each number to its place. The inner loops do it for one head and for four.
-func sumsScores(adj *Sparse, heads int) bool {
-	return (heads == 1 || heads == 4) && adj.ptr[adj.Rows]-adj.ptr[0] > 4*scoreGroups*int64(adj.Rows)
-}
-
-// sumGroups: dst = the sum of all groups' sums.
-func (c *CPU) sumGroups(dst, sums Matrix) {
-	c.forRows(dst.Rows, 1024, func(lo, hi, _, _ int) {
-		for i := lo; i < hi; i++ {
-			to := dst.row(i)
-			clear(to)
-			for r := i; r < sums.Rows; r += dst.Rows {
-				for k, x := range sums.row(r) {
-					to[k] += x
-				}
-			}
-		}
-	})
+	return [2]int{int(adj.Entries()), op.Heads}
 }
 
 // keyRows is how many destinations need a key for their draws.
@@ -124,7 +98,7 @@ func (c *CPU) packAttention(packed, right, top, inv, dst, ddst Matrix) {
 	})
 }
 
-func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst, sums Matrix, keys []uint64, op Attention, drop simd.AttentionDropout) {
+func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, packed, ddst Matrix, sums scoreSums, keys []uint64, op Attention, drop simd.AttentionDropout) {
 	w := attentionShares(adjT, z.Cols)
 	defer w.done()
 	partDZ, partDLeft := c.Scratch(F32, w.parts, z.Cols), c.Scratch(F32, w.parts, left.Cols)
@@ -149,15 +123,10 @@ func (c *CPU) attendGradPanel(dz, dleft, edge Matrix, adjT *Sparse, z, left, pac
 		}
 		simd.AttendGrad(c.level, &a)
 	}
-	if sums.IsZero() {
+	if sums.groups == 0 {
 		c.run(len(w.list), func(k, _ int) { one(k, nil) })
 	} else {
-		c.run(scoreGroups, func(g, _ int) {
-			n, rows := len(w.list), sums.Rows/scoreGroups
-			for k := g * n / scoreGroups; k < (g+1)*n/scoreGroups; k++ {
-				one(k, sums.Slice(g*rows, (g+1)*rows).f32)
-			}
-		})
+		c.sumScores(sums, len(w.list), one)
 	}
 	for _, x := range w.long {
 		for lo := 0; lo < dz.Cols; lo += simd.MaxCols {

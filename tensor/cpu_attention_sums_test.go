@@ -1,0 +1,44 @@
+package tensor
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Groups end in any order and wait for each other at each piece of the result; it is the same for any number of threads.
+func TestScoreSumsIgnoreThreads(t *testing.T) {
+	g := randomEdges(rand.New(rand.NewPCG(2, 3)), 2*pieceRows+100, 300, 12, 0)
+	var first []float32
+	for _, threads := range []int{1, 2, 5} {
+		d := NewCPU(threads)
+		if n := scoreGroups(g.sparse(d, false), Attention{Heads: 4}); n < 8 {
+			t.Fatalf("%d groups", n)
+		}
+		dright := attentionResults(d, NewRef(), rand.New(rand.NewPCG(1, 1)), g, 4, 4)[4]
+		if first == nil {
+			first = slices.Clone(dright.f32)
+		} else if !slices.Equal(first, dright.f32) {
+			t.Errorf("%d threads have other sums than one", threads)
+		}
+		d.Close()
+	}
+}
+
+// Nobody waits for a group that will not come.
+func TestScoreSumsPanic(t *testing.T) {
+	d := NewCPU(3)
+	defer d.Close()
+	dst := d.New(F32, 10, 1)
+	s := d.newScoreSums([2]int{3 * 10, 1}, dst, 8)
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	d.sumScores(s, 8, func(k int, _ []float32) {
+		if k == 1 {
+			panic("one")
+		}
+	})
+}
