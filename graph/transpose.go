@@ -2,6 +2,7 @@ package graph
 
 import (
 	"runtime"
+	"slices"
 	"sort"
 	"sync"
 )
@@ -9,7 +10,8 @@ import (
 // Transpose returns the graph with every edge turned round, and for each of its
 // edges the position of that edge in g: t.Weights[e] == g.Weights[perm[e]]. Rows
 // come out in ascending order, equal edges in the order they have in g. The
-// work is split over cores by edges; the result does not depend on how.
+// work is split over cores by edges; the result does not depend on how. Of a graph that is
+// Mirrored, t is g itself.
 func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 	n := g.Nodes()
 	cuts := g.cutByEdges(int(max(1, min(int64(runtime.GOMAXPROCS(0)), g.Edges()/int64(max(n, 1)), g.Edges()/grain))))
@@ -29,7 +31,10 @@ func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 			deg[u]++
 		}
 	})
-	t = &CSR{Indptr: make([]int64, n+1), Indices: newArray[uint32](g.Edges())}
+	t = g
+	if !g.Mirrored() {
+		t = &CSR{Indptr: make([]int64, n+1), Indices: newArray[uint32](g.Edges())}
+	}
 	var at int64
 	for u := range n {
 		for _, deg := range next {
@@ -37,14 +42,30 @@ func (g *CSR) Transpose() (t *CSR, perm []uint32) {
 			deg[u] = uint32(at)
 			at += int64(c)
 		}
-		t.Indptr[u+1] = at
+		if t != g {
+			t.Indptr[u+1] = at
+		}
 	}
 	perm = newArray[uint32](g.Edges())
-	if g.Weights != nil {
+	if t != g && g.Weights != nil {
 		t.Weights = newArray[float32](g.Edges())
 	}
 	each(func(next []uint32, lo, hi int) { g.scatter(t, perm, next, lo, hi) })
 	return t, perm
+}
+
+// Mirrored reports whether g is its own transpose: it is Symmetric and its rows ascend. A
+// graph with weights or features of edges is not looked at.
+func (g *CSR) Mirrored() bool {
+	if g.Weights != nil || g.EdgeFeatures != nil {
+		return false
+	}
+	for v := range g.Nodes() {
+		if !slices.IsSorted(g.Neighbors(uint32(v))) {
+			return false
+		}
+	}
+	return g.Symmetric()
 }
 
 // scatter writes the edges of rows lo..hi of g to their places in t.
@@ -54,7 +75,11 @@ func (g *CSR) scatter(t *CSR, perm, next []uint32, lo, hi int) {
 			u := g.Indices[e]
 			p := next[u]
 			next[u]++
-			t.Indices[p], perm[p] = uint32(v), uint32(e)
+			perm[p] = uint32(e)
+			if t == g {
+				continue
+			}
+			t.Indices[p] = uint32(v)
 			if g.Weights != nil {
 				t.Weights[p] = g.Weights[e]
 			}

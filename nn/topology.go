@@ -170,12 +170,17 @@ type onPaper interface{ OnPaper() }
 
 // transpose turns g round, on all cores where it is square.
 func (t *Topology) transpose(g *graph.CSR) (ptr []int64, index, perm []uint32) {
+	square := t.cols == g.Nodes()
 	if _, ok := t.dev.(onPaper); ok { // memory that nobody touches
+		perm = make([]uint32, len(g.Indices))
+		if square && g.Mirrored() {
+			return g.Indptr, g.Indices, perm
+		}
 		ptr = make([]int64, t.cols+1)
 		ptr[t.cols] = int64(len(g.Indices))
-		return ptr, make([]uint32, len(g.Indices)), make([]uint32, len(g.Indices))
+		return ptr, make([]uint32, len(g.Indices)), perm
 	}
-	if t.cols == g.Nodes() {
+	if square {
 		back, perm := g.Transpose()
 		return back.Indptr, back.Indices, perm
 	}

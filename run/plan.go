@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"starling/event"
@@ -124,6 +125,7 @@ func plan(s *Spec, data *graph.Dataset) (*Plan, error) {
 	p.Parameters, p.Matrices, p.Peak = n.Parameters, n.matrices+pairs, n.peak+pairs
 	p.States = n.weights()
 	p.Graph += n.graph(s.Mode == "mini") + s.scaledBytes(data.Features)
+	debug.FreeOSMemory() // the run needs it
 	return p, nil
 }
 
