@@ -17,7 +17,8 @@ import (
 //	finish(lo, hi)       rows of sums (and x) become rows of y      after it
 //	end                  frees what only the forward pass needed
 //
-//	beginGrad(dy)        takes the gradient of y, makes room for dx
+//	beginGrad(dy)        takes the gradient of y
+//	makeDX               makes room for dx, when first asked for
 //	finishGrad(lo, hi)   dy becomes the gradient of the sums
 //	rootGrad(lo, hi)     the part of dx that needs no neighbour
 //	sendGrad(lo, hi)     gradients of messages become dx
@@ -32,7 +33,8 @@ type stepped interface {
 	send(p *Pass, lo, hi int)
 	finish(p *Pass, lo, hi int)
 	end(p *Pass)
-	beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) (dx tensor.Matrix)
+	beginGrad(p *Pass, dy tensor.Matrix, wantDX bool)
+	makeDX(p *Pass) tensor.Matrix // none unless it is wanted
 	finishGrad(p *Pass, lo, hi int)
 	rootGrad(p *Pass, lo, hi int)
 	sendGrad(p *Pass, lo, hi int)
@@ -42,10 +44,12 @@ type stepped interface {
 }
 
 // common is a stepped module whose rows have something in common. Whole modules
-// have it done by gather and gatherGrad.
+// have it done by gather and gatherGrad. makeSentGrads makes room for the gradients of
+// messages, after finishGrad and before gatherGrad.
 type common interface {
 	stepped
 	gather(p *Pass)
+	makeSentGrads(p *Pass)
 	gatherGrad(p *Pass)
 }
 
@@ -77,48 +81,86 @@ func forward(c stepped, p *Pass, x Input, src int) tensor.Matrix {
 	return y
 }
 
-func backward(c stepped, p *Pass, dy tensor.Matrix, wantDX bool, src int) tensor.Matrix {
-	dx := c.beginGrad(p, dy, wantDX)
+// whole is a module that is run on all rows, and then frees what it has done with.
+type whole interface {
+	stepped
+	freeY(p *Pass)
+	freeDY(p *Pass)
+}
+
+// backward makes matrices as late and frees them as early as can be: it is the widest
+// part of an epoch.
+func backward(c whole, p *Pass, dy tensor.Matrix, wantDX bool, src int) tensor.Matrix {
+	c.beginGrad(p, dy, wantDX)
 	c.finishGrad(p, 0, dy.Rows)
+	c.freeY(p)
 	if c, ok := c.(rooted); ok && c.rootWeight() != nil {
 		c.rootLearn(p, 0, dy.Rows)
 		p.ready(c.rootWeight())
 	}
 	c.finishLearn(p, 0, dy.Rows)
 	if c, ok := c.(common); ok {
+		c.makeSentGrads(p)
 		c.gatherGrad(p)
 	}
 	c.rootGrad(p, 0, dy.Rows)
 	c.sendGrad(p, 0, src)
 	c.sendLearn(p, 0, src)
+	dx := c.makeDX(p)
 	c.endGrad(p)
+	c.freeDY(p)
 	return dx
 }
 
 // output is what follows a layer's sums: bias, activation, dropout.
 type output struct {
-	layer int
-	bias  *Param
-	act   tensor.Act
-	drop  float64
-	reuse bool // y, once its gradient is that before the activation, and dy, once dx is known, are nobody's
+	layer  int
+	bias   *Param
+	act    tensor.Act
+	drop   float64
+	keepY  bool // others still need y when its gradient is there: logits
+	keepDY bool // others still need the gradient of y: around a residual block
+
+	y, dy, dx tensor.Matrix
+	wantDX    bool
 }
 
-// inPlace is room for rows and columns of a gradient: that of a matrix which nobody will
-// need, if it is of that shape. It saves a matrix at the widest moment of an epoch.
-func (o *output) inPlace(p *Pass, of tensor.Matrix, rows, cols int) tensor.Matrix {
-	if o.reuse && !p.InRanges && of.Rows == rows && of.Cols == cols {
-		return of
-	}
-	return p.Dev.Scratch(p.rowType(), rows, cols)
+func (o *output) beginGrad(_ *Pass, dy tensor.Matrix, wantDX bool) {
+	o.dy, o.wantDX, o.dx = dy, wantDX, tensor.Matrix{}
 }
 
-// free gives a gradient back, unless it is in the place of another matrix, and forgets it.
-func free(p *Pass, m *tensor.Matrix, place tensor.Matrix) {
-	if !m.IsZero() && !tensor.Same(*m, place) {
-		p.Dev.Free(*m)
+// roomDX is room for the gradient of x, made when first asked for; none unless it is wanted.
+func (o *output) roomDX(p *Pass, rows, cols int) tensor.Matrix {
+	if o.wantDX && o.dx.IsZero() {
+		o.dx = p.Dev.Scratch(p.rowType(), rows, cols)
 	}
-	*m = tensor.Matrix{}
+	return o.dx
+}
+
+// inPlaceDX is roomDX for kernels that may write to where dy is.
+func (o *output) inPlaceDX(p *Pass) tensor.Matrix {
+	if o.wantDX && o.dx.IsZero() && !o.keepDY && !p.InRanges {
+		o.dx = o.dy
+	}
+	return o.roomDX(p, o.dy.Rows, o.dy.Cols)
+}
+
+// freeY gives y back, which has served when dy is the gradient before the activation.
+func (o *output) freeY(p *Pass) {
+	if !o.keepY && !p.InRanges {
+		p.Dev.Free(o.y)
+	}
+	o.y = tensor.Matrix{}
+}
+
+// freeDY gives dy back, unless dx is in its place.
+func (o *output) freeDY(p *Pass) {
+	if !o.dy.IsZero() && !o.keepDY && !p.InRanges && !tensor.Same(o.dx, o.dy) {
+		p.Dev.Free(o.dy)
+	}
+	if !p.InRanges {
+		o.dy = tensor.Matrix{}
+	}
 }
 
 // after is for rows lo to hi of the pass's vertices.
@@ -132,25 +174,25 @@ func (o *output) after(p *Pass, lo, hi int) tensor.After {
 
 // grad turns rows lo to hi of dy into the gradient before the activation, in place.
 // Of all rows at once it adds to the bias's gradient too; else gradBias does.
-func (o *output) grad(p *Pass, dy, y tensor.Matrix, lo, hi int) {
+func (o *output) grad(p *Pass, lo, hi int) {
 	var dbias tensor.Matrix
 	if o.bias != nil && !p.InRanges {
 		dbias = o.bias.Grad
 	}
 	after := o.after(p, lo, hi)
-	rows := dy.Slice(lo, hi)
+	rows := o.dy.Slice(lo, hi)
 	switch {
 	case after.Act != tensor.NoAct || after.Dropout.P != 0:
-		p.Dev.ActivateGrad(rows, rows, y.Slice(lo, hi), after, dbias)
+		p.Dev.ActivateGrad(rows, rows, o.y.Slice(lo, hi), after, dbias)
 	case !dbias.IsZero():
 		p.Dev.ColumnSum(dbias, rows, true)
 	}
 }
 
 // gradBias adds rows of the gradient before the activation to the bias's.
-func (o *output) gradBias(p *Pass, g tensor.Matrix, lo, hi int) {
+func (o *output) gradBias(p *Pass, lo, hi int) {
 	if o.bias != nil && p.InRanges {
-		p.Dev.ColumnSum(o.bias.Grad, g.Slice(lo, hi), true)
+		p.Dev.ColumnSum(o.bias.Grad, o.dy.Slice(lo, hi), true)
 	}
 }
 

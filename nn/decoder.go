@@ -21,8 +21,8 @@ type Decoder struct {
 	last   *linear
 
 	// Kept from Score to Backward.
-	left, right          tensor.Index
-	l, r, product, after tensor.Matrix
+	left, right   tensor.Index
+	l, r, product tensor.Matrix
 }
 
 // newDecoder is nil for a model that has none.
@@ -39,7 +39,7 @@ func newDecoder(b *builder, c *Config) *Decoder {
 	if c.Decoder == "mlp" {
 		b.prefix, b.layer = "decoder.", c.Layers
 		d.hidden = newLinear(b, "lins.0.", c.Out, c.Out, output{act: tensor.ReLU})
-		d.last = newLinear(b, "lins.1.", c.Out, 1, output{})
+		d.last = newLinear(b, "lins.1.", c.Out, 1, output{keepY: true, keepDY: true})
 	}
 	return d
 }
@@ -60,8 +60,11 @@ func (d *Decoder) Score(p *Pass, z tensor.Matrix, left, right tensor.Index) tens
 		scores = dev.Scratch(z.Type(), n, 1)
 		dev.MatMul(scores, d.product, d.ones, tensor.MatMul{})
 	} else {
-		d.after = d.hidden.Forward(p, rows(d.product))
-		scores = d.last.Forward(p, rows(d.after))
+		hidden := d.hidden.Forward(p, rows(d.product))
+		scores = d.last.Forward(p, rows(hidden))
+		if !p.Train {
+			dev.Free(hidden)
+		}
 	}
 	if !p.Train {
 		d.free(dev)
@@ -79,9 +82,7 @@ func (d *Decoder) Backward(p *Pass, dz, dscores tensor.Matrix) {
 		dproduct = dev.Scratch(dz.Type(), dscores.Rows, dz.Cols)
 		dev.MatMul(dproduct, dscores, d.ones, tensor.MatMul{TransB: true})
 	} else {
-		dafter := d.last.Backward(p, dscores, true)
-		dproduct = d.hidden.Backward(p, dafter, true)
-		dev.Free(dafter)
+		dproduct = d.hidden.Backward(p, d.last.Backward(p, dscores, true), true)
 	}
 	// The left rows give way to the gradient of the right ones.
 	dev.Multiply(d.l, dproduct, d.l)
@@ -98,7 +99,7 @@ func (d *Decoder) pass(p *Pass) *Pass {
 }
 
 func (d *Decoder) free(dev tensor.Device) {
-	for _, m := range []*tensor.Matrix{&d.l, &d.r, &d.product, &d.after} {
+	for _, m := range []*tensor.Matrix{&d.l, &d.r, &d.product} {
 		if !m.IsZero() {
 			dev.Free(*m)
 		}

@@ -48,7 +48,7 @@ func decoded(t *testing.T, dev tensor.Device, kind string, store tensor.DType) (
 		m.Decoder.Backward(p, dz, scores)
 		dev.Copy(out, dz)
 		m.Backward(p, out)
-		for _, f := range []tensor.Matrix{out, z, dz, scores} {
+		for _, f := range []tensor.Matrix{z, dz, scores} {
 			dev.Free(f)
 		}
 		return loss

@@ -21,9 +21,7 @@ type film struct {
 	sent             int
 	z, mod           tensor.Matrix // messages, and [β γ]
 	own, ownMod, sum tensor.Matrix
-	y                tensor.Matrix
 
-	dy, dx                tensor.Matrix
 	dz, dmod, down, dmods tensor.Matrix
 	loops                 loops
 }
@@ -110,19 +108,22 @@ func (l *film) end(p *Pass) {
 // release frees what the forward pass kept for the backward pass.
 func (l *film) release(p *Pass) { freeAll(p, &l.z, &l.mod, &l.own, &l.ownMod) }
 
-func (l *film) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.dy, l.dx = dy, tensor.Matrix{}
-	t, out := p.rowType(), l.w.Value.Cols
-	l.dz, l.down = p.Dev.Scratch(t, l.z.Rows, out), p.Dev.Scratch(t, dy.Rows, out)
-	l.dmod, l.dmods = p.Dev.Scratch(t, dy.Rows, 2*out), p.Dev.Scratch(t, dy.Rows, 2*out)
-	if wantDX {
-		l.dx = p.Dev.Scratch(t, l.sent, l.w.Value.Rows)
+func (l *film) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	l.output.beginGrad(p, dy, wantDX)
+	l.down, l.dmods = p.Dev.Scratch(p.rowType(), dy.Rows, l.own.Cols), p.Dev.Scratch(p.rowType(), dy.Rows, l.mod.Cols)
+}
+
+func (l *film) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.w.Value.Rows) }
+
+func (l *film) makeSentGrads(p *Pass) {
+	if !p.InRanges {
+		freeAll(p, &l.own, &l.ownMod)
 	}
-	return l.dx
+	l.dz, l.dmod = p.Dev.Scratch(p.rowType(), l.z.Rows, l.z.Cols), p.Dev.Scratch(p.rowType(), l.mod.Rows, l.mod.Cols)
 }
 
 func (l *film) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
+	l.grad(p, lo, hi)
 	alone := l.loops.of(p.Dev, hi-lo)
 	p.Dev.FilmMeanGrad(l.down.Slice(lo, hi), l.dmods.Slice(lo, hi), alone, alone, l.own.Slice(lo, hi), l.ownMod.Slice(lo, hi), l.dy.Slice(lo, hi))
 }
@@ -132,16 +133,23 @@ func (l *film) finishLearn(p *Pass, lo, hi int) {
 	l.x.gradWeight(p.Dev, l.filmSkip.Grad, l.dmods, lo, hi)
 }
 
-func (l *film) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+func (l *film) gatherGrad(p *Pass) {
+	p.Agg.AcrossGrad(l)
+	if !p.InRanges {
+		l.release(p)
+		l.freeDY(p)
+	}
+}
 
 func (l *film) rootGrad(*Pass, int, int) {}
 
 func (l *film) sendGrad(p *Pass, lo, hi int) {
-	if l.dx.IsZero() {
+	dx := l.makeDX(p)
+	if dx.IsZero() {
 		return
 	}
-	p.Dev.MatMul(l.dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
-	own := min(hi, l.dy.Rows)
+	p.Dev.MatMul(dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
+	own := min(hi, l.dmod.Rows)
 	if lo >= own {
 		return
 	}
@@ -149,13 +157,13 @@ func (l *film) sendGrad(p *Pass, lo, hi int) {
 		d tensor.Matrix
 		w *Param
 	}{{l.dmod, l.films}, {l.down, l.skip}, {l.dmods, l.filmSkip}} {
-		p.Dev.MatMul(l.dx.Slice(lo, own), part.d.Slice(lo, own), part.w.Value, tensor.MatMul{TransB: true, Add: true})
+		p.Dev.MatMul(dx.Slice(lo, own), part.d.Slice(lo, own), part.w.Value, tensor.MatMul{TransB: true, Add: true})
 	}
 }
 
 func (l *film) sendLearn(p *Pass, lo, hi int) {
 	l.x.gradWeight(p.Dev, l.w.Grad, l.dz.Slice(0, l.sent), lo, hi)
-	if own := min(hi, l.dy.Rows); lo < own {
+	if own := min(hi, l.dmod.Rows); lo < own {
 		l.x.gradWeight(p.Dev, l.films.Grad, l.dmod, lo, own)
 		p.Dev.ColumnSum(l.filmBias.Grad, l.dmod.Slice(lo, own), true)
 	}
@@ -164,5 +172,5 @@ func (l *film) sendLearn(p *Pass, lo, hi int) {
 func (l *film) endGrad(p *Pass) {
 	freeAll(p, &l.dz, &l.dmod, &l.down, &l.dmods)
 	l.release(p)
-	l.dx, l.dy, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+	l.x, l.p = Input{}, nil
 }

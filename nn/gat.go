@@ -26,9 +26,7 @@ type gat struct {
 	z, left, right, stat tensor.Matrix
 	scored               tensor.Matrix // scores of edges' features
 
-	wantDX            bool
 	dz, dleft, dright tensor.Matrix
-	dx                tensor.Matrix
 	scores            later
 }
 
@@ -154,36 +152,40 @@ func (l *gat) gather(p *Pass) { p.Agg.Across(l) }
 
 func (l *gat) end(p *Pass) {
 	if !p.Train {
-		l.release(p)
+		freeAll(p, &l.z, &l.left, &l.right, &l.stat, &l.scored, &l.att)
 	}
 }
 
-// release frees what the forward pass kept for the backward pass.
-func (l *gat) release(p *Pass) {
-	freeAll(p, &l.z, &l.left, &l.right, &l.stat, &l.scored, &l.att)
-}
+func (l *gat) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.w.Value.Rows) }
 
-func (l *gat) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.takeGrad(p, dy)
-	l.wantDX, l.dx = wantDX, tensor.Matrix{}
-	l.dz = l.inPlace(p, l.y, l.z.Rows, l.z.Cols)
+func (l *gat) makeSentGrads(p *Pass) {
+	l.dz = l.sentGrad(p, l.z)
 	l.dleft = p.Dev.Scratch(p.Dev.Type(), l.left.Rows, l.heads)
 	l.dright = p.Dev.Scratch(p.Dev.Type(), l.right.Rows, l.heads)
-	if wantDX {
-		l.dx = l.inPlace(p, dy, l.sent, l.w.Value.Rows)
-	}
-	return l.dx
 }
 
-func (l *gat) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+func (l *gat) gatherGrad(p *Pass) {
+	p.Agg.AcrossGrad(l)
+	if !p.InRanges {
+		l.freeAcross(p)
+	}
+}
+
+func (l *gat) freeAcross(p *Pass) {
+	l.attended.freeAcross(p, l.dz)
+	freeAll(p, &l.left, &l.right, &l.stat, &l.scored)
+}
 
 func (l *gat) sendGrad(p *Pass, lo, hi int) {
 	grads := l.scores.of(p, lo, l.src, l.dst)
 	p.Dev.HeadDotGrad(l.dz.Slice(lo, hi), l.z.Slice(lo, hi),
 		tensor.HeadDot{Score: l.dleft.Slice(lo, hi), A: l.src.Value, DA: grads[0]},
 		tensor.HeadDot{Score: owned(l.dright, lo, hi), A: l.dst.Value, DA: grads[1]})
-	if l.wantDX {
-		p.Dev.MatMul(l.dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
+	if !p.InRanges { // dx takes the place
+		freeAll(p, &l.z)
+	}
+	if dx := l.makeDX(p); !dx.IsZero() {
+		p.Dev.MatMul(dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 	}
 }
 
@@ -193,10 +195,7 @@ func (l *gat) sendLearn(p *Pass, lo, hi int) {
 }
 
 func (l *gat) endGrad(p *Pass) {
-	l.attended.endGrad(p)
-	free(p, &l.dz, l.y)
-	p.Dev.Free(l.dleft)
-	p.Dev.Free(l.dright)
-	l.release(p)
-	l.dx, l.x, l.p = tensor.Matrix{}, Input{}, nil
+	l.freeAcross(p)
+	freeAll(p, &l.z, &l.dz, &l.dleft, &l.dright)
+	l.x, l.p = Input{}, nil
 }

@@ -26,7 +26,7 @@ type gatv2 struct {
 	x           Input
 	sent        int
 	z, r, alpha tensor.Matrix
-	dz, dr, dx  tensor.Matrix
+	dz, dr      tensor.Matrix
 }
 
 // newGATv2 has heads of width c each.
@@ -110,49 +110,51 @@ func (l *gatv2) gather(p *Pass) { p.Agg.Across(l) }
 
 func (l *gatv2) end(p *Pass) {
 	if !p.Train {
-		l.release(p)
+		freeAll(p, &l.z, &l.r, &l.alpha, &l.att)
 	}
 }
 
-// release frees what the forward pass kept for the backward pass.
-func (l *gatv2) release(p *Pass) { freeAll(p, &l.z, &l.r, &l.alpha, &l.att) }
+func (l *gatv2) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.left.Value.Rows) }
 
-func (l *gatv2) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.takeGrad(p, dy)
-	l.dx = tensor.Matrix{}
-	l.dz = l.inPlace(p, l.y, l.z.Rows, l.z.Cols)
+func (l *gatv2) makeSentGrads(p *Pass) {
+	l.dz = l.sentGrad(p, l.z)
 	l.dr = p.Dev.Scratch(p.rowType(), l.r.Rows, l.r.Cols)
-	if wantDX {
-		l.dx = l.inPlace(p, dy, l.sent, l.left.Value.Rows)
-	}
-	return l.dx
 }
 
-func (l *gatv2) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+func (l *gatv2) gatherGrad(p *Pass) {
+	p.Agg.AcrossGrad(l)
+	if !p.InRanges {
+		l.freeAcross(p)
+	}
+}
+
+func (l *gatv2) freeAcross(p *Pass) {
+	l.attended.freeAcross(p, l.dz)
+	freeAll(p, &l.z, &l.r, &l.alpha)
+}
 
 func (l *gatv2) sendGrad(p *Pass, lo, hi int) {
-	if l.dx.IsZero() {
+	dx := l.makeDX(p)
+	if dx.IsZero() {
 		return
 	}
-	p.Dev.MatMul(l.dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.left.Value, tensor.MatMul{TransB: true})
-	if own := min(hi, l.r.Rows); lo < own {
-		p.Dev.MatMul(l.dx.Slice(lo, own), l.dr.Slice(lo, own), l.right.Value, tensor.MatMul{TransB: true, Add: true})
+	p.Dev.MatMul(dx.Slice(lo, hi), l.dz.Slice(lo, hi), l.left.Value, tensor.MatMul{TransB: true})
+	if own := min(hi, l.dr.Rows); lo < own {
+		p.Dev.MatMul(dx.Slice(lo, own), l.dr.Slice(lo, own), l.right.Value, tensor.MatMul{TransB: true, Add: true})
 	}
 }
 
 func (l *gatv2) sendLearn(p *Pass, lo, hi int) {
 	l.x.gradWeight(p.Dev, l.left.Grad, l.dz.Slice(0, l.sent), lo, hi)
 	p.Dev.ColumnSum(l.leftBias.Grad, l.dz.Slice(lo, hi), true)
-	if own := min(hi, l.r.Rows); lo < own {
+	if own := min(hi, l.dr.Rows); lo < own {
 		l.x.gradWeight(p.Dev, l.right.Grad, l.dr, lo, own)
 		p.Dev.ColumnSum(l.rightBias.Grad, l.dr.Slice(lo, own), true)
 	}
 }
 
 func (l *gatv2) endGrad(p *Pass) {
-	l.attended.endGrad(p)
-	free(p, &l.dz, l.y)
-	freeAll(p, &l.dr)
-	l.release(p)
-	l.dx, l.x, l.p = tensor.Matrix{}, Input{}, nil
+	l.freeAcross(p)
+	freeAll(p, &l.dz, &l.dr)
+	l.x, l.p = Input{}, nil
 }

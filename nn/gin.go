@@ -11,8 +11,6 @@ import "starling/tensor"
 type gin struct {
 	sum *sumConv // up to the ReLU
 	mlp *linear
-
-	hidden tensor.Matrix
 }
 
 func newGIN(b *builder, in, hidden, out int, trainEps bool, o output) *gin {
@@ -26,18 +24,14 @@ func newGIN(b *builder, in, hidden, out int, trainEps bool, o output) *gin {
 }
 
 func (g *gin) Forward(p *Pass, x Input) tensor.Matrix {
-	g.hidden = g.sum.Forward(p, x)
-	y := g.mlp.Forward(p, rows(g.hidden))
+	hidden := g.sum.Forward(p, x)
+	y := g.mlp.Forward(p, rows(hidden))
 	if !p.Train {
-		p.Dev.Free(g.hidden)
+		p.Dev.Free(hidden)
 	}
 	return y
 }
 
 func (g *gin) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	dh := g.mlp.Backward(p, dy, true)
-	dx := g.sum.Backward(p, dh, wantDX)
-	p.Dev.Free(dh)
-	p.Dev.Free(g.hidden)
-	return dx
+	return g.sum.Backward(p, g.mlp.Backward(p, dy, true), wantDX)
 }

@@ -13,8 +13,6 @@ import "starling/tensor"
 type gine struct {
 	sum *gineSum // up to the first ReLU
 	mlp *linear
-
-	hidden tensor.Matrix
 }
 
 func newGINE(b *builder, in, hidden, out, edgeDim int, trainEps bool, o output) *gine {
@@ -31,20 +29,16 @@ func newGINE(b *builder, in, hidden, out, edgeDim int, trainEps bool, o output) 
 
 func (g *gine) Forward(p *Pass, x Input) tensor.Matrix {
 	_, src := p.Agg.Rows(g.sum.layer)
-	g.hidden = forward(g.sum, p, x, src)
-	y := g.mlp.Forward(p, rows(g.hidden))
+	hidden := forward(g.sum, p, x, src)
+	y := g.mlp.Forward(p, rows(hidden))
 	if !p.Train {
-		p.Dev.Free(g.hidden)
+		p.Dev.Free(hidden)
 	}
 	return y
 }
 
 func (g *gine) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	dh := g.mlp.Backward(p, dy, true)
-	dx := backward(g.sum, p, dh, wantDX, g.sum.sent)
-	p.Dev.Free(dh)
-	p.Dev.Free(g.hidden)
-	return dx
+	return backward(g.sum, p, g.mlp.Backward(p, dy, true), wantDX, g.sum.sent)
 }
 
 // gineSum is the layer's first half.
@@ -59,12 +53,9 @@ type gineSum struct {
 	sent     int
 	own      float64 // 1 + ε
 	msg, sum tensor.Matrix
-	y        tensor.Matrix
 	unit     tensor.Matrix // turns sparse rows into dense ones
 
-	wantDX         bool
-	dy, dmsg, dsum tensor.Matrix
-	dx             tensor.Matrix
+	dmsg, dsum tensor.Matrix
 }
 
 func (l *gineSum) Layer() int                 { return l.layer }
@@ -139,23 +130,28 @@ func (l *gineSum) end(p *Pass) {
 	}
 }
 
-func (l *gineSum) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.dy, l.wantDX, l.dx = dy, wantDX, tensor.Matrix{}
+func (l *gineSum) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	l.output.beginGrad(p, dy, wantDX)
 	l.dsum = p.Dev.Scratch(p.rowType(), dy.Rows, l.sum.Cols)
-	l.dmsg = p.Dev.Scratch(p.rowType(), l.msg.Rows, l.msg.Cols)
-	if wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.msg.Cols)
+}
+
+func (l *gineSum) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.w.Value.Rows) }
+
+func (l *gineSum) makeSentGrads(p *Pass) {
+	if !p.InRanges {
+		freeAll(p, &l.sum)
+		l.freeDY(p)
 	}
-	return l.dx
+	l.dmsg = p.Dev.Scratch(p.rowType(), l.msg.Rows, l.msg.Cols)
 }
 
 func (l *gineSum) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
+	l.grad(p, lo, hi)
 	p.Dev.MatMul(l.dsum.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 }
 
 func (l *gineSum) finishLearn(p *Pass, lo, hi int) {
-	l.gradBias(p, l.dy, lo, hi)
+	l.gradBias(p, lo, hi)
 	rows(l.sum).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
 	if l.eps != nil {
 		d := p.Dev.New(p.Dev.Type(), 1, 1)
@@ -165,17 +161,23 @@ func (l *gineSum) finishLearn(p *Pass, lo, hi int) {
 	}
 }
 
-func (l *gineSum) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+func (l *gineSum) gatherGrad(p *Pass) {
+	p.Agg.AcrossGrad(l)
+	if !p.InRanges {
+		freeAll(p, &l.msg)
+	}
+}
 
 func (l *gineSum) rootGrad(*Pass, int, int) {}
 
 func (l *gineSum) sendGrad(p *Pass, lo, hi int) {
-	if !l.wantDX {
+	dx := l.makeDX(p)
+	if dx.IsZero() {
 		return
 	}
-	p.Dev.Copy(l.dx.Slice(lo, hi), l.dmsg.Slice(lo, hi))
+	p.Dev.Copy(dx.Slice(lo, hi), l.dmsg.Slice(lo, hi))
 	if own := min(hi, l.dsum.Rows); lo < own {
-		dx := l.dx.Slice(lo, own)
+		dx := dx.Slice(lo, own)
 		p.Dev.Combine(dx, 1, dx, l.own, l.dsum.Slice(lo, own))
 	}
 }
@@ -184,5 +186,5 @@ func (l *gineSum) sendLearn(*Pass, int, int) {}
 
 func (l *gineSum) endGrad(p *Pass) {
 	freeAll(p, &l.msg, &l.sum, &l.dmsg, &l.dsum)
-	l.dx, l.dy, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+	l.x, l.p = Input{}, nil
 }

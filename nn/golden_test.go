@@ -142,9 +142,9 @@ func (g *golden) module(b *builder) Module {
 		r := &residual{}
 		b.prefix = "conv."
 		if o.Conv == "GCNConv" {
-			r.conv = newGCN(b, in, out, output{})
+			r.conv = newGCN(b, in, out, output{keepDY: true})
 		} else {
-			r.conv = newSAGE(b, in, out, output{})
+			r.conv = newSAGE(b, in, out, output{keepDY: true})
 		}
 		b.prefix = "norm."
 		kind := map[string]string{"LayerNorm": "layer", "BatchNorm1d": "batch"}[o.Norm]

@@ -131,7 +131,6 @@ func finiteDifferences(t *testing.T, dev tensor.Device, c Config, features strin
 		logits := m.Forward(p, x)
 		l := task.Loss(dev, logits, logits, some, 0.2)
 		m.Backward(p, logits)
-		dev.Free(logits)
 		return l
 	}
 	loss()
@@ -226,7 +225,6 @@ func losses(t *testing.T, dev tensor.Device, c Config, features string, store te
 		logits := m.Forward(p, x)
 		out = append(out, task.Loss(dev, logits, logits, every, 0.1))
 		m.Backward(p, logits)
-		dev.Free(logits)
 		optim.Step(0.01)
 	}
 	p := &Pass{Dev: dev, Agg: agg, Vertices: n, Rows: store}
@@ -258,7 +256,6 @@ func TestOddGraphs(t *testing.T) {
 					t.Fatalf("%s on %d lone vertices: %v, finite %v", c.label(), n, logits, dev.Finite(logits))
 				}
 				m.Backward(p, logits)
-				dev.Free(logits)
 			}
 		}
 	}

@@ -6,9 +6,9 @@ import "starling/tensor"
 // then bias, activation and dropout.
 type attended struct {
 	output
-	mean   tensor.Matrix // H·C x C, averages the heads; none to concatenate
-	att, y tensor.Matrix // the heads' sums, and what the layer gives
-	dy, g  tensor.Matrix // the gradient of y, and before the heads' mean
+	mean tensor.Matrix // H·C x C, averages the heads; none to concatenate
+	att  tensor.Matrix // the heads' sums
+	g    tensor.Matrix // the gradient before the heads' mean
 }
 
 func (l *attended) finish(p *Pass, lo, hi int) {
@@ -20,29 +20,42 @@ func (l *attended) finish(p *Pass, lo, hi int) {
 	}
 }
 
-// takeGrad takes the gradient of y, and makes room for the heads'.
-func (l *attended) takeGrad(p *Pass, dy tensor.Matrix) {
-	l.dy, l.g = dy, dy
+func (l *attended) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	l.output.beginGrad(p, dy, wantDX)
+	l.g = dy
 	if !l.mean.IsZero() {
 		l.g = p.Dev.Scratch(p.rowType(), dy.Rows, l.att.Cols)
 	}
 }
 
 func (l *attended) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
+	l.grad(p, lo, hi)
 	if !l.mean.IsZero() {
 		p.Dev.MatMul(l.g.Slice(lo, hi), l.dy.Slice(lo, hi), l.mean, tensor.MatMul{TransB: true})
 	}
 }
 
-func (l *attended) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, l.dy, lo, hi) }
+func (l *attended) finishLearn(p *Pass, lo, hi int) { l.gradBias(p, lo, hi) }
 
 func (l *attended) rootGrad(*Pass, int, int) {}
 
-// endGrad forgets the gradients.
-func (l *attended) endGrad(p *Pass) {
-	if !l.mean.IsZero() {
-		p.Dev.Free(l.g)
+// sentGrad is room for the gradient of messages z. Kernels have done with the heads' sums
+// when they write it, so that it takes their place where there are as many rows.
+func (l *attended) sentGrad(p *Pass, z tensor.Matrix) tensor.Matrix {
+	if !p.InRanges && l.att.Rows == z.Rows {
+		return l.att
 	}
-	l.dy, l.g = tensor.Matrix{}, tensor.Matrix{}
+	return p.Dev.Scratch(p.rowType(), z.Rows, z.Cols)
+}
+
+// freeAcross gives back what only the way back across edges needed.
+func (l *attended) freeAcross(p *Pass, dz tensor.Matrix) {
+	if !l.mean.IsZero() {
+		freeAll(p, &l.g)
+	}
+	if !tensor.Same(l.att, dz) {
+		freeAll(p, &l.att)
+	}
+	l.g, l.att = tensor.Matrix{}, tensor.Matrix{}
+	l.freeDY(p)
 }

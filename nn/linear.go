@@ -8,8 +8,7 @@ type linear struct {
 	output
 	w *Param
 
-	x         Input
-	y, dy, dx tensor.Matrix
+	x Input
 }
 
 // newLinear names its parameters prefix+"weight" and prefix+"bias".
@@ -23,7 +22,7 @@ func newLinear(b *builder, prefix string, in, out int, o output) *linear {
 func (l *linear) Forward(p *Pass, x Input) tensor.Matrix { return forward(l, p, x, 0) }
 
 func (l *linear) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	return backward(l, p, dy, wantDX, 0)
+	return backward(l, p, dy, wantDX, dy.Rows)
 }
 
 func (l *linear) begin(p *Pass, x Input) tensor.Matrix {
@@ -41,23 +40,18 @@ func (l *linear) finish(p *Pass, lo, hi int) {
 
 func (l *linear) end(*Pass) {}
 
-func (l *linear) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.dy, l.dx = dy, tensor.Matrix{}
-	if wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), dy.Rows, l.w.Value.Rows)
-	}
-	return l.dx
-}
+func (l *linear) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.dy.Rows, l.w.Value.Rows) }
 
-func (l *linear) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
-	if !l.dx.IsZero() {
-		p.Dev.MatMul(l.dx.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
+func (l *linear) finishGrad(p *Pass, lo, hi int) { l.grad(p, lo, hi) }
+
+func (l *linear) sendGrad(p *Pass, lo, hi int) {
+	if dx := l.makeDX(p); !dx.IsZero() {
+		p.Dev.MatMul(dx.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 	}
 }
 
 func (l *linear) finishLearn(p *Pass, lo, hi int) {
-	l.gradBias(p, l.dy, lo, hi)
+	l.gradBias(p, lo, hi)
 	l.x.gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
 }
 

@@ -97,8 +97,7 @@ type Model struct {
 	params  []int    // parameters of modules 0 to i-1 together
 	convs   int
 
-	dropped Input           // the features after dropout
-	kept    []tensor.Matrix // outputs of modules, until Backward
+	dropped Input // the features after dropout
 }
 
 // New builds a model with the weights its seed gives. The Config must be valid.
@@ -139,7 +138,7 @@ func (m *Model) stack(b *builder, prefix string, make makeLayer) {
 		if m.Config.Norm != "none" && !last {
 			o = output{layer: l}
 		}
-		o.reuse = !last // logits and their gradient are the caller's
+		o.keepY = last
 		m.append(b, make(b, in, width, last, o))
 		if !last {
 			b.prefix = fmt.Sprintf("norms.%d.", l)
@@ -197,7 +196,7 @@ func (m *Model) deep(b *builder) {
 	for l := range c.Layers {
 		b.layer = l
 		b.prefix = fmt.Sprintf("layers.%d.conv.", l)
-		conv := m.conv(b, c.Hidden, c.Hidden, false, output{layer: l})
+		conv := m.conv(b, c.Hidden, c.Hidden, false, output{layer: l, keepDY: l > 0})
 		if l == 0 {
 			m.append(b, conv)
 			continue
@@ -210,7 +209,7 @@ func (m *Model) deep(b *builder) {
 	b.prefix, b.layer = "layers.0.norm.", c.Layers
 	m.append(b, newNorm(b, c.Norm, "", c.Hidden, output{layer: c.Layers, act: tensor.ReLU, drop: c.Dropout}))
 	b.prefix = "lin."
-	m.append(b, newLinear(b, "", c.Hidden, c.Out, output{}))
+	m.append(b, newLinear(b, "", c.Hidden, c.Out, output{keepY: true}))
 }
 
 // append adds a module under the builder's prefix; a nil one (no norm) is left out.
@@ -230,10 +229,7 @@ func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 		end := p.span(m.names[i])
 		y := mod.Forward(p, h)
 		end()
-		switch {
-		case p.Train && i < len(m.modules)-1:
-			m.kept = append(m.kept, y)
-		case !p.Train && i > 0:
+		if !p.Train && i > 0 {
 			p.Dev.Free(h.Matrix)
 		}
 		h = rows(y)
@@ -242,24 +238,16 @@ func (m *Model) Forward(p *Pass, x Input) tensor.Matrix {
 }
 
 // Backward adds the gradients for dlogits to every parameter's, and frees what
-// Forward kept. dlogits may be overwritten.
+// Forward kept, and dlogits, which may be where the logits were.
 func (m *Model) Backward(p *Pass, dlogits tensor.Matrix) {
 	dy := dlogits
 	clear(p.told)
 	for i := len(m.modules) - 1; i >= 0; i-- {
 		end := p.span(m.names[i])
-		dx := m.modules[i].Backward(p, dy, i > 0)
+		dy = m.modules[i].Backward(p, dy, i > 0)
 		end()
 		p.ready(m.Params[m.params[i]:m.params[i+1]]...)
-		if i < len(m.modules)-1 {
-			if !tensor.Same(dx, dy) {
-				p.Dev.Free(dy)
-			}
-			p.Dev.Free(m.kept[i])
-		}
-		dy = dx
 	}
-	m.kept = m.kept[:0]
 	m.freeInput(p)
 }
 

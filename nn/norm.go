@@ -42,8 +42,7 @@ type batchNorm struct {
 	gamma, beta    *Param
 	mean, variance *Buffer
 
-	x, y, mv     tensor.Matrix
-	dy, dx, sums tensor.Matrix
+	x, mv, sums tensor.Matrix
 }
 
 func (n *batchNorm) Forward(p *Pass, x Input) tensor.Matrix { return forward(n, p, x, x.Rows) }
@@ -92,18 +91,13 @@ func (n *batchNorm) moments(p *Pass) {
 	p.Dev.Free(sums)
 }
 
-func (n *batchNorm) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	n.dy, n.dx = dy, tensor.Matrix{}
-	if wantDX {
-		n.dx = p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
-	}
-	n.sums = p.Dev.Scratch(tensor.F64, 2, dy.Cols)
-	return n.dx
-}
+func (n *batchNorm) makeDX(p *Pass) tensor.Matrix { return n.inPlaceDX(p) }
 
-func (n *batchNorm) finishGrad(p *Pass, lo, hi int) { n.grad(p, n.dy, n.y, lo, hi) }
+func (n *batchNorm) finishGrad(p *Pass, lo, hi int) { n.grad(p, lo, hi) }
 
 func (n *batchNorm) finishLearn(*Pass, int, int) {}
+
+func (n *batchNorm) makeSentGrads(p *Pass) { n.sums = p.Dev.Scratch(tensor.F64, 2, n.dy.Cols) }
 
 func (n *batchNorm) gatherGrad(p *Pass) {
 	p.Dev.BatchNormSums(n.sums, n.dy, n.x, n.mv, normEps)
@@ -116,7 +110,7 @@ func (n *batchNorm) gatherGrad(p *Pass) {
 func (n *batchNorm) rootGrad(*Pass, int, int) {}
 
 func (n *batchNorm) sendGrad(p *Pass, lo, hi int) {
-	if n.dx.IsZero() {
+	if n.makeDX(p).IsZero() {
 		return
 	}
 	own := min(max(p.own(n.dy.Rows), lo), hi)
@@ -159,15 +153,14 @@ type layerNorm struct {
 	output
 	gamma, beta *Param
 
-	x, y, stat tensor.Matrix
-	dy, dx     tensor.Matrix
-	grads      later
+	x, stat tensor.Matrix
+	grads   later
 }
 
 func (n *layerNorm) Forward(p *Pass, x Input) tensor.Matrix { return forward(n, p, x, 0) }
 
 func (n *layerNorm) Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	return backward(n, p, dy, wantDX, 0)
+	return backward(n, p, dy, wantDX, dy.Rows)
 }
 
 func (n *layerNorm) begin(p *Pass, x Input) tensor.Matrix {
@@ -187,17 +180,17 @@ func (n *layerNorm) end(p *Pass) {
 	}
 }
 
-func (n *layerNorm) beginGrad(p *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
-	n.dy, n.dx = dy, p.Dev.Scratch(p.rowType(), dy.Rows, dy.Cols)
-	return n.dx
-}
+func (n *layerNorm) makeDX(p *Pass) tensor.Matrix { return n.inPlaceDX(p) }
 
-func (n *layerNorm) finishGrad(p *Pass, lo, hi int) {
-	n.grad(p, n.dy, n.y, lo, hi)
+func (n *layerNorm) finishGrad(p *Pass, lo, hi int) { n.grad(p, lo, hi) }
+
+func (n *layerNorm) finishLearn(*Pass, int, int) {}
+
+func (n *layerNorm) sendGrad(p *Pass, lo, hi int) {
 	grads := n.grads.of(p, lo, n.gamma, n.beta)
-	p.Dev.LayerNormGrad(n.dx.Slice(lo, hi), grads[0], grads[1], n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.stat.Slice(lo, hi), n.gamma.Value)
+	p.Dev.LayerNormGrad(n.makeDX(p).Slice(lo, hi), grads[0], grads[1], n.dy.Slice(lo, hi), n.x.Slice(lo, hi), n.stat.Slice(lo, hi), n.gamma.Value)
 }
 
-func (n *layerNorm) finishLearn(p *Pass, lo, hi int) { n.grads.learn(p, lo, hi, n.gamma, n.beta) }
+func (n *layerNorm) sendLearn(p *Pass, lo, hi int) { n.grads.learn(p, lo, hi, n.gamma, n.beta) }
 
 func (n *layerNorm) endGrad(p *Pass) { p.Dev.Free(n.stat) }

@@ -146,13 +146,11 @@ type Aggregator interface {
 
 // Module is a part of a model that turns rows into rows.
 //
-// Forward returns a new matrix, which the caller frees. With p.Train it keeps
-// what Backward needs, x among it: the caller frees x only after Backward.
+// Forward returns a new matrix y, which the caller frees, unless p.Train is set: then the
+// module keeps y and what else Backward needs, x among it.
 //
 // Backward adds to the gradients of the module's parameters and returns the
-// gradient of x as a new matrix, or none unless wantDX. It may overwrite dy only
-// if the module has an activation. Built to reuse what nobody needs after it, it may
-// overwrite y, and return dy as the gradient of x; else the caller frees dy.
+// gradient of x, or none unless wantDX. It frees y and dy, unless built to keep them.
 type Module interface {
 	Forward(p *Pass, x Input) tensor.Matrix
 	Backward(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix

@@ -236,7 +236,11 @@ func (r *Ranges) beginGrad(step int) {
 	for r.begunGrad > step {
 		r.begunGrad--
 		i := r.begunGrad
-		if dx := r.steps[i].beginGrad(r.p, r.dy[i], i > 0); i > 0 {
+		r.steps[i].beginGrad(r.p, r.dy[i], i > 0)
+		if c, ok := r.steps[i].(common); ok {
+			c.makeSentGrads(r.p)
+		}
+		if dx := r.steps[i].makeDX(r.p); i > 0 {
 			r.dy[i-1] = dx
 		}
 	}
@@ -364,10 +368,9 @@ func (s *skipStart) begin(_ *Pass, x Input) tensor.Matrix {
 
 func (s *skipStart) finish(*Pass, int, int) {}
 
-func (s *skipStart) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
-	s.dx = dy
-	return dy
-}
+func (s *skipStart) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) { s.dx = dy }
+
+func (s *skipStart) makeDX(*Pass) tensor.Matrix { return s.dx }
 
 func (s *skipStart) finishGrad(p *Pass, lo, hi int) {
 	dx := s.dx.Slice(lo, hi)
@@ -389,9 +392,8 @@ func (s *skipEnd) finish(p *Pass, lo, hi int) {
 	p.Dev.Combine(y, 1, y, 1, s.x.Slice(lo, hi))
 }
 
-func (s *skipEnd) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
-	s.dy = dy
-	return dy
-}
+func (s *skipEnd) beginGrad(_ *Pass, dy tensor.Matrix, _ bool) { s.dy = dy }
+
+func (s *skipEnd) makeDX(*Pass) tensor.Matrix { return s.dy }
 
 func (s *skipEnd) finishGrad(*Pass, int, int) {}

@@ -9,28 +9,24 @@ import "starling/tensor"
 //
 // The path straight through is what lets 28 and 56 layers learn.
 type residual struct {
-	norm, conv Module
-
-	h tensor.Matrix
+	norm, conv Module // conv keeps the gradient of y
 }
 
 func (r *residual) Forward(p *Pass, x Input) tensor.Matrix {
-	r.h = r.norm.Forward(p, x)
-	y := r.conv.Forward(p, rows(r.h))
+	h := r.norm.Forward(p, x)
+	y := r.conv.Forward(p, rows(h))
 	p.Dev.Combine(y, 1, y, 1, x.Slice(0, y.Rows))
 	if !p.Train {
-		p.Dev.Free(r.h)
+		p.Dev.Free(h)
 	}
 	return y
 }
 
 // Backward uses that conv has no activation and so leaves dy as it is.
 func (r *residual) Backward(p *Pass, dy tensor.Matrix, _ bool) tensor.Matrix {
-	dh := r.conv.Backward(p, dy, true)
-	dx := r.norm.Backward(p, dh, true)
-	p.Dev.Free(dh)
-	p.Dev.Free(r.h)
+	dx := r.norm.Backward(p, r.conv.Backward(p, dy, true), true)
 	own := dx.Slice(0, dy.Rows)
 	p.Dev.Combine(own, 1, own, 1, dy)
+	p.Dev.Free(dy)
 	return dx
 }

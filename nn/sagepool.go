@@ -20,8 +20,6 @@ type sagePool struct {
 	sent        int
 	msg, most   tensor.Matrix
 	from        tensor.Matrix // room for the sources of maxima
-	y           tensor.Matrix
-	dy, dx      tensor.Matrix
 	dmsg, dmost tensor.Matrix
 	biases      later
 }
@@ -101,40 +99,47 @@ func (l *sagePool) release(p *Pass) {
 	freeAll(p, &l.msg, &l.most, &l.from)
 }
 
-func (l *sagePool) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	l.dy, l.dx = dy, tensor.Matrix{}
+func (l *sagePool) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	l.output.beginGrad(p, dy, wantDX)
 	l.dmost = p.Dev.Scratch(p.rowType(), dy.Rows, l.most.Cols)
+}
+
+func (l *sagePool) makeDX(p *Pass) tensor.Matrix { return l.roomDX(p, l.sent, l.pool.Value.Rows) }
+
+func (l *sagePool) makeSentGrads(p *Pass) {
 	l.dmsg = p.Dev.Scratch(p.rowType(), l.msg.Rows, l.msg.Cols)
-	if wantDX {
-		l.dx = p.Dev.Scratch(p.rowType(), l.sent, l.pool.Value.Rows)
-	}
-	return l.dx
 }
 
 func (l *sagePool) finishGrad(p *Pass, lo, hi int) {
-	l.grad(p, l.dy, l.y, lo, hi)
+	l.grad(p, lo, hi)
 	p.Dev.MatMul(l.dmost.Slice(lo, hi), l.dy.Slice(lo, hi), l.w.Value, tensor.MatMul{TransB: true})
 }
 
 func (l *sagePool) finishLearn(p *Pass, lo, hi int) {
-	l.gradBias(p, l.dy, lo, hi)
+	l.gradBias(p, lo, hi)
 	rows(l.most).gradWeight(p.Dev, l.w.Grad, l.dy, lo, hi)
 	l.x.gradWeight(p.Dev, l.r.Grad, l.dy, lo, hi)
 }
 
-func (l *sagePool) gatherGrad(p *Pass) { p.Agg.AcrossGrad(l) }
+func (l *sagePool) gatherGrad(p *Pass) {
+	p.Agg.AcrossGrad(l)
+	if !p.InRanges {
+		freeAll(p, &l.most, &l.from, &l.dmost)
+	}
+}
 
 func (l *sagePool) rootGrad(*Pass, int, int) {}
 
 func (l *sagePool) sendGrad(p *Pass, lo, hi int) {
 	dmsg := l.dmsg.Slice(lo, hi)
 	p.Dev.ActivateGrad(dmsg, dmsg, l.msg.Slice(lo, hi), l.pooled(), l.biases.of(p, lo, l.poolBias)[0])
-	if l.dx.IsZero() {
+	dx := l.makeDX(p)
+	if dx.IsZero() {
 		return
 	}
-	p.Dev.MatMul(l.dx.Slice(lo, hi), dmsg, l.pool.Value, tensor.MatMul{TransB: true})
+	p.Dev.MatMul(dx.Slice(lo, hi), dmsg, l.pool.Value, tensor.MatMul{TransB: true})
 	if own := min(hi, l.dy.Rows); lo < own {
-		p.Dev.MatMul(l.dx.Slice(lo, own), l.dy.Slice(lo, own), l.r.Value, tensor.MatMul{TransB: true, Add: true})
+		p.Dev.MatMul(dx.Slice(lo, own), l.dy.Slice(lo, own), l.r.Value, tensor.MatMul{TransB: true, Add: true})
 	}
 }
 
@@ -146,7 +151,7 @@ func (l *sagePool) sendLearn(p *Pass, lo, hi int) {
 func (l *sagePool) endGrad(p *Pass) {
 	freeAll(p, &l.dmsg, &l.dmost)
 	l.release(p)
-	l.dx, l.dy, l.x, l.p = tensor.Matrix{}, tensor.Matrix{}, Input{}, nil
+	l.x, l.p = Input{}, nil
 }
 
 // freeAll gives matrices back, where there are any, and forgets them.

@@ -34,10 +34,7 @@ type sumConv struct {
 	constant bool // sum is the aggregator's, for constant features
 	fewer    bool // the pass's
 	msg, sum tensor.Matrix
-	y        tensor.Matrix
-
-	wantDX       bool
-	g, dmsg, out tensor.Matrix
+	dmsg     tensor.Matrix // of messages, or of sums where these are kept
 }
 
 func (c *sumConv) Forward(p *Pass, x Input) tensor.Matrix {
@@ -179,45 +176,51 @@ func (c *sumConv) end(p *Pass) {
 	}
 }
 
-func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) tensor.Matrix {
-	_, src := p.Agg.Rows(c.layer)
-	c.g, c.wantDX, c.out = dy, wantDX, tensor.Matrix{}
-	switch {
-	case wantDX && (c.r != nil || c.keepsSum()): // then dx and what is made of dy are there together
-		c.out = p.Dev.Scratch(p.rowType(), src, c.in())
-	case wantDX:
-		c.out = c.inPlace(p, dy, src, c.in())
-	}
-	switch {
-	case !c.keepsSum():
-		c.dmsg = c.inPlace(p, c.y, src, c.outWidth())
-	case wantDX || c.eps != nil:
+func (c *sumConv) beginGrad(p *Pass, dy tensor.Matrix, wantDX bool) {
+	c.output.beginGrad(p, dy, wantDX)
+	if c.keepsSum() && (wantDX || c.eps != nil) {
 		c.dmsg = p.Dev.Scratch(p.rowType(), dy.Rows, c.in())
 	}
-	return c.out
+}
+
+func (c *sumConv) makeDX(p *Pass) tensor.Matrix {
+	_, src := p.Agg.Rows(c.layer)
+	return c.roomDX(p, src, c.in())
+}
+
+func (c *sumConv) makeSentGrads(p *Pass) {
+	if !c.keepsSum() {
+		_, src := p.Agg.Rows(c.layer)
+		c.dmsg = p.Dev.Scratch(p.rowType(), src, c.outWidth())
+		return
+	}
+	if c.r == nil {
+		c.freeDY(p)
+	}
+	c.makeDX(p)
 }
 
 func (c *sumConv) finishGrad(p *Pass, lo, hi int) {
-	c.grad(p, c.g, c.y, lo, hi)
+	c.grad(p, lo, hi)
 	if c.keepsSum() && !c.dmsg.IsZero() {
-		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.g.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true})
+		p.Dev.MatMul(c.dmsg.Slice(lo, hi), c.dy.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true})
 	}
 }
 
 func (c *sumConv) rootWeight() *Param { return c.r }
 
-func (c *sumConv) rootLearn(p *Pass, lo, hi int) { c.x.gradWeight(p.Dev, c.r.Grad, c.g, lo, hi) }
+func (c *sumConv) rootLearn(p *Pass, lo, hi int) { c.x.gradWeight(p.Dev, c.r.Grad, c.dy, lo, hi) }
 
 func (c *sumConv) finishLearn(p *Pass, lo, hi int) {
-	c.gradBias(p, c.g, lo, hi)
+	c.gradBias(p, lo, hi)
 	switch {
 	case c.keepsSum():
-		rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.g, lo, hi)
+		rows(c.sum).gradWeight(p.Dev, c.w.Grad, c.dy, lo, hi)
 		if c.eps != nil {
 			c.gradEps(p, c.dmsg.Slice(lo, hi), c.x.Slice(lo, hi))
 		}
 	case c.eps != nil:
-		c.gradEps(p, c.g.Slice(lo, hi), c.msg.Slice(lo, hi))
+		c.gradEps(p, c.dy.Slice(lo, hi), c.msg.Slice(lo, hi))
 	}
 }
 
@@ -234,9 +237,9 @@ func (c *sumConv) gradEps(p *Pass, dsum, own tensor.Matrix) {
 func (c *sumConv) sumGrads() (s Sums, ok bool) {
 	switch {
 	case !c.keepsSum():
-		return Sums{c.layer, c.reduce, c.g, c.dmsg}, true
+		return Sums{c.layer, c.reduce, c.dy, c.dmsg}, true
 	case c.wantDX:
-		return Sums{c.layer, c.reduce, c.dmsg, c.out}, true
+		return Sums{c.layer, c.reduce, c.dmsg, c.dx}, true
 	}
 	return Sums{}, false
 }
@@ -245,13 +248,16 @@ func (c *sumConv) gatherGrad(p *Pass) {
 	if s, ok := c.sumGrads(); ok {
 		p.Agg.SumGrad(s.Layer, s.Reduce, s.Src, s.Dst)
 	}
+	if c.r == nil {
+		c.freeDY(p)
+	}
 }
 
 // rootGrad can go before the messages' gradients are there only where these come
 // by a product; else the aggregator writes dx, and sendGrad adds the root's part.
 func (c *sumConv) rootGrad(p *Pass, lo, hi int) {
 	if c.rootFirst(p) {
-		p.Dev.MatMul(c.out.Slice(lo, hi), c.g.Slice(lo, hi), c.r.Value, tensor.MatMul{TransB: true})
+		p.Dev.MatMul(c.dx.Slice(lo, hi), c.dy.Slice(lo, hi), c.r.Value, tensor.MatMul{TransB: true})
 	}
 }
 
@@ -260,14 +266,15 @@ func (c *sumConv) rootFirst(p *Pass) bool {
 }
 
 func (c *sumConv) sendGrad(p *Pass, lo, hi int) {
-	if !c.wantDX {
+	dx := c.makeDX(p)
+	if dx.IsZero() {
 		return
 	}
 	if !c.keepsSum() {
-		p.Dev.MatMul(c.out.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
+		p.Dev.MatMul(dx.Slice(lo, hi), c.dmsg.Slice(lo, hi), c.w.Value, tensor.MatMul{TransB: true, Add: c.rootFirst(p)})
 	}
-	if own := min(hi, c.g.Rows); c.r != nil && !c.rootFirst(p) && lo < own {
-		p.Dev.MatMul(c.out.Slice(lo, own), c.g.Slice(lo, own), c.r.Value, tensor.MatMul{TransB: true, Add: true})
+	if own := min(hi, c.dy.Rows); c.r != nil && !c.rootFirst(p) && lo < own {
+		p.Dev.MatMul(dx.Slice(lo, own), c.dy.Slice(lo, own), c.r.Value, tensor.MatMul{TransB: true, Add: true})
 	}
 }
 
@@ -278,10 +285,9 @@ func (c *sumConv) sendLearn(p *Pass, lo, hi int) {
 }
 
 func (c *sumConv) endGrad(p *Pass) {
-	free(p, &c.dmsg, c.y)
-	freeAll(p, &c.msg)
+	freeAll(p, &c.dmsg, &c.msg)
 	if !c.constant {
 		freeAll(p, &c.sum)
 	}
-	c.out, c.g, c.sum, c.x = tensor.Matrix{}, tensor.Matrix{}, tensor.Matrix{}, Input{}
+	c.sum, c.x = tensor.Matrix{}, Input{}
 }

@@ -159,7 +159,8 @@ type Graphs interface {
 	// A row with no entry is zero.
 	Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op Attention)
 	// AttendGrad: from ddst: dz (overwritten), dleft, dright (overwritten). adjT is
-	// the transpose of adj made by SparseTranspose. dst is what Attend computed.
+	// the transpose of adj made by SparseTranspose. dst is what Attend computed; dz may be
+	// in its place.
 	AttendGrad(dz, dleft, dright Matrix, adj, adjT *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention)
 
 	// GatherRows: dst_k = src_rows[k]. ScatterAdd: dst_rows[k] += src_k, in order of k.

@@ -14,7 +14,8 @@ type Edgewise interface {
 	// entry is zero.
 	DynamicAttend(dst, alpha Matrix, adj *Sparse, z, right, a Matrix, op Attention, edges EdgeInput)
 	// DynamicAttendGrad: from ddst: dz, dright (overwritten), da and edges' DWeight
-	// (added to). adjT is made by SparseTranspose with places. alpha is overwritten.
+	// (added to). adjT is made by SparseTranspose with places. alpha is overwritten; dz may be
+	// in the place of dst.
 	DynamicAttendGrad(dz, dright, da Matrix, adj, adjT *Sparse, z, right, a, alpha, dst, ddst Matrix, op Attention, edges EdgeInput)
 
 	// FilmMean: dst_i = mean over entries (i,j) of relu(γ_i · z_j + β_i), number by

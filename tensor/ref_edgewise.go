@@ -63,6 +63,7 @@ func (r *Ref) DynamicAttend(dst, alpha Matrix, adj *Sparse, z, right, a Matrix, 
 
 func (r *Ref) DynamicAttendGrad(dz, dright, da Matrix, adj, _ *Sparse, z, right, a, alpha, dst, ddst Matrix, op Attention, edges EdgeInput) {
 	w := z.Cols / op.Heads
+	deltas := softmaxTerms(ddst, dst, op.Heads)
 	r.Zero(dz)
 	r.Zero(dright)
 	for i := range adj.Rows {
@@ -74,7 +75,7 @@ func (r *Ref) DynamicAttendGrad(dz, dright, da Matrix, adj, _ *Sparse, z, right,
 			for h := range op.Heads {
 				from, to := h*w, (h+1)*w
 				p, drop := alpha.row64(int(e))[h], op.coefficientFactor(i, j, h)
-				de := p * (drop*dot64(g[from:to], zj[from:to]) - dot64(g[from:to], dst.row64(i)[from:to]))
+				de := p * (drop*dot64(g[from:to], zj[from:to]) - deltas[i*op.Heads+h])
 				addScaled(dz.row64(j)[from:to], g[from:to], p*drop)
 				for c := from; c < to; c++ {
 					s := zj[c] + right.row64(i)[c] + t[c]

@@ -154,14 +154,14 @@ func (r *Ref) Attend(dst, stat Matrix, adj *Sparse, z, left, right Matrix, op At
 
 func (r *Ref) AttendGrad(dz, dleft, dright Matrix, adj, _ *Sparse, z, left, right, stat, dst, ddst Matrix, op Attention) {
 	w := z.Cols / op.Heads
+	deltas := softmaxTerms(ddst, dst, op.Heads)
 	r.Zero(dz)
 	r.Zero(dleft)
 	r.Zero(dright)
 	for i := range adj.Rows {
 		for h := range op.Heads {
 			g := ddst.row64(i)[h*w : (h+1)*w]
-			// The softmax's backward term, the sum over k of α_ik·dα_ik, is this dot product.
-			delta := dot64(g, dst.row64(i)[h*w:(h+1)*w])
+			delta := deltas[i*op.Heads+h]
 			for e := adj.ptr[i]; e < adj.ptr[i+1]; e++ {
 				j := adj.index[e]
 				pre := left.row64(int(j))[h] + right.row64(i)[h] + op.edge(e, h)
@@ -180,6 +180,18 @@ func (r *Ref) AttendGrad(dz, dleft, dright Matrix, adj, _ *Sparse, z, left, righ
 			}
 		}
 	}
+}
+
+// softmaxTerms are the softmax's backward terms of each row and head, the sums over k of
+// α_ik·dα_ik, which are these dot products.
+func softmaxTerms(ddst, dst Matrix, heads int) (terms []float64) {
+	w := dst.Cols / heads
+	for i := range dst.Rows {
+		for h := range heads {
+			terms = append(terms, dot64(ddst.row64(i)[h*w:(h+1)*w], dst.row64(i)[h*w:(h+1)*w]))
+		}
+	}
+	return terms
 }
 
 func dot64(a, b []float64) float64 {

@@ -110,7 +110,6 @@ func (l *links) epoch(epoch int, lr float64) (float64, error) {
 	end = l.spans("step")("backward")
 	l.model.Backward(p, dz)
 	end()
-	l.dev.Free(dz)
 	end = l.spans("step")("update")
 	l.optim.Step(lr)
 	end()

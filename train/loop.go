@@ -228,7 +228,6 @@ func (f *loop) step(epoch int, lr float64) (float64, error) {
 		grads.Ready(f.model.Params)
 	}
 	end()
-	f.dev.Free(logits)
 	if err := f.trainOn.Err(); err != nil {
 		return 0, err
 	}
@@ -255,6 +254,7 @@ func (f *loop) forward(p *nn.Pass) tensor.Matrix {
 func (f *loop) backward(p *nn.Pass, dlogits tensor.Matrix) {
 	if d, ok := f.trainOn.(driving); ok {
 		d.Backward(f.model, p, dlogits)
+		f.dev.Free(dlogits)
 		return
 	}
 	f.model.Backward(p, dlogits)

@@ -246,13 +246,12 @@ func (m *mini) step(b *ready, lr float64, learn func(p *nn.Pass, rows tensor.Mat
 	rows := m.model.Forward(p, x)
 	end()
 	drows, loss := learn(p, rows)
+	if !tensor.Same(drows, rows) {
+		m.dev.Free(rows)
+	}
 	end = m.spans("step")("backward")
 	m.model.Backward(p, drows)
 	end()
-	if !tensor.Same(drows, rows) {
-		m.dev.Free(drows)
-	}
-	m.dev.Free(rows)
 	b.freeInput(m.dev, x)
 	end = m.spans("step")("update")
 	m.optim.Step(lr)

@@ -177,7 +177,6 @@ func (l *lookup) step(model *nn.Model, w *stopwatch, p *nn.Pass, x nn.Input) (fo
 	w.backward = true
 	model.Backward(p, logits)
 	w.backward = false
-	l.dev.Free(logits)
 	return forward, time.Since(start).Seconds() - forward
 }
 
