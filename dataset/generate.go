@@ -144,6 +144,22 @@ func Generate(kind string, p Params, out string) (Summary, error) {
 	return p.decorate(w, m)
 }
 
+// DiskBytes is about what the dataset will take; 0 where it cannot be drawn.
+func (p Params) DiskBytes() int64 {
+	if p.validate() != nil {
+		return 0
+	}
+	each := 4 // of a feature
+	if p.BFloat16 {
+		each = 2
+	}
+	label := 4
+	if p.Task == multilabel {
+		label = p.Classes
+	}
+	return p.Nodes*int64(8+label+each*p.Features) + p.Edges*int64(4+4*p.EdgeFeatures)
+}
+
 // build draws and sorts the edges; repeated ones and self-loops are dropped.
 func (m *model) build(p Params) (*graph.CSR, error) {
 	var done atomic.Int64

@@ -3,11 +3,13 @@ package run
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"starling/dataset"
 	"starling/event"
+	"starling/graph"
 )
 
 // Params describe a graph to generate, ImportOptions how to read files, Summary
@@ -39,6 +41,9 @@ func Like(name string, scale float64, symmetrise bool) (Params, error) {
 func Generate(ctx context.Context, kind string, p Params, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Kinds(), kind) {
 		return Summary{}, mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", suggest(kind, Kinds()))
+	}
+	if free, known := graph.DiskFree(filepath.Dir(filepath.Clean(out))); known && p.DiskBytes() > free {
+		return Summary{}, mistake("--out", fmt.Sprintf("%s, on a disk with room for %s", out, event.Bytes(free)), "room for about "+event.Bytes(p.DiskBytes()), "choose another disk, or fewer --nodes, --edges or --features; --bf16 halves these")
 	}
 	p.Progress = progress(events)
 	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Generate(kind, p, out) })

@@ -142,9 +142,24 @@ func (s *Spec) decoder() string {
 	return ""
 }
 
+// hasPairs tells whether any edge leads to another vertex.
+func hasPairs(g *graph.CSR) bool {
+	for v := range uint32(g.Nodes()) {
+		for _, u := range g.Neighbors(v) {
+			if u != v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // trainPairs trains on pairs of vertices.
 func (s *Spec) trainPairs(ctx context.Context, dev tensor.Device, data *graph.Dataset, opt train.Options, events event.Listener) (*train.Result, error) {
-	l, err := s.pairs(data)
+	l, err := s.pairs(ctx, data)
+	if err != nil && ctx.Err() != nil {
+		return nil, ErrInterrupted
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -159,17 +174,17 @@ func (s *Spec) trainPairs(ctx context.Context, dev tensor.Device, data *graph.Da
 }
 
 // pairs are the pairs to learn from and to measure on.
-func (s *Spec) pairs(data *graph.Dataset) (*train.LinkOptions, error) {
+func (s *Spec) pairs(ctx context.Context, data *graph.Dataset) (*train.LinkOptions, error) {
 	if s.Task == nn.TaskLink {
-		return s.edgePairs(data)
+		return s.edgePairs(ctx, data)
 	}
-	return s.walkPairs(data)
+	return s.walkPairs(ctx, data)
 }
 
 // edgePairs holds edges out. Negatives in training avoid the edges that are left
 // alone: else they would tell which are held out.
-func (s *Spec) edgePairs(data *graph.Dataset) (*train.LinkOptions, error) {
-	split, err := sample.HoldOut(data.Graph, s.ValEdges, s.TestEdges, s.Seed)
+func (s *Spec) edgePairs(ctx context.Context, data *graph.Dataset) (*train.LinkOptions, error) {
+	split, err := sample.HoldOut(ctx, data.Graph, s.ValEdges, s.TestEdges, s.Seed)
 	if err != nil {
 		return nil, &graph.InputError{File: data.Dir, Field: "--val-edges, --test-edges", Found: err.Error(), Want: "edges to learn from and to measure on"}
 	}
@@ -183,7 +198,7 @@ func (s *Spec) edgePairs(data *graph.Dataset) (*train.LinkOptions, error) {
 		to    **sample.Ranked
 	}{{"val", split.Val, &l.Val}, {"test", split.Test, &l.Test}} {
 		if set.pairs.Len() > 0 {
-			if *set.to, err = sample.NewRanked(data.Graph, set.pairs, s.RankNegatives, s.Seed, set.name); err != nil {
+			if *set.to, err = sample.NewRanked(ctx, data.Graph, set.pairs, s.RankNegatives, s.Seed, set.name); err != nil {
 				return nil, err
 			}
 		}
@@ -201,7 +216,7 @@ func (s *Spec) negatives(g *graph.CSR, avoid bool) (*sample.Negatives, error) {
 
 // walkPairs pairs vertices that meet on walks. What is measured on are walks that no
 // epoch draws.
-func (s *Spec) walkPairs(data *graph.Dataset) (*train.LinkOptions, error) {
+func (s *Spec) walkPairs(ctx context.Context, data *graph.Dataset) (*train.LinkOptions, error) {
 	g := data.Graph
 	walks := &sample.Walks{Graph: g, PerVertex: s.Walks, Length: s.WalkLength, Seed: s.Seed}
 	l := &train.LinkOptions{Graph: g, Pairs: walks, PerPair: s.NegativesEach, PerPositive: true}
@@ -218,7 +233,7 @@ func (s *Spec) walkPairs(data *graph.Dataset) (*train.LinkOptions, error) {
 	if measured.Len() == 0 {
 		return nil, &graph.InputError{File: data.Dir, Found: "no walk that meets another vertex", Want: "a graph with edges", Fix: "import the dataset with its edges"}
 	}
-	l.Val, err = sample.NewRanked(g, measured, s.RankNegatives, s.Seed, "val")
+	l.Val, err = sample.NewRanked(ctx, g, measured, s.RankNegatives, s.Seed, "val")
 	return l, err
 }
 
@@ -250,7 +265,7 @@ func (p *prepared) writeHeldOut(dir string) error {
 	if p.spec.Task != nn.TaskLink {
 		return nil
 	}
-	l, err := p.spec.edgePairs(p.data)
+	l, err := p.spec.edgePairs(context.Background(), p.data) // also after a Ctrl-C
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -141,6 +142,39 @@ func TestPairsRefuse(t *testing.T) {
 	s.Decoder = "mlp"
 	if _, err := Train(context.Background(), s, nil); !isMistake(err, "--decoder") {
 		t.Error(err)
+	}
+}
+
+// TestPairsOfNoEdges: a graph that nothing can be learnt from is refused before training,
+// and by --dry-run too.
+func TestPairsOfNoEdges(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "loops")
+	list := filepath.Join(t.TempDir(), "edges.csv")
+	if err := os.WriteFile(list, []byte("0,0\n1,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	features := filepath.Join(t.TempDir(), "x.csv")
+	if err := os.WriteFile(features, []byte("0,1,2\n1,3,4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Import(t.Context(), "edgelist", list, ImportOptions{KeepSelfLoops: true, Features: features, Seed: 1}, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range pairSpecs(dir) {
+		if _, _, err := DryRun(s, nil); !isMistake(err, "no edge between two vertices") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPairsInterrupted: nobody waits for pairs that are not wanted any more.
+func TestPairsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, s := range pairSpecs(block(t, nil)) {
+		if _, err := Train(ctx, s, nil); !errors.Is(err, ErrInterrupted) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -80,6 +80,8 @@ func (s *Spec) checkEdges(data *graph.Dataset) error {
 	case s.EdgeFeatures && data.Graph.EdgeDim == 0:
 		return &graph.InputError{File: s.Dataset, Field: "--edge-features", Found: "a dataset whose edges have none", Want: "edge_features.npy, a row an edge",
 			Fix: "leave it out, or add the file: see docs/data.md"}
+	case s.ofPairs() && !hasPairs(data.Graph):
+		return &graph.InputError{File: s.Dataset, Field: "--task", Found: s.Task + " with a graph that has no edge between two vertices", Want: "edges to learn from", Fix: "import the dataset with its edges"}
 	case s.Weighted && data.Graph.Weights == nil:
 		return &graph.InputError{File: s.Dataset, Field: "--weighted", Found: "a graph without edge weights", Want: "a dataset with weights.npy", Fix: "leave it out, or import the graph with weights"}
 	}

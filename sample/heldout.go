@@ -2,6 +2,7 @@ package sample
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -27,10 +28,14 @@ type EdgeSplit struct {
 	Train, Val, Test Pairs
 }
 
+// lookUp is how many vertices, or pairs, are gone through between two looks at whether
+// anybody still waits for the outcome.
+const lookUp = 1 << 12
+
 // HoldOut holds out about the given shares of a graph's pairs, each by a draw of
 // its own, keyed by the seed and the pair: whether an edge is held out depends on
-// nothing else in the graph.
-func HoldOut(g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
+// nothing else in the graph. It ends early with ctx.
+func HoldOut(ctx context.Context, g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
 	if !(val >= 0 && test >= 0 && val+test < 1) {
 		return nil, fmt.Errorf("shares %g and %g of the edges to hold out: they must not be negative, and leave some to learn from", val, test)
 	}
@@ -50,6 +55,9 @@ func HoldOut(g *graph.CSR, val, test float64, seed uint64) (*EdgeSplit, error) {
 	s := &EdgeSplit{Graph: &graph.CSR{Indptr: make([]int64, g.Nodes()+1), EdgeDim: g.EdgeDim}}
 	parts := [3]*Pairs{&s.Train, &s.Val, &s.Test}
 	for v := range uint32(g.Nodes()) {
+		if v%lookUp == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		for e := g.Indptr[v]; e < g.Indptr[v+1]; e++ {
 			u := g.Indices[e]
 			to := part(min(u, v), max(u, v))

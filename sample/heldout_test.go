@@ -25,7 +25,7 @@ func unordered(g *graph.CSR) map[[2]uint32]bool {
 // of the training pairs and the loops, as often as before, and no other.
 func TestHoldOut(t *testing.T) {
 	for name, g := range map[string]*graph.CSR{"directed": odd(t, 200, 1500, false), "weighted": odd(t, 200, 1500, true), "both ways": bothWays(t, odd(t, 200, 1500, false))} {
-		s, err := HoldOut(g, 0.1, 0.2, 7)
+		s, err := HoldOut(t.Context(), g, 0.1, 0.2, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestHoldOut(t *testing.T) {
 // in whatever order its graph lists them.
 func TestHoldOutOneByOne(t *testing.T) {
 	g := odd(t, 100, 600, false)
-	s, err := HoldOut(g, 0.1, 0.1, 3)
+	s, err := HoldOut(t.Context(), g, 0.1, 0.1, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,12 +77,12 @@ func TestHoldOutOneByOne(t *testing.T) {
 	for v := range uint32(g.Nodes()) {
 		slices.Reverse(turned.Neighbors(v))
 	}
-	again, err := HoldOut(turned, 0.1, 0.1, 3)
+	again, err := HoldOut(t.Context(), turned, 0.1, 0.1, 3)
 	if err != nil || !slices.Equal(again.Val.U, s.Val.U) || !slices.Equal(again.Graph.Indices, s.Graph.Indices) {
 		t.Errorf("the order of neighbours changes what is held out (%v)", err)
 	}
 	half := g.Subgraph(slices.Repeat([]bool{true, true, false, true}, 25))
-	fewer, err := HoldOut(half, 0.1, 0.1, 3)
+	fewer, err := HoldOut(t.Context(), half, 0.1, 0.1, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,16 +106,16 @@ func TestHoldOutRefuses(t *testing.T) {
 	loops := &graph.CSR{Indptr: []int64{0, 1, 2}, Indices: []uint32{0, 1}}
 	edge := &graph.CSR{Indptr: []int64{0, 1, 2}, Indices: []uint32{1, 0}}
 	for name, f := range map[string]func() (*EdgeSplit, error){
-		"only loops":   func() (*EdgeSplit, error) { return HoldOut(loops, 0, 0, 1) },
-		"no edges":     func() (*EdgeSplit, error) { return HoldOut(&graph.CSR{Indptr: []int64{0}}, 0, 0, 1) },
-		"all of them":  func() (*EdgeSplit, error) { return HoldOut(edge, 0.5, 0.5, 1) },
-		"none to test": func() (*EdgeSplit, error) { return HoldOut(edge, 0, 1e-9, 1) },
+		"only loops":   func() (*EdgeSplit, error) { return HoldOut(t.Context(), loops, 0, 0, 1) },
+		"no edges":     func() (*EdgeSplit, error) { return HoldOut(t.Context(), &graph.CSR{Indptr: []int64{0}}, 0, 0, 1) },
+		"all of them":  func() (*EdgeSplit, error) { return HoldOut(t.Context(), edge, 0.5, 0.5, 1) },
+		"none to test": func() (*EdgeSplit, error) { return HoldOut(t.Context(), edge, 0, 1e-9, 1) },
 	} {
 		if _, err := f(); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if s, err := HoldOut(edge, 0, 0, 1); err != nil || s.Train.Len() != 1 || s.Graph.Edges() != 2 {
+	if s, err := HoldOut(t.Context(), edge, 0, 0, 1); err != nil || s.Train.Len() != 1 || s.Graph.Edges() != 2 {
 		t.Errorf("one edge, nothing held out: %+v, %v", s, err)
 	}
 }
@@ -149,7 +149,7 @@ func TestHoldOutKeepsFeaturesOfEdges(t *testing.T) {
 			}
 		}
 		g.EdgeDim = 2
-		s, err := HoldOut(g, 0.1, 0.2, 7)
+		s, err := HoldOut(t.Context(), g, 0.1, 0.2, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

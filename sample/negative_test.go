@@ -101,11 +101,11 @@ func TestNegativesOfHubs(t *testing.T) {
 // TestRanked: nothing to be ranked against is an edge, and another seed gives others.
 func TestRanked(t *testing.T) {
 	g := odd(t, 300, 900, false)
-	s, err := HoldOut(g, 0, 0.2, 1)
+	s, err := HoldOut(t.Context(), g, 0, 0.2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := NewRanked(g, s.Test, 5, 1, "test")
+	r, err := NewRanked(t.Context(), g, s.Test, 5, 1, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestRanked(t *testing.T) {
 	if first == 0 || first == r.Len() {
 		t.Error("the same end is always kept")
 	}
-	other, err := NewRanked(g, s.Test, 5, 1, "val")
+	other, err := NewRanked(t.Context(), g, s.Test, 5, 1, "val")
 	if err != nil || fmt.Sprint(other.Ends) == fmt.Sprint(r.Ends) {
 		t.Errorf("two sets have the same negatives (%v)", err)
 	}

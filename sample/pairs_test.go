@@ -11,7 +11,7 @@ import (
 
 func pairBatches(t *testing.T, g *graph.CSR, fanouts []int) (*EdgeSplit, *PairBatches) {
 	t.Helper()
-	s, err := HoldOut(g, 0.1, 0.1, 5)
+	s, err := HoldOut(t.Context(), g, 0.1, 0.1, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

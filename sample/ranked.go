@@ -1,6 +1,8 @@
 package sample
 
 import (
+	"context"
+
 	"starling/graph"
 	"starling/rng"
 )
@@ -22,8 +24,9 @@ type Ranked struct {
 	K           int
 }
 
-// NewRanked draws the negatives of pairs. set tells apart the sets of one seed.
-func NewRanked(whole *graph.CSR, pairs Pairs, k int, seed uint64, set string) (*Ranked, error) {
+// NewRanked draws the negatives of pairs. set tells apart the sets of one seed. It ends
+// early with ctx.
+func NewRanked(ctx context.Context, whole *graph.CSR, pairs Pairs, k int, seed uint64, set string) (*Ranked, error) {
 	n, err := NewNegatives(whole, 0, true, seed)
 	if err != nil {
 		return nil, err
@@ -31,6 +34,9 @@ func NewRanked(whole *graph.CSR, pairs Pairs, k int, seed uint64, set string) (*
 	r := &Ranked{Pairs: pairs, K: k, Ends: make([]uint32, 0, k*pairs.Len())}
 	key := rng.New(seed).Fold(useRanked).Fold(hash(set))
 	for i := range pairs.Len() {
+		if i%lookUp == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		own := key.Fold(uint64(i))
 		u := uint32(own.IntN(0, whole.Nodes()))
 		r.Against.add(u, n.draw(own.Fold(0), u))

@@ -63,7 +63,7 @@ func TestRankMeasures(t *testing.T) {
 // held are the options of a graph's link prediction.
 func held(t testing.TB, g *graph.CSR, seed uint64) LinkOptions {
 	t.Helper()
-	s, err := sample.HoldOut(g, 0.1, 0.1, seed)
+	s, err := sample.HoldOut(t.Context(), g, 0.1, 0.1, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,10 +71,10 @@ func held(t testing.TB, g *graph.CSR, seed uint64) LinkOptions {
 	if l.Negatives, err = sample.NewNegatives(s.Graph, 0, true, seed); err != nil {
 		t.Fatal(err)
 	}
-	if l.Val, err = sample.NewRanked(g, s.Val, 20, seed, "val"); err != nil {
+	if l.Val, err = sample.NewRanked(t.Context(), g, s.Val, 20, seed, "val"); err != nil {
 		t.Fatal(err)
 	}
-	if l.Test, err = sample.NewRanked(g, s.Test, 20, seed, "test"); err != nil {
+	if l.Test, err = sample.NewRanked(t.Context(), g, s.Test, 20, seed, "test"); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -171,7 +171,7 @@ func TestLinkLearns(t *testing.T) {
 // Without some of them, and with others in their place, it has the same bits.
 func TestHeldOutEdgesChangeNothing(t *testing.T) {
 	d := communities(t, 200, false)
-	s, err := sample.HoldOut(d.Graph, 0.1, 0.1, 3)
+	s, err := sample.HoldOut(t.Context(), d.Graph, 0.1, 0.1, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func otherHeldOut(t *testing.T, g *graph.CSR, s *sample.EdgeSplit) *graph.CSR {
 		}
 		full.Indptr = append(full.Indptr, int64(len(full.Indices)))
 	}
-	all, err := sample.HoldOut(full, 0.1, 0.1, 3)
+	all, err := sample.HoldOut(t.Context(), full, 0.1, 0.1, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestLinkBatchOfEverything(t *testing.T) {
 				o.Epochs, o.EvalEvery = 3, 0
 				full := l
 				if without {
-					none, err := sample.HoldOut(l.Graph, 0, 0, 3)
+					none, err := sample.HoldOut(t.Context(), l.Graph, 0, 0, 3)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -45,3 +45,13 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("status %d, left %v, %s", o.status, entries, o.stderr)
 	}
 }
+
+// A graph that the disk has no room for is refused before anything is drawn.
+func TestGenerateMoreThanTheDiskHolds(t *testing.T) {
+	dir := t.TempDir()
+	refuses(t, dir, []string{"--out", "room for"}, "generate", "er", "--nodes", "4000000000", "--edges", "1000", "--features", "1000000", "--out", "g")
+	refuses(t, dir, []string{"--nodes"}, "generate", "er", "--nodes", "5000000000", "--features", "1000000", "--out", "g")
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v was left", left)
+	}
+}

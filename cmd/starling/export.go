@@ -30,6 +30,6 @@ Python that load each.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", "pyg", "library: "+strings.Join(run.ExportFormats, " or "))
-	c.Flags().StringVar(&out, "out", "", "folder to write")
+	c.Flags().StringVar(&out, "out", "", "folder to write (required)")
 	return c
 }

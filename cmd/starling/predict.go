@@ -31,7 +31,8 @@ where a vertex may have several. Embeddings are the input of the model's last la
 Of a model of pairs (--task link, unsupervised) embeddings are the model's output, and
 --what scores tells how likely each pair of the file --pairs is an edge, from 0 to 1:
 two vertices a line, by their names before import, with a comma or space between
-them. An .npy file has a number a pair, a .csv file both names too.`,
+them; names with commas in quotes. An .npy file has a number a pair, a .csv file both
+names too.`,
 		Example: `  starling train cora --out run
   starling predict run cora --out labels.npy --json -
   starling predict run cora --what embeddings --out embeddings.parquet
@@ -54,7 +55,7 @@ them. An .npy file has a number a pair, a .csv file both names too.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&o.Out, "out", "", "file to write, .npy or .parquet (default WHAT.npy in this folder)")
+	c.Flags().StringVar(&o.Out, "out", "", "file to write: .npy, .parquet, or .csv of scores (default WHAT.npy in this folder)")
 	c.Flags().StringVar(&o.What, "what", o.What, strings.Join(run.PredictWhats, ", "))
 	c.Flags().StringVar(&o.Pairs, "pairs", "", "file of the pairs to score, two vertices a line (--what scores)")
 	c.Flags().IntVar(&o.Threads, "threads", 0, "cores to use; 0: all")
