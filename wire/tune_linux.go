@@ -60,7 +60,7 @@ func (k *kernel) hold(bytes int) {
 // on a slow link of which little is held, and within a host. BBR, the default of some
 // machines, at times takes a link that it shared for a hundredth of what it is, and
 // seconds to find out. Within a host it sets timers for packets that could leave at once:
-// without, all-to-all of 64 MiB takes a tenth less.
+// without, an all-to-all takes up to a tenth less.
 func (k *kernel) plain() {
 	k.raw.Control(func(fd uintptr) {
 		unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, "reno")
