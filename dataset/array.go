@@ -165,13 +165,24 @@ func sparse(indptr, indices, data *ndarray, rows, cols int64) (f *graph.Features
 // readArray reads an npy stream of size bytes. Memory grows with the bytes that
 // come, not with what the header promises.
 func readArray(r io.Reader, size int64) (*ndarray, error) {
-	h, err := graph.ReadNPYHeader(r)
+	h, err := readHeader(r, size)
 	if err != nil {
 		return nil, err
 	}
-	a := &ndarray{shape: h.Shape}
-	if len(h.Descr) > 1 {
-		a.descr = h.Descr[1:]
+	a := &ndarray{descr: h.Descr[1:], shape: h.Shape}
+	a.data, err = io.ReadAll(io.LimitReader(r, h.DataBytes()))
+	if err == nil && int64(len(a.data)) != h.DataBytes() {
+		err = io.ErrUnexpectedEOF
+	}
+	return a, err
+}
+
+// readHeader reads the header of an npy of size bytes: one of plain values, row by row, of which there are as
+// many as it says.
+func readHeader(r io.Reader, size int64) (*graph.NPYHeader, error) {
+	h, err := graph.ReadNPYHeader(r)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case h.Descr == "|O":
@@ -185,9 +196,5 @@ func readArray(r io.Reader, size int64) (*ndarray, error) {
 	case h.DataBytes() != size-h.Offset:
 		return nil, fmt.Errorf("%d bytes for shape %v of %s", size-h.Offset, h.Shape, h.Descr)
 	}
-	a.data, err = io.ReadAll(io.LimitReader(r, h.DataBytes()))
-	if err == nil && int64(len(a.data)) != h.DataBytes() {
-		err = io.ErrUnexpectedEOF
-	}
-	return a, err
+	return h, nil
 }

@@ -7,8 +7,6 @@ import (
 	"math"
 	"os"
 	"unsafe"
-
-	"starling/graph"
 )
 
 // arrayStream reads the numbers of an npy array in order, a piece at a time.
@@ -26,25 +24,13 @@ const pieceNumbers = 1 << 16
 
 // newArrayStream reads the header of an npy of size bytes.
 func newArrayStream(r io.Reader, size int64) (*arrayStream, error) {
-	h, err := graph.ReadNPYHeader(r)
+	h, err := readHeader(r, size)
 	if err != nil {
 		return nil, err
 	}
-	a := &arrayStream{r: r, shape: h.Shape, left: h.Elements()}
-	if len(h.Descr) > 1 {
-		a.descr = h.Descr[1:]
-	}
-	switch {
-	case h.Descr == "|O":
-		return nil, fmt.Errorf("Python objects, which are not read")
-	case h.Descr[:min(1, len(h.Descr))] == ">":
-		return nil, fmt.Errorf("a big-endian array (save a.astype(a.dtype.newbyteorder('<')) instead)")
-	case itemSizes[a.descr] == 0:
+	a := &arrayStream{r: r, descr: h.Descr[1:], shape: h.Shape, left: h.Elements()}
+	if itemSizes[a.descr] == 0 {
 		return nil, fmt.Errorf("an array of %q", h.Descr)
-	case h.Fortran && len(h.Shape) > 1:
-		return nil, fmt.Errorf("a column-major array (save numpy.ascontiguousarray(a) instead)")
-	case h.DataBytes() != size-h.Offset:
-		return nil, fmt.Errorf("%d bytes for shape %v of %s", size-h.Offset, h.Shape, h.Descr)
 	}
 	return a, nil
 }
@@ -212,18 +198,11 @@ func rowsOf(file, field string, n int, open func() (*arrayStream, error)) (*rowF
 
 // stream opens an array inside an npz without holding it.
 func (z *npz) stream(name string) (*arrayStream, error) {
-	f := z.find(name)
-	if f == nil {
-		return nil, z.bad(name, "no such array", "the arrays of this format")
-	}
-	if f.UncompressedSize64 > f.CompressedSize64*maxInflate+1024 {
-		return nil, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64), "sizes that are possible")
-	}
-	r, err := f.Open()
+	r, size, err := z.open(name)
 	if err != nil {
-		return nil, z.bad(name, err.Error(), "an npy array")
+		return nil, err
 	}
-	a, err := newArrayStream(r, int64(f.UncompressedSize64))
+	a, err := newArrayStream(r, size)
 	if err != nil {
 		r.Close()
 		return nil, z.bad(name, err.Error(), "an npy array of numbers")

@@ -115,20 +115,29 @@ func (z *npz) find(name string) *zip.File {
 	return z.zip.File[at]
 }
 
-func (z *npz) array(name string) (*ndarray, error) {
+// open is an array's bytes, and how many there are.
+func (z *npz) open(name string) (io.ReadCloser, int64, error) {
 	f := z.find(name)
 	if f == nil {
-		return nil, z.bad(name, "no such array", "the arrays of this format")
+		return nil, 0, z.bad(name, "no such array", "the arrays of this format")
 	}
 	if f.UncompressedSize64 > f.CompressedSize64*maxInflate+1024 {
-		return nil, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64), "sizes that are possible")
+		return nil, 0, z.bad(name, fmt.Sprintf("%d bytes unpacked from %d", f.UncompressedSize64, f.CompressedSize64), "sizes that are possible")
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, z.bad(name, err.Error(), "an npy array")
+		return nil, 0, z.bad(name, err.Error(), "an npy array")
+	}
+	return r, int64(f.UncompressedSize64), nil
+}
+
+func (z *npz) array(name string) (*ndarray, error) {
+	r, size, err := z.open(name)
+	if err != nil {
+		return nil, err
 	}
 	defer r.Close()
-	a, err := readArray(r, int64(f.UncompressedSize64))
+	a, err := readArray(r, size)
 	if err == nil {
 		// The checksum is compared when the end is reached.
 		_, err = io.Copy(io.Discard, r)
