@@ -169,14 +169,6 @@ type Input struct {
 // rows is the input of a hidden layer.
 func rows(m tensor.Matrix) Input { return Input{Matrix: m} }
 
-// width is the number of columns.
-func (x Input) width() int {
-	if x.Sparse != nil {
-		return x.Sparse.Cols
-	}
-	return x.Cols
-}
-
 // times: dst = after(x[lo:hi]·w), or added to dst.
 func (x Input) times(dev tensor.Device, dst, w tensor.Matrix, lo, hi int, add bool, after tensor.After) {
 	if x.Sparse == nil {

@@ -49,25 +49,6 @@ func exactEverywhere(t *testing.T, choice Choice) {
 	}
 }
 
-// writeParts opens the parts of an assignment.
-func writeParts(t *testing.T, d *graph.Dataset, of []uint32, parts int) (out []*partition.Part) {
-	t.Helper()
-	dir := t.TempDir() + "/parts"
-	q := partition.Measure(d.Graph, of, parts, nil, d.Graph.Symmetric(), 0)
-	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Method: "by hand"}); err != nil {
-		t.Fatal(err)
-	}
-	for k := range parts {
-		p, err := partition.OpenPart(dir, k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { p.Close() })
-		out = append(out, p)
-	}
-	return out
-}
-
 // oddParts are partitions that no partitioner would make: a worker without a border
 // (and with isolated vertices), one without a training vertex, one with a single
 // vertex, one with nearly all.
@@ -100,9 +81,9 @@ func oddParts(t *testing.T) (*graph.Dataset, map[string][]*partition.Part) {
 		return b
 	}
 	return d, map[string][]*partition.Part{
-		"no border":   writeParts(t, d, assign(func(v int) uint32 { return pick(v < 20, 0, 1+uint32(v%2)) }), 3),
-		"no training": writeParts(t, d, assign(func(v int) uint32 { return pick(v%4 == 0, uint32(v/4%2), 2) }), 3),
-		"uneven":      writeParts(t, d, assign(func(v int) uint32 { return uint32(max(0, v-56)) }), 4),
+		"no border":   writeParts(t, d, assign(func(v int) uint32 { return pick(v < 20, 0, 1+uint32(v%2)) }), 3, 1),
+		"no training": writeParts(t, d, assign(func(v int) uint32 { return pick(v%4 == 0, uint32(v/4%2), 2) }), 3, 1),
+		"uneven":      writeParts(t, d, assign(func(v int) uint32 { return uint32(max(0, v-56)) }), 4, 1),
 	}
 }
 

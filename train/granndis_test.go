@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,37 +19,6 @@ import (
 	"starling/tensor"
 	"starling/wire"
 )
-
-// cutServers is cut for several servers of equally many workers.
-func cutServers(t *testing.T, d *graph.Dataset, method string, parts, servers int) []*partition.Part {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "parts")
-	p := &partition.Problem{Graph: d.Graph, Parts: parts, Seed: 1, Splits: d.Splits}
-	of, err := partition.By(context.Background(), method, p)
-	if err != nil {
-		t.Fatalf("%s into %d: %v", method, parts, err)
-	}
-	return written(t, d, dir, of, parts, servers)
-}
-
-// written is a partition on disk, opened.
-func written(t *testing.T, d *graph.Dataset, dir string, of []uint32, parts, servers int) []*partition.Part {
-	t.Helper()
-	q := partition.Measure(d.Graph, of, parts, nil, d.Graph.Symmetric(), 0)
-	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Servers: servers}); err != nil {
-		t.Fatal(err)
-	}
-	var out []*partition.Part
-	for k := range parts {
-		part, err := partition.OpenPart(dir, k)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { part.Close() })
-		out = append(out, part)
-	}
-	return out
-}
 
 // trained is a run of several workers.
 type trained struct {
@@ -140,7 +108,7 @@ func TestGranndisIsExact(t *testing.T) {
 		o := modelOptions(model)
 		want := mustTrain(t, tensor.NewRef(), d, o)
 		for j, shape := range [][2]int{{4, 2}, {[]int{3, 5, 6}[i%3], []int{3, 1, 2}[i%3]}} {
-			parts := cutServers(t, d, []string{"random", "hash", "chunk", "fennel"}[(i+j)%4], shape[0], shape[1])
+			parts := cutForServers(t, d, []string{"random", "hash", "chunk", "fennel"}[(i+j)%4], shape[0], shape[1])
 			for k := range graphLayers(o.Model) + 1 {
 				o.Strategy.Preload = fmt.Sprint(k)
 				label := fmt.Sprintf("%s on %d workers of %d servers, %d layers preloaded", model, shape[0], shape[1], k)
@@ -166,7 +134,7 @@ func TestGranndisIsExact(t *testing.T) {
 func TestGranndisWithoutPreloadingIsHalo(t *testing.T) {
 	d := communities(t, 100, false)
 	o := modelOptions("gat")
-	parts := cutServers(t, d, "random", 4, 2)
+	parts := cutForServers(t, d, "random", 4, 2)
 	o.Strategy.Preload = "0"
 	got := trainServers(t, parts, onCPU, o)
 	o.Strategy = DefaultChoice("halo")
@@ -186,7 +154,7 @@ func TestGranndisDeep(t *testing.T) {
 	o.Epochs, o.EvalEvery, o.Model.Hidden, o.Model.Dropout = 3, 0, 8, 0.1
 	o.Strategy = DefaultChoice("granndis")
 	want := mustTrain(t, tensor.NewRef(), d, o)
-	parts := cutServers(t, d, "random", 4, 2)
+	parts := cutForServers(t, d, "random", 4, 2)
 	for _, k := range []string{"28", "5", "1"} {
 		o.Strategy.Preload = k
 		for _, r := range trainServers(t, parts, onRef, o).results {
@@ -204,7 +172,7 @@ func TestGranndisFloat32(t *testing.T) {
 	o := modelOptions("gcn")
 	o.Epochs, o.EvalEvery = 20, 5
 	want := mustTrain(t, tensor.NewRef(), d, o)
-	parts := cutServers(t, d, "fennel", 4, 2)
+	parts := cutForServers(t, d, "fennel", 4, 2)
 	for _, k := range []string{"1", "3", "auto"} {
 		o.Strategy.Preload = k
 		for _, r := range trainServers(t, parts, onCPU, o).results {
@@ -220,7 +188,7 @@ func TestGranndisChooses(t *testing.T) {
 		d := communities(t, 80, false)
 		o := modelOptions(model)
 		want := mustTrain(t, tensor.NewRef(), d, o)
-		parts := cutServers(t, d, "random", 4, 2)
+		parts := cutForServers(t, d, "random", 4, 2)
 		for _, budget := range []int64{0, 1} {
 			o.Strategy.Budget = budget
 			run := trainServers(t, parts, onRef, o)
@@ -271,7 +239,7 @@ func TestGranndisOddGraphs(t *testing.T) {
 		o := modelOptions(model)
 		o.Epochs = 3
 		want := mustTrain(t, tensor.NewRef(), d, o)
-		parts := cutServers(t, d, "random", 4, 2)
+		parts := cutForServers(t, d, "random", 4, 2)
 		for _, k := range []string{"1", "2", "4"} {
 			o.Strategy.Preload = k
 			for _, r := range trainServers(t, parts, onRef, o).results {
@@ -318,7 +286,7 @@ func TestGranndisOddParts(t *testing.T) {
 			for v := range of {
 				of[v] = c.of(uint32(v))
 			}
-			parts := written(t, c.d, filepath.Join(t.TempDir(), "parts"), of, 4, 2)
+			parts := writeParts(t, c.d, of, 4, 2)
 			for _, k := range []string{"1", "3"} {
 				o.Strategy.Preload, o.Strategy.Sample = k, ""
 				for _, r := range trainServers(t, parts, onRef, o).results {
@@ -336,7 +304,7 @@ func TestGranndisOddParts(t *testing.T) {
 func TestGranndisSampling(t *testing.T) {
 	for i, model := range nn.Models {
 		d := communities(t, 120, i%2 == 0)
-		parts := cutServers(t, d, "random", 4, 2)
+		parts := cutForServers(t, d, "random", 4, 2)
 		o := modelOptions(model)
 		want := mustTrain(t, tensor.NewRef(), d, o)
 		for _, sample := range []string{"0,0", "1,2", "2,1"} {
@@ -429,7 +397,7 @@ func TestShareOut(t *testing.T) {
 func TestGrowthCountsWhatBordersHave(t *testing.T) {
 	const layers = 4
 	for _, shape := range [][2]int{{4, 2}, {6, 3}, {3, 3}} {
-		parts := cutServers(t, communities(t, 100, false), "fennel", shape[0], shape[1])
+		parts := cutForServers(t, communities(t, 100, false), "fennel", shape[0], shape[1])
 		onAll(t, parts, func(l *lookup) error {
 			s, err := newSurroundings(l, layers, nil, nil)
 			if err != nil {
@@ -529,7 +497,7 @@ func TestForecast(t *testing.T) {
 
 // TestGranndisNeedsPeersToPlan: on paper there is nobody to ask.
 func TestGranndisNeedsPeersToPlan(t *testing.T) {
-	parts := cutServers(t, communities(t, 40, false), "random", 4, 2)
+	parts := cutForServers(t, communities(t, 40, false), "random", 4, 2)
 	ends := wire.NewGroup(4, wire.DefaultOptions())
 	o := modelOptions("gcn")
 	dev := tensor.NewRef()
@@ -550,7 +518,7 @@ func TestGranndisNeedsPeersToPlan(t *testing.T) {
 // TestGranndisStopsTogether: wherever one worker breaks, while looking up or in an
 // epoch, all end and know why.
 func TestGranndisStopsTogether(t *testing.T) {
-	parts := cutServers(t, communities(t, 100, false), "random", 4, 2)
+	parts := cutForServers(t, communities(t, 100, false), "random", 4, 2)
 	for _, sample := range []string{"", "1,5"} {
 		for _, at := range []int{1, 10, 40, 150} {
 			o := modelOptions("gcn")
@@ -608,7 +576,7 @@ func TestKeptDegrees(t *testing.T) {
 
 // TestGranndisOverBudget: more layers than memory are refused by name.
 func TestGranndisOverBudget(t *testing.T) {
-	parts := cutServers(t, communities(t, 60, false), "random", 2, 2)
+	parts := cutForServers(t, communities(t, 60, false), "random", 2, 2)
 	o := modelOptions("sage")
 	o.Strategy.Preload, o.Strategy.Budget = "2", 100
 	ends := wire.NewGroup(2, wire.DefaultOptions())
@@ -633,7 +601,7 @@ func TestGranndisReceivesAShare(t *testing.T) {
 		d := communities(t, 100, i%2 == 1)
 		o := modelOptions(model)
 		want := mustTrain(t, tensor.NewRef(), d, o)
-		parts := cutServers(t, d, "random", 6, 2)
+		parts := cutForServers(t, d, "random", 6, 2)
 		for k := 2; k <= 3; k++ {
 			var sent []int64
 			for _, share := range []float64{0, 0.5, 1} {

@@ -25,24 +25,29 @@ func cut(t *testing.T, d *graph.Dataset, method string, parts int) []*partition.
 // cutForServers is cut, with the parts spread over servers.
 func cutForServers(t *testing.T, d *graph.Dataset, method string, parts, servers int) []*partition.Part {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "parts")
 	p := &partition.Problem{Graph: d.Graph, Parts: parts, Seed: 1, Splits: d.Splits}
 	of, err := partition.By(context.Background(), method, p)
 	if err != nil {
 		t.Fatalf("%s into %d: %v", method, parts, err)
 	}
+	return writeParts(t, d, of, parts, servers)
+}
+
+// writeParts writes a partition and opens its parts.
+func writeParts(t *testing.T, d *graph.Dataset, of []uint32, parts, servers int) (out []*partition.Part) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "parts")
 	q := partition.Measure(d.Graph, of, parts, nil, d.Graph.Symmetric(), 0)
-	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Method: method, Servers: servers}); err != nil {
+	if err := partition.Write(context.Background(), d, of, parts, q, partition.WriteOptions{Dir: dir, Servers: servers}); err != nil {
 		t.Fatal(err)
 	}
-	var out []*partition.Part
 	for k := range parts {
-		part, err := partition.OpenPart(dir, k)
+		p, err := partition.OpenPart(dir, k)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { part.Close() })
-		out = append(out, part)
+		t.Cleanup(func() { p.Close() })
+		out = append(out, p)
 	}
 	return out
 }
