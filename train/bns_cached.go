@@ -9,7 +9,8 @@ import "starling/tensor"
 //	z_far = z where it came this epoch, else as it came last
 //	dz    = A_nearᵀ·dy + what each peer gave back last for our rows
 //
-// Nothing is scaled; rows are up to some multiples of 1/p epochs old instead.
+// and both are moved to the means of all such rows as they are now (means.go). Nothing is
+// scaled; rows are up to some multiples of 1/p epochs old instead.
 // In the first epoch all are kept. It moves the rows of bns, and a worker has memory
 // for its far rows and for the gradients of those it sends, of every layer.
 //
@@ -44,8 +45,10 @@ func (m *bnsCached) fetch(t transfer, b *border, into, src tensor.Matrix) arriva
 	d := m.now.draw(m.bns, m.epoch)
 	kept, _ := m.keeper(keep{t.layer, "far"}, into.Type(), into.Rows, into.Cols)
 	rows := m.dev.Scratch(src.Type(), len(d.far), src.Cols)
+	now := m.centre(t, b, src)
 	return &spread{arrival: m.exact.fetch(t, &d.border, rows, src), m: m.bns, rows: rows, arrived: func() {
 		m.renew(kept, rows, d.come)
+		now.move(kept)
 		m.dev.Copy(into, kept)
 	}}
 }
@@ -58,12 +61,21 @@ func (m *bnsCached) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arr
 	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
 	out := m.dev.Scratch(rows.Type(), len(d.far), rows.Cols)
 	m.dev.GatherRows(out, rows, d.come)
+	now := m.centreBack(t, b, rows)
 	x := m.exact.giveBack(t, &d.border, out, dst).(homecoming)
 	x.instead(func(in tensor.Matrix) {
 		m.renew(kept, in, d.sendSlots.at)
+		now.move(kept)
 		m.addTheirs(b, dst, kept)
 	})
 	return &spread{arrival: x, m: m.bns, rows: out}
+}
+
+func (m *bnsCached) means(t transfer, b *border, peer, epoch int) int64 {
+	if !m.thins(t, true) {
+		return 0
+	}
+	return m.meansTo(t, b, peer)
 }
 
 // renew puts rows in the place of old ones. These less themselves are zeros to the

@@ -25,7 +25,8 @@ type border struct {
 	farPtr  []int64 // far rows, by peer
 	relay   *relay  // far rows after those; nil: there are none
 
-	sendSlots, farSlots *slots // of a border that is a part of another
+	sendSlots, farSlots     *slots // of a border that is a part of another
+	sendHolders, farHolders []int  // who computes the rows, where others pass them on
 }
 
 // farRows is the number of rows that come from peers.
@@ -57,7 +58,7 @@ type lists struct {
 func newBorder(dev tensor.Device, l lists) *border {
 	b := &border{dst: l.in.Nodes(), src: l.src, send: dev.Indices(l.send), sendPtr: l.sendPtr, farPtr: l.farPtr, ids: dev.Indices(l.ids)}
 	if r := l.relay; r != nil && len(r.send)+int(r.farPtr[len(r.farPtr)-1]) > 0 {
-		b.relay = &relay{rows: r.send, send: dev.Indices(r.send), sendPtr: r.sendPtr, farPtr: r.farPtr}
+		b.relay = &relay{rows: r.send, send: dev.Indices(r.send), sendPtr: r.sendPtr, farPtr: r.farPtr, sendHolders: r.sendHolders, farHolders: r.farHolders}
 	}
 	all := l.src + b.farRows()
 	rows, own, far := l.degrees.Slice(0, b.dst), l.degrees.Slice(0, l.src), l.degrees.Slice(l.src, all)

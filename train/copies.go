@@ -177,6 +177,7 @@ func (c *copies) order(l *lists, far []farRow, pass [][]uint32) (at, straight []
 		at[r.place] = uint32(i)
 		if r.via >= 0 {
 			l.relay.farPtr[r.via+1]++
+			l.relay.farHolders = append(l.relay.farHolders, r.holder)
 			continue
 		}
 		l.farPtr[r.holder+1]++
@@ -185,6 +186,7 @@ func (c *copies) order(l *lists, far []farRow, pass [][]uint32) (at, straight []
 	for q := range n {
 		for _, v := range pass[q] {
 			l.relay.send = append(l.relay.send, place[v])
+			l.relay.sendHolders = append(l.relay.sendHolders, far[place[v]].holder)
 		}
 		l.farPtr[q+1] += l.farPtr[q]
 		l.relay.farPtr[q+1] += l.relay.farPtr[q]

@@ -57,6 +57,7 @@ const (
 	stepScores
 	stepMeasure     // added to the above
 	stepRelayed = 4 // added to all of them
+	stepMeans   = 1 // of coflow.Control
 	stepBins    = 8 // and more: of bins
 )
 
@@ -65,12 +66,14 @@ func (m *exact) key(t transfer) wire.Key {
 	if t.layer < 0 { // once in a run, for training or for measuring
 		return wire.Key{Step: m.step(t, stepRows), Coflow: coflow.ID{Type: coflow.Bulk, Layer: -1}}
 	}
-	step := stepRows
+	step, urgency := stepRows, coflow.Rows
 	if t.scores {
 		step = stepScores
 	}
-	urgency := coflow.Rows
-	if t.late {
+	switch {
+	case t.mean:
+		step, urgency = stepMeans, coflow.Control
+	case t.late:
 		urgency = coflow.Bulk
 	}
 	return wire.Key{Step: m.step(t, step), Coflow: coflow.ID{Epoch: uint32(m.epoch), Type: urgency, Layer: int16(t.layer), Backward: t.backward}}
@@ -225,6 +228,9 @@ func (t transfer) String() string {
 	}
 	if t.relayed {
 		what += " passed on"
+	}
+	if t.mean {
+		what = "means of " + what
 	}
 	if t.layer < 0 {
 		return "features"

@@ -51,6 +51,7 @@ type transfer struct {
 	prompt   bool // of attention's last layer
 	relayed  bool // by way of another worker of the server, see relay.go
 	late     bool // for the next epoch: whatever this one needs goes first
+	mean     bool // of the rows, not the rows themselves: see means.go
 	kind     wire.Kind
 }
 

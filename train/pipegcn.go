@@ -12,14 +12,15 @@ import (
 //	y  = A_near·z_own(t) + A_far·z_far(t-1)
 //	dz = A_nearᵀ·dy(t) + what peers computed for our rows in epoch t-1
 //
-// with zeros where t-1 was not. Rows leave when a layer has them, as with halo, but
-// nobody needs them before the same layer of the next epoch: they have a whole
-// epoch to travel in, and only what is later than that is waited for.
+// moved to the means of epoch t (means.go), which stand for all rows where t-1 was not.
+// Rows leave when a layer has them, as with halo, but nobody needs them before the same
+// layer of the next epoch: they have a whole epoch to travel in, and only what is later
+// than that is waited for.
 //
 // Smoothing (§3.4) replaces what has arrived by a moving average,
 // m = γ·m + (1-γ)·z, of rows and of gradients, from the first that arrive on.
 //
-// It sends the bytes of halo. Features that never change, scores of attention and its last
+// It sends the bytes of halo, and means. Features that never change, scores of attention and its last
 // layer with their gradients, and measuring passes are exact and waited for, see
 // transfer.always.
 //
@@ -86,7 +87,11 @@ func (m *pipegcn) fetch(t transfer, b *border, into, src tensor.Matrix) arrival 
 	m.goOn()
 	in := m.dev.Scratch(src.Type(), b.farRows(), src.Cols)
 	x := &late{m.exact.fetch(t, b, in, src), in, in, m}
-	return m.queue(t, x, func() { m.dev.Zero(into) }, func(rows tensor.Matrix) { m.dev.Copy(into, rows) })
+	now := m.centre(t, b, src)
+	return m.queue(t, x, func(rows tensor.Matrix) {
+		now.move(rows)
+		m.dev.Copy(into, rows)
+	})
 }
 
 func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
@@ -99,7 +104,11 @@ func (m *pipegcn) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriv
 	m.dev.Copy(out, rows)
 	home, x := m.takeHome(t, b, out)
 	home.arrived = nil
-	return m.queue(t, &late{x, home.in, out, m}, func() {}, func(rows tensor.Matrix) { m.addTheirs(b, dst, rows) })
+	now := m.centreBack(t, b, rows)
+	return m.queue(t, &late{x, home.in, out, m}, func(rows tensor.Matrix) {
+		now.move(rows)
+		m.addTheirs(b, dst, rows)
+	})
 }
 
 // takeHome lets gradients leave, or wait for those of the rest of the server.
@@ -114,13 +123,13 @@ func (m *pipegcn) takeHome(t transfer, b *border, rows tensor.Matrix) (*exchange
 }
 
 // queue puts an exchange in the place of the last epoch's, which is the one to use.
-func (m *pipegcn) queue(t transfer, x *late, none func(), use func(tensor.Matrix)) arrival {
+func (m *pipegcn) queue(t transfer, x *late, use func(tensor.Matrix)) arrival {
 	l, ok := m.lines[t]
 	if !ok {
 		l = m.recalled(t, x)
 		m.lines[t], m.order = l, append(m.order, t)
 	}
-	due := &overdue{m: m, line: l, late: l.last, none: none, use: use}
+	due := &overdue{m: m, line: l, late: l.last, next: x, use: use}
 	l.last = x
 	return due
 }
@@ -130,13 +139,15 @@ type overdue struct {
 	m *pipegcn
 	*line
 	*late
-	none func()
+	next *late // the exchange of this epoch
 	use  func(tensor.Matrix)
 }
 
 func (o *overdue) wait() {
 	if o.late == nil {
-		o.none()
+		zeros := o.m.dev.New(o.next.in.Type(), o.next.in.Rows, o.next.in.Cols)
+		o.use(zeros)
+		o.m.dev.Free(zeros)
 		return
 	}
 	o.late.wait()
@@ -148,6 +159,8 @@ func (o *overdue) done() {
 		o.late.done()
 	}
 }
+
+func (m *pipegcn) means(t transfer, b *border, peer, _ int) int64 { return m.meansTo(t, b, peer) }
 
 // smoothed moves the average towards rows and returns it; without smoothing, rows.
 func (l *line) smoothed(m *pipegcn, rows tensor.Matrix) tensor.Matrix {

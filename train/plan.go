@@ -109,6 +109,9 @@ func (x *exchanging) planRows(into map[Sent]int64, t transfer, w nn.Width, epoch
 		link := Sent{t.kind, int16(t.layer), x.end.Link(q)}
 		if w.Rows > 0 {
 			add(into, link, x.move.rows(t, b, q, epoch, training)*x.move.rowBytes(t, x.dev.RowType(x.opt.Rows), w.Rows, training))
+			if m, ok := x.move.(averaging); ok && !t.always(training) {
+				add(into, Sent{wire.Control, int16(t.layer), link.Link}, m.means(t, b, q, epoch)*int64(w.Rows*x.dev.Type().Size()))
+			}
 		}
 		if w.Scores > 0 {
 			t := t

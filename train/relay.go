@@ -22,17 +22,21 @@ type relay struct {
 	send            tensor.Index // the same
 	sendPtr, farPtr []int64
 	farSlots        *slots // of a part of another
+
+	sendHolders, farHolders []int // who computes the rows
 }
 
 // relayLists are the parts of a relay that need no device.
 type relayLists struct {
 	send            []uint32
 	sendPtr, farPtr []int64
+
+	sendHolders, farHolders []int
 }
 
 // border is the second half of an exchange as a border of its own.
 func (r *relay) border() *border {
-	return &border{send: r.send, sendPtr: r.sendPtr, farPtr: r.farPtr, farSlots: r.farSlots}
+	return &border{send: r.send, sendPtr: r.sendPtr, farPtr: r.farPtr, farSlots: r.farSlots, sendHolders: r.sendHolders, farHolders: r.farHolders}
 }
 
 func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {

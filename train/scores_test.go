@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -48,8 +49,8 @@ func TestScoresAreNeverOld(t *testing.T) {
 	}
 }
 
-// oldOnes exchanges rows, scores and the last layer's rows, and gradients of all, that are the epoch's number throughout, counted from 1. It
-// returns how many of them were not when they were used.
+// oldOnes exchanges rows, scores and the last layer's rows, and gradients of all, that are the epoch's number, counted from 1, or its square, so that
+// not all change alike. It returns how many of them were not when they were used.
 func oldOnes(s Strategy) (rows, prompt int) {
 	var x *exchanging
 	switch s := s.(type) {
@@ -59,29 +60,46 @@ func oldOnes(s Strategy) (rows, prompt int) {
 		x = s.exchanging
 	}
 	b := x.border(1)
-	full := func(rows int, v float64) tensor.Matrix {
-		m := x.dev.New(tensor.F64, rows, 1)
-		x.dev.Upload(m, slices.Repeat([]float64{v}, rows))
+	first, core := uint32(x.part.Book.Offsets[x.part.Meta.Part]), uint32(b.src)
+	full := func(rows int, value func(row uint32) float64) tensor.Matrix {
+		m, v := x.dev.New(tensor.F64, rows, 1), make([]float64, rows)
+		for i := range v {
+			v[i] = value(uint32(i))
+		}
+		x.dev.Upload(m, v)
 		return m
 	}
-	given := full(b.src, 0) // how many peers give a gradient back
-	x.dev.ScatterAdd(given, full(b.send.Len(), 1), b.send)
+	constant := func(v float64) func(uint32) float64 { return func(uint32) float64 { return v } }
+	given := full(b.src, constant(0)) // how many peers give a gradient back
+	x.dev.ScatterAdd(given, full(b.send.Len(), constant(1)), b.send)
 	for epoch := range 6 {
-		now := float64(epoch + 1)
+		of := func(vertex uint32) float64 { return math.Pow(float64(epoch+1), float64(1+vertex%2)) }
+		own := full(b.src, func(i uint32) float64 { return of(first + i) })
+		far := full(b.farRows(), func(k uint32) float64 {
+			switch {
+			case len(x.part.Halo) == b.farRows():
+				k = x.part.Halo[k]
+			case k >= first: // of whole blocks
+				k += core
+			}
+			return of(k)
+		})
 		x.Begin(epoch, true)
 		off := map[string]int{}
 		for _, backward := range []bool{false, true} {
-			for _, of := range []string{"rows", "scores", "last"} {
-				t := transfer{layer: 1, across: true, scores: of == "scores", prompt: of == "last", backward: backward, kind: wire.Activation}
-				got, want := full(b.farRows(), 0), full(b.farRows(), now)
+			for _, what := range []string{"rows", "scores", "last"} {
+				t := transfer{layer: 1, across: true, scores: what == "scores", prompt: what == "last", backward: backward, kind: wire.Activation}
+				got, want := full(b.farRows(), constant(0)), far
 				if !backward {
-					finishNow(x.move.fetch(t, b, got, full(b.src, now)))
+					finishNow(x.move.fetch(t, b, got, own))
 				} else {
-					t.kind, got, want = wire.Gradient, full(b.src, 0), full(b.src, 0)
-					finishNow(x.move.giveBack(t, b, full(b.farRows(), now), got))
-					x.dev.Combine(want, now, given, 0, tensor.Matrix{})
+					t.kind, got, want = wire.Gradient, full(b.src, constant(0)), full(b.src, constant(0))
+					rows := full(b.farRows(), constant(0)) // the callee's to change
+					x.dev.Copy(rows, far)
+					finishNow(x.move.giveBack(t, b, rows, got))
+					x.dev.Multiply(want, own, given)
 				}
-				off[of] += unequal(x.dev, got, want)
+				off[what] += unequal(x.dev, got, want)
 			}
 		}
 		rows, prompt = rows+off["rows"], prompt+off["scores"]+off["last"]

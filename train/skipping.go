@@ -63,8 +63,14 @@ func (m *skipping) fetch(t transfer, b *border, into, src tensor.Matrix) arrival
 	d := m.turn(t, b, src)
 	kept, _ := m.keeper(keep{t.layer, "far"}, into.Type(), into.Rows, into.Cols)
 	x := m.exchange(t, kept, src)
-	x.arrived = func() { m.dev.Copy(into, kept) }
-	take := func() { m.receiveFrom(x, d.comes, b.farPtr) }
+	take := func() {
+		m.receiveFrom(x, d.comes, b.farPtr)
+		now := m.swapMeans(t, src, m.whole(b).but(d.goes), b.come().but(d.comes))
+		x.arrived = func() {
+			now.move(kept)
+			m.dev.Copy(into, kept)
+		}
+	}
 	if d.words == nil {
 		take()
 	}
@@ -86,7 +92,11 @@ func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arri
 	d := m.turns[t.layer]
 	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
 	x := m.exchange(t, kept, rows)
-	x.arrived = func() { m.addTheirs(b, dst, kept) }
+	now := m.swapMeans(t, rows, b.come().but(d.comes), b.sent().but(d.goes))
+	x.arrived = func() {
+		now.move(kept)
+		m.addTheirs(b, dst, kept)
+	}
 	m.receiveFrom(x, d.goes, b.sendPtr)
 	for _, q := range m.round() {
 		if d.comes[q] {
@@ -94,6 +104,24 @@ func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arri
 		}
 	}
 	return x
+}
+
+// whole is the block as a group for every peer.
+func (m *skipping) whole(b *border) groups {
+	g := b.sent()
+	for i := range g.list {
+		g.list[i] = group{0, b.src}
+	}
+	return g
+}
+
+// means go where rows do not.
+func (m *skipping) means(t transfer, b *border, peer, epoch int) int64 {
+	exact := m.bound.rule == "variation" && m.bound.change == 0
+	if exact || m.bound.rule != "variation" && m.rows(t, b, peer, epoch, true) > 0 {
+		return 0
+	}
+	return m.meansTo(t, b, peer)
 }
 
 // receiveFrom asks some of the peers for their rows.

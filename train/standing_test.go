@@ -2,6 +2,7 @@ package train
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"starling/nn"
@@ -11,14 +12,17 @@ import (
 // gradients that are late or old are those of now, and the step they lead to is halo's.
 // What such strategies lose, they lose because weights move.
 func TestOldIsRightOnceWeightsStandStill(t *testing.T) {
-	parts := cut(t, communities(t, 60, false), "random", 3)
+	parts := cutForServers(t, communities(t, 60, false), "random", 4, 2)
 	for _, model := range []string{"gcn", "sage", "gat"} {
 		o := options(model)
 		o.Model.Layers, o.Model.Dropout, o.Model.AttentionDropout = 3, 0, 0
 		o.Optim = nn.OptimConfig{Name: "sgd", LR: 1e-6}
 		want := lastStep(t, o, func(o Options) *Result { return trainParts(t, parts, ref, o)[0] })
-		for _, name := range []string{"pipegcn", "sancus", "skipg"} {
-			o.Strategy = DefaultChoice(name)
+		for _, name := range []string{"pipegcn", "pipegcn+relay", "sancus", "skipg", "bns", "bns+relay"} {
+			base, relay := strings.CutSuffix(name, "+relay")
+			o.Strategy = DefaultChoice(base)
+			o.Strategy.Relay = relay
+			o.Strategy.Keep, o.Strategy.Cached = 0.6, base == "bns"
 			got := lastStep(t, o, func(o Options) *Result { return trainParts(t, parts, ref, o)[0] })
 			var apart, size float64
 			for i := range want {

@@ -25,7 +25,7 @@ var wireTypes = map[string]tensor.Packed{"": tensor.Unpacked, "bf16": tensor.Pac
 // packed is the form in which rows of a transfer travel.
 func (m *exact) packed(t transfer, numbers tensor.DType, cols int, training bool) tensor.Packed {
 	f := wireTypes[m.opt.Strategy.WireRows]
-	if f == tensor.Unpacked || !training || t.layer < 0 || f.RowBytes(cols) >= numbers.Size()*cols {
+	if f == tensor.Unpacked || !training || t.layer < 0 || t.mean || f.RowBytes(cols) >= numbers.Size()*cols {
 		return tensor.Unpacked
 	}
 	return f
