@@ -10,6 +10,7 @@ import (
 // and refining the cut level by level on the way back.
 //
 //	cluster   multilevel_cluster.go   size-constrained label propagation
+//	          multilevel_few.go       the same for small graphs
 //	contract  multilevel_contract.go
 //	          multilevel_trim.go      without the lightest edges
 //	cut       multilevel_bisect.go    recursive bisection, several tries
@@ -81,6 +82,7 @@ type mlPartition struct {
 type mlStyle struct {
 	shrink  int64 // the most vertices that become one in a step
 	rounds  int   // of label propagation
+	balls   bool  // to start it with
 	perPart int   // vertices for each part in the coarsest graph
 	fewest  int   // vertices in the coarsest graph
 
@@ -93,7 +95,7 @@ type mlStyle struct {
 // communities, and loses its shape unless it shrinks gently.
 var (
 	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true}
-	mlGentle = mlStyle{shrink: 8, rounds: 1, perPart: 30, fewest: 600, searches: 3}
+	mlGentle = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, searches: 1}
 )
 
 func (m *mlPartition) progress(stage string, done, total int) {
@@ -118,13 +120,15 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 		return nil
 	}
 	part := m.initial(g, m.k, m.limits(g))
-	part = m.refine(g, part, len(levels) == 0)
+	part = m.refine(g, part, nil, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		g.free(m.mlRun)
 		g = levels[i].fine
+		near := m.nearby(levels[i])
 		fine := m.project(levels[i], part)
 		mlFree(m.mem, part)
-		part = m.refine(g, fine, i == 0)
+		part = m.refine(g, fine, near, i == 0)
+		mlFree(m.mem, near)
 		m.progress("refine", len(levels)-i, len(levels))
 	}
 	return part
@@ -139,7 +143,7 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 	for c, sum := range g.totals() {
 		most[c] = max(min(m.limit[c]/20, sum*m.style.shrink/int64(g.n)), 1)
 	}
-	label := m.cluster(g, most, m.style.rounds, m.key.Fold(uint64(level)))
+	label := m.cluster(g, most, m.style.rounds, m.style.balls, m.key.Fold(uint64(level)))
 	coarse, l := m.contract(g, label, m.style.trim)
 	if coarse.n > g.n*19/20 {
 		coarse.free(m.mlRun)
@@ -153,7 +157,7 @@ func (m *mlPartition) coarsen(g *mlGraph, level int) (*mlGraph, mlLevel, bool) {
 func (m *mlPartition) coarsest() int { return max(m.style.perPart*m.k, m.style.fewest) }
 
 // refine improves a partition of one level.
-func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
+func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bool) []uint16 {
 	s := newMLState(g, m.k, part, mlSpread(m.limits(g), m.k))
 	small := g.off[g.n] <= mlSmall
 	if !small {
@@ -166,11 +170,11 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 		j.free()
 		m.polish(s, 5)
 		if g.con > 1 && g.tabled(m.k) { // most moves wait for room: their order counts
-			m.fm(s).refine(8, g.n/20)
+			m.fm(s, nil).refine(8, g.n/20)
 		}
 	}
 	if small {
-		f := m.fm(s)
+		f := m.fm(s, near)
 		f.refine(16, mlPatience(g.n))
 		if s.excess() == 0 { // local keeps limits, it does not restore them
 			f.local(m.style.searches, 10, m.key.Fold(uint64(g.n)))
@@ -180,6 +184,21 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, finest bool) []uint16 {
 		m.lowerVolume(s)
 	}
 	return s.part
+}
+
+// nearby lists the vertices that can be on the boundary of a level because those they
+// went to came near it, after refinement of the coarser one; nil if nobody knows.
+func (m *mlPartition) nearby(l mlLevel) []uint32 {
+	if m.refiner == nil || l.fine.off[l.fine.n] > mlSmall {
+		return nil
+	}
+	near := mlMake[uint32](m.mem, l.fine.n)[:0]
+	for v, c := range l.to {
+		if m.refiner.seen[c] {
+			near = append(near, uint32(v))
+		}
+	}
+	return near
 }
 
 // limits are those of one level; only at the finest must they be the true ones.

@@ -86,7 +86,7 @@ func (b *mlInitial) whole() mlPiece {
 
 // halve cuts every piece in two, and returns those that are not parts yet.
 func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
-	const tries = 3
+	const tries = 4 // an even number, for two cores
 	sides := make([]mlSides, len(pieces)*tries)
 	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
 		p := &pieces[i/tries]
@@ -277,7 +277,7 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 		for c, sum := range g.totals() {
 			cap[c] = max(min(sum*8/int64(g.n), sum/60), 1)
 		}
-		label := r.cluster(g, cap, 2, key.Fold(uint64(g.n)))
+		label := r.cluster(g, cap, 2, false, key.Fold(uint64(g.n)))
 		if coarse, level := r.contract(g, label, false); coarse.n < g.n*19/20 {
 			side := r.bisect(coarse, limit, key)
 			coarse.free(r)

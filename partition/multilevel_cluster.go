@@ -30,10 +30,17 @@ type mlClustering struct {
 	key   rng.Key
 }
 
-// cluster returns the cluster of every vertex, named by one of its vertices.
-func (r *mlRun) cluster(g *mlGraph, cap []int64, rounds int, key rng.Key) []uint32 {
+// cluster returns the cluster of every vertex, named by one of its vertices. Balls are
+// how a small graph without weights may start.
+func (r *mlRun) cluster(g *mlGraph, cap []int64, rounds int, balls bool, key rng.Key) []uint32 {
 	c := &mlClustering{r: r, g: g, cap: cap, key: key}
 	c.start()
+	if g.off[g.n] <= mlTiny {
+		c.oneByOne(rounds, balls)
+		mlFree(r.mem, c.load)
+		mlFree(r.mem, c.count)
+		return c.label
+	}
 	order, groups := c.order()
 	want := mlMake[uint32](r.mem, g.n)
 	for round := range rounds {
@@ -113,9 +120,6 @@ func (c *mlClustering) order() (order []uint32, groups []int) {
 
 // group lets some vertices choose, then moves them; it returns how many moved.
 func (c *mlClustering) group(vs, want []uint32, key rng.Key) (moved int) {
-	if c.g.off[c.g.n] <= mlTiny {
-		return c.oneByOne(vs, key)
-	}
 	c.r.each(len(vs), 256, func(s *mlScratch, _, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			want[i] = c.choose(s, vs[i], key)
@@ -123,20 +127,6 @@ func (c *mlClustering) group(vs, want []uint32, key rng.Key) (moved int) {
 	})
 	for i, v := range vs {
 		if to := want[i]; to != c.label[v] && c.move(v, to) {
-			moved++
-		}
-	}
-	return moved
-}
-
-// mlTiny edges are so few that sharing them out takes longer than the work.
-const mlTiny = 1 << 18
-
-// oneByOne lets vertices choose and move in turn.
-func (c *mlClustering) oneByOne(vs []uint32, key rng.Key) (moved int) {
-	s := c.r.scratch[0]
-	for _, v := range vs {
-		if to := c.choose(s, v, key); to != c.label[v] && c.move(v, to) {
 			moved++
 		}
 	}

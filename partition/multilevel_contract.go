@@ -29,7 +29,7 @@ func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLev
 	}
 	c.adj, c.w = mlMakeSparse[uint32](r.mem, int(bound[n])), mlMakeSparse[uint32](r.mem, int(bound[n]))
 	c.off = mlMake[int64](r.mem, n+1)
-	cuts := mlCuts(bound, 1<<15)
+	cuts := mlCuts(bound, 1<<14)
 	r.each(len(cuts)-1, 1, func(s *mlScratch, chunk, _, _ int) {
 		at := bound[cuts[chunk]]
 		for i := cuts[chunk]; i < cuts[chunk+1]; i++ {
@@ -94,6 +94,9 @@ func mlCuts(off []int64, size int64) []int {
 // merge writes the edges of coarse vertex i from position at on, and its degree
 // to off[i+1]; it returns the position after them.
 func (r *mlRun) merge(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32, at, most int64) int64 {
+	if c.n < mlFewVertices-2 {
+		return mergeFew(s, g, c, to, member, i, at)
+	}
 	t := &s.rating
 	t.reset(int(min(most, int64(c.n))))
 	for _, v := range member {
@@ -117,6 +120,57 @@ func (r *mlRun) merge(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32
 	t.used = t.used[:0]
 	c.off[i+1] = at - start
 	return at
+}
+
+// mlFewVertices are so few that an array over all of them stays in the cache.
+const mlFewVertices = 1 << 14
+
+// mergeFew is merge for them. The row is put together aside, with i's own place first:
+// whether an edge is new nobody can foresee, so nothing may depend on it but numbers.
+func mergeFew(s *mlScratch, g, c *mlGraph, to, member []uint32, i uint32, at int64) int64 {
+	if s.row == nil {
+		s.row = &mlRow{}
+	}
+	place, slot := &s.row.place, &s.row.slot
+	const mask = mlFewVertices - 1
+	place[i&mask] = 1
+	n := uint64(2)
+	for _, v := range member {
+		lo, hi := g.off[v], g.off[v+1]
+		adj := g.adj[lo:hi]
+		if g.w == nil {
+			for _, u := range adj {
+				l := to[u]
+				p := uint64(place[l&mask])
+				fresh := (p - 1) >> 63
+				p += n & -fresh
+				n += fresh
+				place[l&mask] = uint16(p)
+				slot[p&mask] = uint64(l)<<32 | uint64(uint32(slot[p&mask])+1)
+			}
+			continue
+		}
+		w := g.w[lo:hi]
+		w = w[:len(adj)]
+		for j, u := range adj {
+			l := to[u]
+			p := uint64(place[l&mask])
+			fresh := (p - 1) >> 63
+			p += n & -fresh
+			n += fresh
+			place[l&mask] = uint16(p)
+			slot[p&mask] = uint64(l)<<32 | uint64(uint32(slot[p&mask])+w[j])
+		}
+	}
+	place[i&mask], slot[1] = 0, 0
+	row := slot[2:n]
+	adj, w := c.adj[at:][:len(row)], c.w[at:][:len(row)]
+	for j, x := range row {
+		adj[j], w[j] = uint32(x>>32), uint32(x)
+		place[x>>32&mask], row[j] = 0, 0
+	}
+	c.off[i+1] = int64(len(row))
+	return at + int64(len(row))
 }
 
 // closeGaps moves the ranges together and gives back what is over.

@@ -22,12 +22,13 @@ type mlFM struct {
 	conn    []uint32 // of one vertex, if there is no table
 	touched []uint16 // parts whose conn is not zero
 	hit     []uint16 // parts it touches, its own aside
-	heap    mlHeap
+	queue   mlQueue
 	locked  []bool
 	moves   []mlMove
-	near    []uint32 // vertices that ever were in the heap; nil before the first pass
+	first   []uint32 // where the first pass looks for the boundary; nil: everywhere
+	begun   bool     // that pass is over
+	near    []uint32 // vertices that ever were in the queue
 	seen    []bool   // by vertex: in near
-	all     []uint32 // memory for near
 	seeds   []uint32 // of local
 }
 
@@ -36,8 +37,9 @@ type mlMove struct {
 	part uint16
 }
 
-// fm prepares refinement of s, in memory that is used again and again.
-func (r *mlRun) fm(s *mlState) *mlFM {
+// fm prepares refinement of s, in memory that is used again and again. If near is not
+// nil, only its vertices can be on the boundary.
+func (r *mlRun) fm(s *mlState, near []uint32) *mlFM {
 	if r.refiner == nil {
 		r.refiner = &mlFM{}
 	}
@@ -45,12 +47,9 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 	f.mlState, f.ctx = s, r.ctx
 	f.locked, f.seen = mlResize(f.locked, s.g.n), mlResize(f.seen, s.g.n)
 	f.fresh, f.gains = mlResize(f.fresh, s.g.n), mlResize(f.gains, s.g.n)
-	if f.near != nil {
-		f.all = f.near
-	}
-	f.near = nil
+	f.first, f.begun, f.near = near, false, f.near[:0]
 	f.conn, f.touched = mlResize(f.conn, s.k), f.touched[:0]
-	f.heap.reset(s.g.n)
+	f.queue.reset(s.g.n)
 	f.table = f.table[:0]
 	if !s.g.tabled(s.k) {
 		return f
@@ -73,9 +72,9 @@ func (r *mlRun) fm(s *mlState) *mlFM {
 func (g *mlGraph) tabled(k int) bool {
 	edges := g.off[g.n]
 	if edges > mlSmall {
-		edges *= 4
+		return 4*edges >= int64(g.n)*int64(k)
 	}
-	return edges >= int64(g.n)*int64(k)
+	return edges >= 4*int64(g.n)*int64(k)
 }
 
 // mlResize gives n zeroes, in the memory of s if they fit.
@@ -206,7 +205,13 @@ func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
 
 // refine makes passes while they help; it returns the cut gained.
 func (f *mlFM) refine(passes, patience int) (gained int64) {
+	for _, whole := range []bool{false, true} {
+		if f.excess() > 0 {
+			gained += f.relieve(whole)
+		}
+	}
 	for range passes {
+		f.fill(false)
 		g, relieved := f.pass(patience)
 		gained += g
 		if g <= 0 && !relieved || f.ctx.Err() != nil {
@@ -216,22 +221,44 @@ func (f *mlFM) refine(passes, patience int) (gained int64) {
 	return gained
 }
 
-// pass moves every vertex at most once. A prefix of the moves is better than
-// another if it breaks the limits less, or as little and cuts less.
-func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
-	f.fill()
-	var sum, bestSum int64
-	excess := f.excess()
-	first, bestExcess := excess, excess
-	kept, waited := 0, 0
-	for f.heap.len() > 0 && waited < patience {
-		v := f.heap.pop()
+// relieve moves vertices out of parts that are too heavy, those first that are best for
+// the cut: vertices on the boundary, or all if whole.
+func (f *mlFM) relieve(whole bool) (gained int64) {
+	f.fill(whole)
+	for f.queue.len() > 0 {
+		v := f.queue.pop()
+		if !f.overloaded(int(f.part[v])) {
+			continue
+		}
 		to, gain, ok := f.target(v)
 		if !ok {
 			continue
 		}
-		if f.heap.len() > 0 && mlKey(gain) < f.heap.top() {
-			f.heap.set(v, mlKey(gain))
+		if f.queue.above(mlKey(gain)) {
+			f.queue.set(v, mlKey(gain))
+			continue
+		}
+		gained += gain
+		f.move(v, to, true)
+	}
+	return gained
+}
+
+// pass moves every vertex at most once. A prefix of the moves is better than
+// another if it breaks the limits less, or as little and cuts less.
+func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
+	var sum, bestSum int64
+	excess := f.excess()
+	first, bestExcess := excess, excess
+	kept, waited := 0, 0
+	for f.queue.len() > 0 && waited < patience {
+		v := f.queue.pop()
+		to, gain, ok := f.target(v)
+		if !ok {
+			continue
+		}
+		if f.queue.above(mlKey(gain)) {
+			f.queue.set(v, mlKey(gain))
 			continue
 		}
 		excess -= f.relief(v, to)
@@ -249,23 +276,22 @@ func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
 	return bestSum, bestExcess < first-1e-9
 }
 
-// fill puts every vertex on the boundary, or in a part that must shrink, into the
-// heap. After the first pass only those that came near it are looked at.
-func (f *mlFM) fill() {
-	f.heap.clear()
+// fill puts every vertex on the boundary into the queue, and all of parts that are too
+// heavy if whole. After the first time only those that came near it are looked at.
+func (f *mlFM) fill(whole bool) {
+	f.queue.clear()
 	f.moves = f.moves[:0]
-	crowded := false
-	for p := range f.k {
-		crowded = crowded || f.overloaded(p)
-	}
-	if f.near == nil || crowded {
-		f.near = f.all[:0]
+	switch {
+	case whole || f.first == nil && !f.begun:
 		clear(f.locked)
-		clear(f.seen)
 		for v := range uint32(f.g.n) {
-			f.enter(v, crowded)
+			f.enter(v, whole && f.overloaded(int(f.part[v])))
 		}
-	} else {
+	case !f.begun:
+		for _, v := range f.first {
+			f.enter(v, false)
+		}
+	default:
 		for _, v := range f.near {
 			f.locked[v] = false
 		}
@@ -273,23 +299,22 @@ func (f *mlFM) fill() {
 			f.enter(v, false)
 		}
 	}
-	f.heap.order()
+	f.begun = true
 }
 
-// enter puts v into the heap if it is on the boundary or its part is too heavy.
-func (f *mlFM) enter(v uint32, crowded bool) {
-	crowded = crowded && f.overloaded(int(f.part[v]))
+// enter puts v into the queue if it is on the boundary or has to leave.
+func (f *mlFM) enter(v uint32, leave bool) {
 	if !f.fresh[v] && f.inside(v) { // most are
 		f.fresh[v], f.gains[v] = true, mlInside
 	}
 	key, boundary := f.knownGain(v)
-	if !boundary && crowded {
+	if !boundary && leave {
 		gain, _ := f.gain(v)
 		key, boundary = mlKey(gain), true
 	}
 	if boundary {
 		f.remember(v)
-		f.heap.push(v, key)
+		f.queue.set(v, key)
 	}
 }
 
@@ -311,7 +336,7 @@ func (f *mlFM) learn(v uint32) {
 	}
 }
 
-// remember notes that v has been in the heap.
+// remember notes that v has been in the queue.
 func (f *mlFM) remember(v uint32) {
 	if !f.seen[v] {
 		f.seen[v] = true
@@ -320,7 +345,7 @@ func (f *mlFM) remember(v uint32) {
 }
 
 // move shifts v and tells its neighbours; forward, it is locked and they are
-// put into the heap anew.
+// put into the queue anew.
 func (f *mlFM) move(v uint32, to uint16, forward bool) {
 	from := f.part[v]
 	f.shift(v, to)
@@ -336,130 +361,14 @@ func (f *mlFM) move(v uint32, to uint16, forward bool) {
 			row[to] += w
 		}
 		f.fresh[u] = false
-		if !forward || f.locked[u] {
+		if !forward || f.locked[u] || f.part[u] == to && f.queue.has(u) { // those have less to gain now: target sees to it
 			continue
 		}
 		if key, boundary := f.knownGain(u); boundary {
 			f.remember(u)
-			f.heap.set(u, key)
+			f.queue.set(u, key)
 		} else {
-			f.heap.remove(u)
+			f.queue.remove(u)
 		}
 	}
-}
-
-// mlHeap is a binary heap of vertices, largest key first, with a place by vertex.
-type mlHeap struct {
-	item  []mlItem
-	place []int32 // by vertex: its place plus one
-}
-
-// mlItem is a vertex and its gain, in eight bytes: half of the time of a search is
-// spent moving these about.
-type mlItem struct {
-	key int32
-	v   uint32
-}
-
-// mlKey is a gain as heaps know it.
-func mlKey(gain int64) int32 { return int32(max(min(gain, math.MaxInt32), math.MinInt32)) }
-
-func (h *mlHeap) reset(n int) { h.item, h.place = h.item[:0], mlResize(h.place, n) }
-func (h *mlHeap) len() int    { return len(h.item) }
-func (h *mlHeap) top() int32  { return h.item[0].key }
-
-func (h *mlHeap) clear() {
-	for _, x := range h.item {
-		h.place[x.v] = 0
-	}
-	h.item = h.item[:0]
-}
-
-// push adds v without putting things in order: order does that for all at once.
-func (h *mlHeap) push(v uint32, key int32) {
-	h.item = append(h.item, mlItem{key, v})
-	h.place[v] = int32(len(h.item))
-}
-
-func (h *mlHeap) order() {
-	for i := len(h.item)/2 - 1; i >= 0; i-- {
-		h.down(i, h.item[i])
-	}
-}
-
-// set inserts v, or changes its key.
-func (h *mlHeap) set(v uint32, key int32) {
-	i := int(h.place[v]) - 1
-	if i < 0 {
-		i = len(h.item)
-		h.item = append(h.item, mlItem{})
-		h.up(i, mlItem{key, v})
-		return
-	}
-	if old := h.item[i].key; key > old {
-		h.up(i, mlItem{key, v})
-	} else if key < old {
-		h.down(i, mlItem{key, v})
-	}
-}
-
-func (h *mlHeap) pop() uint32 {
-	v := h.item[0].v
-	h.remove(v)
-	return v
-}
-
-func (h *mlHeap) remove(v uint32) {
-	i := int(h.place[v]) - 1
-	if i < 0 {
-		return
-	}
-	h.place[v] = 0
-	last := len(h.item) - 1
-	x, old := h.item[last], h.item[i].key
-	h.item = h.item[:last]
-	if i == last {
-		return
-	}
-	if x.key > old {
-		h.up(i, x)
-	} else {
-		h.down(i, x)
-	}
-}
-
-func (h *mlHeap) up(i int, x mlItem) {
-	item, place := h.item, h.place
-	for i > 0 {
-		p := (i - 1) / 2
-		if item[p].key >= x.key {
-			break
-		}
-		item[i] = item[p]
-		place[item[i].v] = int32(i + 1)
-		i = p
-	}
-	item[i] = x
-	place[x.v] = int32(i + 1)
-}
-
-func (h *mlHeap) down(i int, x mlItem) {
-	item, place := h.item, h.place
-	for {
-		c := 2*i + 1
-		if c >= len(item) {
-			break
-		}
-		if c+1 < len(item) && item[c+1].key > item[c].key {
-			c++
-		}
-		if item[c].key <= x.key {
-			break
-		}
-		item[i] = item[c]
-		place[item[i].v] = int32(i + 1)
-		i = c
-	}
-	item[i] = x
-	place[x.v] = int32(i + 1)
 }

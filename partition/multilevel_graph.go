@@ -70,6 +70,13 @@ type mlScratch struct {
 	conn   []int64  // by part, all zero between vertices
 	hit    []uint16 // parts whose conn is not zero
 	own    *mlRun   // for alone
+
+	row *mlRow // for mergeFew
+}
+
+type mlRow struct {
+	place [mlFewVertices]uint16
+	slot  [mlFewVertices]uint64
 }
 
 func newMLRun(ctx context.Context, key rng.Key, threads int, mem *mlMemory) *mlRun {
@@ -112,18 +119,16 @@ func (r *mlRun) each(n, grain int, f func(s *mlScratch, chunk, lo, hi int)) {
 		return
 	}
 	var next atomic.Int64
-	var wg sync.WaitGroup
-	for i := range workers {
-		wg.Go(func() {
-			for {
-				c := int(next.Add(1)) - 1
-				if c >= chunks {
-					return
-				}
-				f(r.scratch[i], c, c*grain, min((c+1)*grain, n))
-			}
-		})
+	work := func(s *mlScratch) {
+		for c := int(next.Add(1)) - 1; c < chunks; c = int(next.Add(1)) - 1 {
+			f(s, c, c*grain, min((c+1)*grain, n))
+		}
 	}
+	var wg sync.WaitGroup
+	for i := 1; i < workers; i++ {
+		wg.Go(func() { work(r.scratch[i]) })
+	}
+	work(r.scratch[0]) // here: others take a while to wake up
 	wg.Wait()
 }
 

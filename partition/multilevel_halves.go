@@ -1,7 +1,7 @@
 package partition
 
 // mlHalves refines a bisection: single moves in order of gain, downhill as well,
-// back to the best point reached. Each side has a heap of its own, and a side may
+// back to the best point reached. Each side has a queue of its own, and a side may
 // be overfull by one vertex for a while. Where a vertex weighs more than the
 // tolerance, every exchange leads over such a point: one comes, another one goes.
 //
@@ -11,7 +11,7 @@ type mlHalves struct {
 	*mlState
 	in, out []int64 // by vertex: weight of its edges within its side, and to the other
 	whole   []int64 // by vertex: weight of all its edges; for grow
-	heap    [2]mlHeap
+	queue   [2]mlQueue
 	locked  []bool
 	moves   []uint32
 }
@@ -22,8 +22,9 @@ func (r *mlRun) halves(s *mlState) *mlHalves {
 	h.mlState = s
 	n := s.g.n
 	h.in, h.out, h.locked = mlResize(h.in, n), mlResize(h.out, n), mlResize(h.locked, n)
-	h.heap[0].reset(n)
-	h.heap[1].reset(n)
+	h.queue[0].reset(n)
+	h.queue[1].reset(n)
+	h.queue[0].fair = false
 	for v := range uint32(n) {
 		own := s.part[v]
 		var in, out int64
@@ -81,29 +82,27 @@ func (h *mlHalves) pass(patience int) (better bool) {
 	return kept > 0
 }
 
-// fill puts the boundary into the heaps, and all of a side that must shrink.
+// fill puts the boundary into the queues, and all of a side that must shrink.
 func (h *mlHalves) fill() {
 	h.start()
 	crowded := [2]bool{h.overloaded(0), h.overloaded(1)}
 	for v := range uint32(h.g.n) {
 		if own := h.part[v]; h.out[v] > 0 || crowded[own] {
-			h.heap[own].push(v, mlKey(h.gain(v)))
+			h.queue[own].set(v, mlKey(h.gain(v)))
 		}
 	}
-	h.heap[0].order()
-	h.heap[1].order()
 }
 
 func (h *mlHalves) start() {
-	h.heap[0].clear()
-	h.heap[1].clear()
+	h.queue[0].clear()
+	h.queue[1].clear()
 	h.moves = h.moves[:0]
 	clear(h.locked)
 }
 
-// next takes the best vertex off the heaps: from the side that is too heavy, if one is.
+// next takes the best vertex off the queues: from the side that is too heavy, if one is.
 func (h *mlHalves) next() (uint32, bool) {
-	a, b := &h.heap[0], &h.heap[1]
+	a, b := &h.queue[0], &h.queue[1]
 	side := 0
 	switch {
 	case a.len() == 0 && b.len() == 0:
@@ -115,7 +114,7 @@ func (h *mlHalves) next() (uint32, bool) {
 	case h.overloaded(1) || b.top() > a.top():
 		side = 1
 	}
-	return h.heap[side].pop(), true
+	return h.queue[side].pop(), true
 }
 
 // open tells whether side p is not full yet of anything v weighs.
@@ -129,7 +128,7 @@ func (h *mlHalves) open(v uint32, p uint16) bool {
 }
 
 // move takes v to the other side; forward, it is locked and its neighbours find
-// their new places in the heaps.
+// their new places in the queues.
 func (h *mlHalves) move(v uint32, forward bool) {
 	to := 1 - h.part[v]
 	h.shift(v, to)
@@ -146,12 +145,12 @@ func (h *mlHalves) move(v uint32, forward bool) {
 		w *= 1 - 2*int64(h.part[u]^to) // less of what is in if u stays behind
 		h.in[u] += w
 		h.out[u] -= w
-		switch heap := &h.heap[h.part[u]]; {
+		switch queue := &h.queue[h.part[u]]; {
 		case !forward || h.locked[u]:
 		case h.out[u] > 0:
-			heap.set(u, mlKey(h.gain(u)))
+			queue.set(u, mlKey(h.gain(u)))
 		default:
-			heap.remove(u)
+			queue.remove(u)
 		}
 	}
 }
@@ -168,6 +167,7 @@ func (h *mlHalves) undo(kept int) {
 // is best for the cut, and stops at the best point. It returns the cut.
 func (h *mlHalves) grow(seed int) int64 {
 	h.start()
+	h.queue[0].fair = true // grow in breadth
 	var cut, best int64
 	bestExcess, kept, seeds, misfits := h.excess(), 0, 0, 0
 	for misfits <= 10 {
@@ -192,8 +192,8 @@ func (h *mlHalves) grow(seed int) int64 {
 
 // nextToGrow is the best vertex at the border, or the next seed.
 func (h *mlHalves) nextToGrow(seed int, seeds *int) (uint32, bool) {
-	if h.heap[0].len() > 0 {
-		return h.heap[0].pop(), true
+	if h.queue[0].len() > 0 {
+		return h.queue[0].pop(), true
 	}
 	for *seeds < h.g.n {
 		v := uint32((seed + *seeds) % h.g.n)

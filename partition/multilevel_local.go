@@ -48,19 +48,19 @@ func (f *mlFM) search(v uint32, patience int) int64 {
 	if !ok {
 		return 0
 	}
-	f.heap.clear()
+	f.queue.clear()
 	f.moves = f.moves[:0]
-	f.heap.set(v, key)
+	f.queue.set(v, key)
 	var sum, best int64
 	kept, waited := 0, 0
-	for f.heap.len() > 0 && waited < patience {
-		v := f.heap.pop()
+	for f.queue.len() > 0 && waited < patience {
+		v := f.queue.pop()
 		to, gain, ok := f.target(v)
 		if !ok {
 			continue
 		}
-		if f.heap.len() > 0 && mlKey(gain) < f.heap.top() {
-			f.heap.set(v, mlKey(gain))
+		if f.queue.above(mlKey(gain)) {
+			f.queue.set(v, mlKey(gain))
 			continue
 		}
 		sum += gain

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -192,7 +193,7 @@ func mlWeighted(t *testing.T, seed uint64) (r *mlRun, fine, coarse *mlGraph, to 
 	g := mlBlocks(t, draw, 300, 10, 8)
 	r = newMLRun(context.Background(), rng.New(seed), 2, &mlMemory{})
 	fine = r.newMLGraph(&Problem{Graph: g}, []Constraint{{Name: "vertices"}, {Name: "edges", Weight: degreeWeights(g)}})
-	label := r.cluster(fine, []int64{8, 60}, 2, r.key)
+	label := r.cluster(fine, []int64{8, 60}, 2, false, r.key)
 	load := map[uint32][2]int64{}
 	for v, l := range label {
 		s := load[l]
@@ -309,7 +310,7 @@ func TestRefinementKeepsCount(t *testing.T) {
 			}
 			s := newMLState(g, k, part, mlSpread(limit, k))
 			before := s.cut()
-			f := r.fm(s)
+			f := r.fm(s, nil)
 			gained := f.refine(3, 50)
 			mlRecount(t, s, before-gained)
 			j := r.newJet(s, 0.5)
@@ -407,43 +408,69 @@ func TestRatingIsAMap(t *testing.T) {
 	}
 }
 
-func TestHeapPopsInOrder(t *testing.T) {
+// A queue against a map: nobody comes out before one who has more, but for those
+// who share a list, and of equals the last one comes first.
+func TestQueuePopsInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 8))
-	for range 100 {
-		var h mlHeap
-		h.reset(40)
-		want := map[uint32]int32{}
-		for v := range r.Uint32N(40) {
-			want[v] = int32(r.IntN(30))
-			h.push(v, want[v])
+	for round := range 100 {
+		var q mlQueue
+		q.reset(40)
+		type entry struct {
+			key int32
+			age int
 		}
-		h.order()
-		for range 200 {
-			v := r.Uint32N(40)
+		want := map[uint32]entry{}
+		for i := range 300 {
+			v, key := r.Uint32N(40), int32(r.IntN(60)-30)
+			if round%2 == 1 {
+				key = int32(r.Uint32()) >> r.IntN(32)
+			}
 			if r.IntN(4) == 0 {
-				h.remove(v)
+				q.remove(v)
 				delete(want, v)
 				continue
 			}
-			want[v] = int32(r.IntN(30))
-			h.set(v, want[v])
-		}
-		for h.len() > 0 {
-			key := h.top()
-			v := h.pop()
-			for u, other := range want {
-				if other > key {
-					t.Fatalf("%d with %d came before %d with %d", v, key, u, other)
-				}
+			q.set(v, key)
+			if old, ok := want[v]; !ok || mlList(old.key) != mlList(key) {
+				want[v] = entry{key, i}
 			}
-			if want[v] != key {
-				t.Fatalf("vertex %d has %d, want %d", v, key, want[v])
+		}
+		for q.len() > 0 {
+			v := q.pop()
+			got, ok := want[v]
+			if !ok {
+				t.Fatalf("%d was not there", v)
+			}
+			for u, other := range want {
+				if a, b := mlList(other.key), mlList(got.key); a > b || a == b && other.age > got.age {
+					t.Fatalf("%d with %v came before %d with %v", v, got, u, other)
+				}
 			}
 			delete(want, v)
 		}
 		if len(want) > 0 {
 			t.Fatalf("lost %v", want)
 		}
+	}
+}
+
+// More gain is never an earlier list, and lists hold what differs by a sixteenth at most.
+func TestListsFollowGains(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 9))
+	for range 20000 {
+		a, b := mlKey(int64(int32(r.Uint32())>>r.IntN(32))), mlKey(int64(int32(r.Uint32())>>r.IntN(32)))
+		if a > b {
+			a, b = b, a
+		}
+		switch la, lb := mlList(a), mlList(b); {
+		case la > lb:
+			t.Fatalf("gain %d is in list %d, gain %d in %d", a, la, b, lb)
+		case la == lb && int64(b)-int64(a) > max(int64(a), -int64(a))/16:
+			t.Fatalf("gains %d and %d share list %d", a, b, la)
+		}
+	}
+	if last := int(mlList(math.MaxInt32)); last > 2*mlMiddle || mlList(-math.MaxInt32) > mlMiddle {
+		t.Fatalf("the last list is %d of %d", last, 2*mlMiddle)
 	}
 }
 
@@ -464,7 +491,7 @@ func mlVolume(g *graph.CSR, parts []uint32) (sum int) {
 // objective, less of it.
 func TestMultilevelLowersVolume(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 11))
-	g := mlBlocks(t, r, 600, 12, 8)
+	g := mlBlocks(t, r, 600, 12, 40) // rows long enough for a table
 	p := &Problem{Graph: g, Parts: 6, Constraints: []Constraint{{Name: "vertices", Tolerance: 0.05}}}
 	cut := mlVolume(g, mlCheckRun(t, p))
 	p.Objective = Volume
@@ -477,7 +504,7 @@ func TestMultilevelLowersVolume(t *testing.T) {
 	for v, k := range parts {
 		s.shift(uint32(v), uint16(k))
 	}
-	f := run.fm(s)
+	f := run.fm(s, nil)
 	if len(f.table) == 0 {
 		t.Fatal("no table")
 	}

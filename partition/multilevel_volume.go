@@ -14,7 +14,7 @@ const mlVolumeRounds = 3
 
 // lowerVolume moves vertices while that lowers the volume.
 func (r *mlRun) lowerVolume(s *mlState) {
-	f := r.fm(s)
+	f := r.fm(s, nil)
 	for range mlVolumeRounds {
 		moved := 0
 		for _, o := range r.volumeOffers(f) {
