@@ -17,6 +17,7 @@ var settingsOf = map[string][]string{
 	"preload":       {"granndis"},
 	"eas":           {"granndis"},
 	"memory_budget": {"granndis", "g3", "neutronstar"},
+	"means":         {"pipegcn", "sancus", "bns"},
 	"relay":         {"halo", "bns", "g3", "pipegcn", "neutronstar"},
 }
 
@@ -41,7 +42,7 @@ func (s *Spec) ofStrategies() (list []strategyField) {
 }
 
 // forStrategy is s with another strategy, without the settings of others. +relay after it
-// passes rows on inside servers, +bf16 or +int8 is the type that its rows travel in.
+// passes rows on inside servers, +means puts old ones right on average, +bf16 or +int8 is the type that its rows travel in.
 func (s Spec) forStrategy(text string) Spec {
 	given := strings.Split(text, "+")
 	s.Strategy = given[0]
@@ -55,9 +56,12 @@ func (s Spec) forStrategy(text string) Spec {
 		s.Staleness, s.G3Pipeline, s.Preload, s.EAS = d.Staleness, d.G3Pipeline, d.Preload, d.EAS
 	}
 	for _, more := range given[1:] {
-		if more == "relay" {
+		switch more {
+		case "relay":
 			s.Relay = true
-		} else {
+		case "means":
+			s.Means = true
+		default:
 			s.WireDType = more
 		}
 	}
@@ -92,6 +96,9 @@ func (s *Spec) strategySettings() map[string]any {
 	if c.Relay {
 		out["relay"] = true
 	}
+	if c.Means {
+		out["means"] = true
+	}
 	if c.WireRows != "" {
 		out["wire_dtype"] = c.WireRows
 	}
@@ -110,7 +117,7 @@ func (r *Report) label() string {
 	for _, key := range slices.Sorted(maps.Keys(r.StrategySettings)) {
 		value := fmt.Sprint(r.StrategySettings[key])
 		switch first := mainSetting[name] == key; {
-		case key == "wire_dtype" || key == "relay" || value == fmt.Sprint(standard[key]):
+		case key == "wire_dtype" || key == "relay" || key == "means" || value == fmt.Sprint(standard[key]):
 		case shown && (first && !strings.HasPrefix(after, "eas") || key == "eas" && sampled || key == "cached"):
 		case key == "eas":
 			text += ":eas" + value
@@ -120,8 +127,10 @@ func (r *Report) label() string {
 			text += " " + key + "=" + value
 		}
 	}
-	if r.StrategySettings["relay"] == true {
-		text += "+relay"
+	for _, key := range []string{"relay", "means"} {
+		if r.StrategySettings[key] == true {
+			text += "+" + key
+		}
 	}
 	if rows, ok := r.StrategySettings["wire_dtype"]; ok {
 		text += fmt.Sprintf("+%v", rows)

@@ -325,6 +325,14 @@ func TestForStrategy(t *testing.T) {
 	if both := s.forStrategy("g3+relay+bf16"); both.Strategy != "g3" || !both.Relay || both.WireDType != "bf16" {
 		t.Errorf("%+v", both)
 	}
+	if all := s.forStrategy("pipegcn+relay+means+int8"); !all.Relay || !all.Means || all.WireDType != "int8" {
+		t.Errorf("%+v", all)
+	}
+	for _, text := range []string{"halo+means", "bns:0.1+means"} {
+		if no := s.forStrategy(text); no.Validate() == nil || !strings.Contains(no.Validate().Error(), "--means") {
+			t.Errorf("%s: %v", text, no.Validate())
+		}
+	}
 	s.Workers = 4
 	if no := s.forStrategy("sancus+relay"); no.Validate() == nil || !strings.Contains(no.Validate().Error(), "--relay") {
 		t.Errorf("sancus+relay: %v", no.Validate())
@@ -342,6 +350,7 @@ func TestLabels(t *testing.T) {
 		"halo":               func(s *Spec) { s.Strategy = "halo" },
 		"halo+bf16":          func(s *Spec) { s.Strategy, s.WireDType = "halo", "bf16" },
 		"g3+relay+bf16":      func(s *Spec) { s.Strategy, s.Relay, s.WireDType = "g3", true, "bf16" },
+		"pipegcn+means":      func(s *Spec) { s.Strategy, s.Means = "pipegcn", true },
 		"bns:0.5":            func(s *Spec) { s.Strategy = "bns:0.5" },
 		"pipegcn":            func(s *Spec) { s.Strategy = "pipegcn" },
 		"pipegcn smooth=0.5": func(s *Spec) { s.Strategy, s.Smooth = "pipegcn", 0.5 },

@@ -107,6 +107,7 @@ type Spec struct {
 	Preload      string  `json:"preload" yaml:"preload" help:"layers whose remote vertices a server computes itself (granndis): a number, or auto: by cost, within --memory-budget, with --eas all" resume:"free"`
 	EAS          string  `json:"eas" yaml:"eas" help:"expansion-aware sampling beyond a server's border (granndis), as HOPS,FANOUT; none: all"`
 	MemoryBudget string  `json:"memory_budget" yaml:"memory_budget" help:"memory of a worker that strategies may fill, as 4GiB; none: what is free" resume:"free"`
+	Means        bool    `json:"means" yaml:"means" help:"put rows that are late or old right on average: a row a peer and layer is sent in time, and waited for (pipegcn, sancus, bns:P:cached)" resume:"free"`
 	Relay        bool    `json:"relay" yaml:"relay" help:"send a row that several workers of a server need between servers once; the workers pass it on (halo, bns, g3, pipegcn, neutronstar)" resume:"free"`
 	WireDType    string  `json:"wire_dtype" yaml:"wire_dtype" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
 

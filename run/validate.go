@@ -113,7 +113,7 @@ func (s *Spec) choice() (train.Choice, error) {
 	}
 	c := train.DefaultChoice("")
 	c.Staleness, c.Clip, c.Smooth, c.Pipeline, c.Preload, c.Sample = s.Staleness, s.Clip, s.Smooth, s.G3Pipeline, s.Preload, s.EAS
-	c.Relay = s.Relay
+	c.Relay, c.Means = s.Relay, s.Means
 	if s.WireDType != "none" {
 		c.WireRows = s.WireDType
 	}

@@ -9,8 +9,8 @@ import "starling/tensor"
 //	z_far = z where it came this epoch, else as it came last
 //	dz    = A_nearᵀ·dy + what each peer gave back last for our rows
 //
-// and both are moved to the means of all such rows as they are now (means.go). Nothing is
-// scaled; rows are up to some multiples of 1/p epochs old instead.
+// and with Choice.Means both are moved to the means of all such rows as they are now
+// (means.go). Nothing is scaled; rows are up to some multiples of 1/p epochs old instead.
 // In the first epoch all are kept. It moves the rows of bns, and a worker has memory
 // for its far rows and for the gradients of those it sends, of every layer.
 //

@@ -29,7 +29,7 @@ type lasting struct {
 	last map[transfer][]float64
 }
 
-// lastly replaces the rows of transfer t that were not drawn, and puts all right on average; drawn says which were.
+// lastly replaces the rows of transfer t that were not drawn, and puts all right on average if that is asked for; drawn says which were.
 func (m *lasting) lastly(t transfer, rows tensor.Matrix, ptr []int64, drawn func(row int) bool) {
 	v := numbers(m.dev, rows)
 	fresh := slices.Clone(v)
@@ -38,7 +38,9 @@ func (m *lasting) lastly(t transfer, rows tensor.Matrix, ptr []int64, drawn func
 			copy(v[k*rows.Cols:(k+1)*rows.Cols], m.last[t][k*rows.Cols:])
 		}
 	}
-	moveSlowly(v, fresh, rows.Cols, ptr)
+	if m.opt.Strategy.Means {
+		moveSlowly(v, fresh, rows.Cols, ptr)
+	}
 	m.last[t] = v
 	m.dev.Upload(rows, v)
 }
@@ -84,7 +86,8 @@ func TestBNSCachedUsesWhatCameLast(t *testing.T) {
 		for j, keep := range []float64{0.02, 0.6} {
 			o := small(model)
 			o.Strategy = cachedBNS(keep)
-			parts := someServers(t, i%2 == 0, j == 0)
+			o.Strategy.Relay, o.Strategy.Means = (i+j)%2 == 0, (i+j)%2 == 1 // means of passed rows are grouped otherwise
+			parts := someServers(t, i%2 == 0, o.Strategy.Relay)
 			o.Strategy.Name = "lasting"
 			want := trainParts(t, parts, ref, o)
 			o.Strategy.Name = "bns"

@@ -26,6 +26,8 @@ type Choice struct {
 
 	// Relay sends a row that several workers of a server need between servers once: see relay.go.
 	Relay bool
+	// Means puts rows that are late or old right on average (pipegcn, sancus, bns cached): see means.go.
+	Means bool
 	// WireRows is the type rows travel in: empty as they are, bf16 or int8.
 	WireRows string
 }
@@ -108,6 +110,8 @@ func (c *Choice) check() error {
 		return fmt.Errorf("skipg leaves out gradients for a number of epochs from 0, not %d", c.SkipG)
 	case c.Name == "bns" && !(c.Keep > 0 && c.Keep <= 1):
 		return fmt.Errorf("bns keeps a share of border vertices above 0 and at most 1, not %g", c.Keep)
+	case c.Name == "bns" && c.Means && !c.Cached:
+		return fmt.Errorf("--means puts old rows right, and plain bns has none; use bns:%g:cached", c.Keep)
 	case c.Name == "g3" && !slices.Contains([]string{"none", "inter", "intra", "both"}, c.Pipeline):
 		return fmt.Errorf("g3's pipeline is none, inter, intra or both, not %q", c.Pipeline)
 	case c.Name == "granndis":

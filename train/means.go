@@ -5,7 +5,7 @@ import (
 	"starling/wire"
 )
 
-// Late and old rows are put right on average. With z the rows that a peer has for us, z̃
+// With Choice.Means late and old rows are put right on average. With z the rows that a peer has for us, z̃
 // those that we use in their place, and μ and μ̃ their means,
 //
 //	z̃ ← z̃ + (z̃·μ̃ᵀ/|μ̃|²)·(μ - μ̃)
@@ -64,7 +64,7 @@ func (g groups) but(left []bool) groups {
 func (b *border) sent() groups { return groupsOf(b.sendPtr, b.sendHolders) }
 func (b *border) come() groups { return groupsOf(b.farPtr, b.farHolders) }
 
-// centring is the means of rows on their way.
+// centring is the means of rows on their way; nil: rows stay as they are.
 type centring struct {
 	m     *exact
 	t     transfer
@@ -75,6 +75,9 @@ type centring struct {
 
 // centre begins to bring what far rows are on average.
 func (m *exact) centre(t transfer, b *border, src tensor.Matrix) *centring {
+	if !m.opt.Strategy.Means {
+		return nil
+	}
 	sent := m.dev.Scratch(src.Type(), b.send.Len(), src.Cols)
 	defer m.dev.Free(sent)
 	m.dev.GatherRows(sent, src, b.send)
@@ -86,7 +89,7 @@ func (m *exact) centre(t transfer, b *border, src tensor.Matrix) *centring {
 // centreBack begins to bring what gradients of own rows are on average. Those of rows that
 // are passed on are first added up inside the server, as the gradients themselves are.
 func (m *exact) centreBack(t transfer, b *border, rows tensor.Matrix) *centring {
-	if b.relay != nil {
+	if b.relay != nil && m.opt.Strategy.Means {
 		rows = m.addMeans(t, b, rows)
 		defer m.dev.Free(rows)
 	}
@@ -108,6 +111,9 @@ func (m *exact) addMeans(t transfer, b *border, rows tensor.Matrix) tensor.Matri
 
 // swapMeans sends the means of rows to peers, and asks for those of theirs.
 func (m *exact) swapMeans(t transfer, rows tensor.Matrix, sent, come groups) *centring {
+	if !m.opt.Strategy.Means {
+		return nil
+	}
 	c := &centring{m: m, t: t, come: come}
 	t.mean, t.kind = true, wire.Control
 	x := m.exchange(t, m.dev.Scratch(m.dev.Type(), len(come.list), rows.Cols), m.dev.Scratch(m.dev.Type(), len(sent.list), rows.Cols))
@@ -129,6 +135,9 @@ func (m *exact) mean(into, rows tensor.Matrix) {
 
 // move puts rows right on average, and then those that are passed on.
 func (c *centring) move(rows tensor.Matrix) {
+	if c == nil {
+		return
+	}
 	c.means.wait()
 	for i, g := range c.come.list {
 		c.m.moveTo(c.means.in.Slice(i, i+1), rows.Slice(g.lo, g.hi))
@@ -172,6 +181,9 @@ type averaging interface {
 
 // meansTo is one for each group of a border that a transfer has for the peer.
 func (m *exact) meansTo(t transfer, b *border, peer int) int64 {
+	if !m.opt.Strategy.Means {
+		return 0
+	}
 	g := b.sent()
 	if t.backward {
 		g = b.come()

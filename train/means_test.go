@@ -59,7 +59,7 @@ func onBorders(t *testing.T, workers, servers int, relay bool, do func(m *exact,
 	for k, end := range wire.NewGroup(workers, wire.DefaultOptions()) {
 		defer end.Close()
 		s := &site{ctx: context.Background(), dev: tensor.NewRef(), part: parts[k], end: end, events: event.All(), opt: Options{Strategy: DefaultChoice("halo")}}
-		s.opt.Strategy.Relay = relay
+		s.opt.Strategy.Relay, s.opt.Strategy.Means = relay, true
 		all.Go(func() {
 			m := &exact{site: s}
 			x, _, err := overHalo(s, m)

@@ -12,7 +12,7 @@ import (
 //	y  = A_near·z_own(t) + A_far·z_far(t-1)
 //	dz = A_nearᵀ·dy(t) + what peers computed for our rows in epoch t-1
 //
-// moved to the means of epoch t (means.go), which stand for all rows where t-1 was not.
+// with zeros where t-1 was not. Choice.Means moves both to the means of epoch t (means.go).
 // Rows leave when a layer has them, as with halo, but nobody needs them before the same
 // layer of the next epoch: they have a whole epoch to travel in, and only what is later
 // than that is waited for.
@@ -20,7 +20,7 @@ import (
 // Smoothing (§3.4) replaces what has arrived by a moving average,
 // m = γ·m + (1-γ)·z, of rows and of gradients, from the first that arrive on.
 //
-// It sends the bytes of halo, and means. Features that never change, scores of attention and its last
+// It sends the bytes of halo. Features that never change, scores of attention and its last
 // layer with their gradients, and measuring passes are exact and waited for, see
 // transfer.always.
 //

@@ -29,11 +29,13 @@ type delayed struct {
 	held, mean map[transfer][]float64
 }
 
-// exchange puts now aside and returns what the last epoch did, right on average.
+// exchange puts now aside and returns what the last epoch did, right on average if that is asked for.
 func (m *delayed) exchange(t transfer, now []float64, cols int, ptr []int64) []float64 {
 	rows := m.smoothed(t, m.held[t], len(now))
 	m.held[t] = slices.Clone(now)
-	moveSlowly(rows, now, cols, ptr)
+	if m.opt.Strategy.Means {
+		moveSlowly(rows, now, cols, ptr)
+	}
 	return rows
 }
 
@@ -78,7 +80,7 @@ func (m *delayed) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arriv
 }
 
 // TestPipeGCNIsDelay: overlapped or not, the numbers are those of rows and gradients
-// put aside for an epoch, smoothed or not, and put right on average.
+// put aside for an epoch, smoothed or not, put right on average or not.
 func TestPipeGCNIsDelay(t *testing.T) {
 	strategies["delayed"] = func(s *site) (planned, error) {
 		m := &delayed{&exact{site: s}, s.opt.Strategy.Smooth, map[transfer][]float64{}, map[transfer][]float64{}}
@@ -89,34 +91,99 @@ func TestPipeGCNIsDelay(t *testing.T) {
 		parts := cut(t, communities(t, 120, i%2 == 0), "random", 3)
 		for _, smooth := range []float64{0, 0.9} {
 			o := small(model)
-			o.Strategy = DefaultChoice("delayed")
-			o.Strategy.Smooth = smooth
-			want := trainParts(t, parts, ref, o)
-			o.Strategy.Name = "pipegcn"
-			label := fmt.Sprintf("%s smoothed by %g", model, smooth)
-			for k, r := range trainParts(t, parts, ref, o) {
-				sameCurve(t, label, r.Loss, want[k].Loss, 1e-9)
-			}
-			for k, r := range trainParts(t, parts, single, o) {
-				sameCurve(t, label+", float32", r.Loss, want[k].Loss, 1e-3)
+			for _, means := range []bool{false, true} {
+				o.Strategy = DefaultChoice("delayed")
+				o.Strategy.Smooth, o.Strategy.Means = smooth, means
+				want := trainParts(t, parts, ref, o)
+				o.Strategy.Name = "pipegcn"
+				label := fmt.Sprintf("%s smoothed by %g, means %t", model, smooth, means)
+				for k, r := range trainParts(t, parts, ref, o) {
+					sameCurve(t, label, r.Loss, want[k].Loss, 1e-9)
+				}
+				for k, r := range trainParts(t, parts, single, o) {
+					sameCurve(t, label+", float32", r.Loss, want[k].Loss, 1e-3)
+				}
 			}
 		}
 	}
 }
 
-// TestPipeGCNSendsWhatHaloDoes: the same bytes, by kind and layer, beside means.
+// TestPipeGCNSendsWhatHaloDoes: the same bytes, by kind and layer; means come to them.
 func TestPipeGCNSendsWhatHaloDoes(t *testing.T) {
 	parts := cut(t, communities(t, 200, false), "random", 3)
 	for _, model := range familyModels {
 		o := small(model)
 		halo := trainParts(t, parts, single, o)
 		o.Strategy = DefaultChoice("pipegcn")
-		for k, r := range trainParts(t, parts, single, o) {
-			got, want := r.Plan.Total(0, 6, 2, 6), halo[k].Plan.Total(0, 6, 2, 6)
-			maps.DeleteFunc(got, func(s Sent, _ int64) bool { return s.Kind == wire.Control && s.Layer >= 0 })
-			if !maps.Equal(got, want) {
-				t.Errorf("%s: pipegcn sends %v, halo %v", model, got, want)
+		for _, o.Strategy.Means = range []bool{false, true} {
+			for k, r := range trainParts(t, parts, single, o) {
+				got, want := r.Plan.Total(0, 6, 2, 6), halo[k].Plan.Total(0, 6, 2, 6)
+				all := len(got)
+				if maps.DeleteFunc(got, func(s Sent, _ int64) bool { return s.Kind == wire.Control && s.Layer >= 0 }); o.Strategy.Means == (len(got) == all) {
+					t.Errorf("%s: means %t, and plans %v", model, o.Strategy.Means, got)
+				}
+				if !maps.Equal(got, want) {
+					t.Errorf("%s: pipegcn sends %v, halo %v", model, got, want)
+				}
 			}
+		}
+	}
+}
+
+// TestPipeGCNWaitsForTheLastEpochOnly: the first epoch's rows are there although no
+// peer has sent any, and the second's as soon as the first's have come.
+func TestPipeGCNWaitsForTheLastEpochOnly(t *testing.T) {
+	parts := cut(t, communities(t, 60, false), "random", 2)
+	ends := wire.NewGroup(2, wire.DefaultOptions())
+	var movers [2]*pipegcn
+	var borders [2]*border
+	for k, end := range ends {
+		defer end.Close()
+		s, err := newPipeGCN(&site{ctx: context.Background(), dev: tensor.NewRef(), part: parts[k], end: end, events: event.All(),
+			opt: Options{Strategy: DefaultChoice("pipegcn")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		movers[k], borders[k] = s.(*exchanging).move.(*pipegcn), s.(*exchanging).borders[0]
+	}
+	tr := transfer{layer: 1, kind: wire.Activation}
+	fetch := func(k, epoch int) []float64 {
+		m, b := movers[k], borders[k]
+		m.begin(epoch, true)
+		into, src := m.dev.Scratch(tensor.F64, b.farRows(), 1), m.dev.New(tensor.F64, b.src, 1)
+		v := make([]float64, b.src)
+		for i := range v {
+			v[i] = float64(100*epoch) + float64(parts[k].IDs[i])
+		}
+		m.dev.Upload(src, v)
+		a := m.fetch(tr, b, into, src)
+		a.wait()
+		a.done()
+		got := make([]float64, b.farRows())
+		m.dev.Download(got, into)
+		return got
+	}
+	check := func(k, epoch int, want func(id uint32) float64) {
+		for i, x := range fetch(k, epoch) {
+			if id := parts[k].IDs[borders[k].src+i]; x != want(id) {
+				t.Fatalf("worker %d, epoch %d: vertex %d has %g, want %g", k, epoch, id, x, want(id))
+			}
+		}
+	}
+	zero := func(uint32) float64 { return 0 }
+	first := func(id uint32) float64 { return float64(id) }
+	check(0, 0, zero)
+	check(1, 0, zero)
+	check(0, 1, first) // worker 1 is still in its first epoch
+	check(1, 1, first)
+	for k, m := range movers {
+		for _, c := range m.remember() {
+			if !strings.Contains(c.name, "layer 1") || c.rows.Rows != borders[k].farRows() {
+				t.Errorf("cached %q: %v", c.name, c.rows)
+			}
+		}
+		if err := m.finish(); err != nil || len(m.remember()) > 0 {
+			t.Fatalf("finish: %v, still cached %v", err, m.remember())
 		}
 	}
 }
@@ -136,18 +203,20 @@ func (e unhurried) Send(to int, key wire.Key, kind wire.Kind, payload []byte) *w
 	return e.Endpoint.Send(to, key, kind, payload)
 }
 
-// TestPipeGCNWaitsForTheLastEpochOnly: an epoch ends while none of its rows has left, and
+// TestPipeGCNWithMeansWaitsForNoRows: an epoch ends while none of its rows has left, and
 // once they have, the next one does.
-func TestPipeGCNWaitsForTheLastEpochOnly(t *testing.T) {
+func TestPipeGCNWithMeansWaitsForNoRows(t *testing.T) {
 	parts := cut(t, communities(t, 60, false), "random", 2)
 	var movers [2]*pipegcn
 	var borders [2]*border
 	var held [2][]func()
 	hold := true
+	choice := DefaultChoice("pipegcn")
+	choice.Means = true
 	for k, end := range wire.NewGroup(2, wire.DefaultOptions()) {
 		defer end.Close()
 		s, err := newPipeGCN(&site{ctx: context.Background(), dev: tensor.NewRef(), part: parts[k], end: unhurried{end, &hold, &held[k]}, events: event.All(),
-			opt: Options{Strategy: DefaultChoice("pipegcn")}})
+			opt: Options{Strategy: choice}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,14 +248,9 @@ func TestPipeGCNWaitsForTheLastEpochOnly(t *testing.T) {
 		}
 		hold = false // the second's may leave at once
 	}
-	for k, m := range movers {
-		for _, c := range m.remember() {
-			if !strings.Contains(c.name, "layer 1") || c.rows.Rows != borders[k].farRows() {
-				t.Errorf("cached %q: %v", c.name, c.rows)
-			}
-		}
-		if err := m.finish(); err != nil || len(m.remember()) > 0 {
-			t.Fatalf("finish: %v, still cached %v", err, m.remember())
+	for _, m := range movers {
+		if err := m.finish(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -47,6 +47,22 @@ func TestRelayIsExact(t *testing.T) {
 	}
 }
 
+// TestPipeGCNRelayed: passed on or not, rows and gradients are an epoch late.
+func TestPipeGCNRelayed(t *testing.T) {
+	for i, model := range familyModels {
+		parts := cutForServers(t, communities(t, 120, i%2 == 0), "random", 6, 2)
+		for _, smooth := range []float64{0, 0.9} {
+			o := relayOptions(model, "pipegcn")
+			o.Strategy.Smooth, o.Strategy.Relay = smooth, false
+			want := trainParts(t, parts, ref, o)
+			o.Strategy.Relay = true
+			for k, r := range trainParts(t, parts, ref, o) {
+				sameCurve(t, fmt.Sprintf("%s smoothed by %g", model, smooth), r.Loss, want[k].Loss, 1e-9)
+			}
+		}
+	}
+}
+
 // pairsBetween counts, the dumb way, the rows that go from one server to another, each
 // once to a worker and once to a server.
 func pairsBetween(d *graph.Dataset, parts []*partition.Part) (rows, once int64) {
@@ -130,7 +146,7 @@ func TestBNSRelayedSendsRowsOnce(t *testing.T) {
 // is all; sums of gradients are rounded twice.
 func TestRelayOfSmallRows(t *testing.T) {
 	parts := cutForServers(t, communities(t, 120, false), "random", 4, 2)
-	for _, strategy := range []string{"halo", "g3"} {
+	for _, strategy := range []string{"halo", "pipegcn", "g3"} {
 		for _, rows := range []string{"bf16", "int8"} {
 			o := relayOptions("sage", strategy)
 			o.Strategy.WireRows, o.Strategy.Relay = rows, false

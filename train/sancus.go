@@ -27,8 +27,8 @@ import (
 // Backwards the same is done to gradients: a block's gradient returns in the epoch in
 // which the block came, and until the next the owner adds what it was given last. (To
 // take an old block for a constant instead, and add nothing, costs accuracy: see
-// docs/strategies/sancus.md.) So both directions move the same share of CAGNET's rows. Where a
-// block or gradient does not come, its mean does: see means.go.
+// docs/strategies/sancus.md.) So both directions move the same share of CAGNET's rows. With
+// Choice.Means, where a block or gradient does not come, its mean does (means.go).
 //
 // With Choice.Clip = c each worker's gradients of parameters are clipped to c·√workers
 // before they are added up (§4.3.2). With bound 0 and no clipping all is exact, as are

@@ -18,10 +18,10 @@ func TestOldIsRightOnceWeightsStandStill(t *testing.T) {
 		o.Model.Layers, o.Model.Dropout, o.Model.AttentionDropout = 3, 0, 0
 		o.Optim = nn.OptimConfig{Name: "sgd", LR: 1e-6}
 		want := lastStep(t, o, func(o Options) *Result { return trainParts(t, parts, ref, o)[0] })
-		for _, name := range []string{"pipegcn", "pipegcn+relay", "sancus", "skipg", "bns", "bns+relay"} {
-			base, relay := strings.CutSuffix(name, "+relay")
+		for _, name := range []string{"pipegcn", "pipegcn+relay", "pipegcn+means", "pipegcn+relay+means", "sancus", "sancus+means", "skipg", "bns+relay", "bns+means"} {
+			base, _, _ := strings.Cut(name, "+")
 			o.Strategy = DefaultChoice(base)
-			o.Strategy.Relay = relay
+			o.Strategy.Relay, o.Strategy.Means = strings.Contains(name, "+relay"), strings.Contains(name, "+means")
 			o.Strategy.Keep, o.Strategy.Cached = 0.6, base == "bns"
 			got := lastStep(t, o, func(o Options) *Result { return trainParts(t, parts, ref, o)[0] })
 			var apart, size float64
