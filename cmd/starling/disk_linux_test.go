@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,8 +41,15 @@ func TestFullDisk(t *testing.T) {
 		})
 		os.RemoveAll(filepath.Join(disk, "ck"))
 	}
-	o := starling(t, dir, "generate", "sbm", "--nodes", "5000", "--edges", "20000", "--out", "disk/g", "--quiet")
-	if entries, _ := os.ReadDir(disk); o.status != 1 || len(entries) > 0 {
+	var edges strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&edges, "%d %d\n", i%5000, i%4999)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "edges.txt"), []byte(edges.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := starling(t, dir, "import", "edgelist", "edges.txt", "--out", "disk/g", "--quiet")
+	if entries, _ := os.ReadDir(disk); o.status != 1 || !strings.Contains(o.stderr, "no space left") || len(entries) > 0 {
 		t.Errorf("status %d, left %v, %s", o.status, entries, o.stderr)
 	}
 }
