@@ -244,6 +244,22 @@ func (f *mlFM) relieve(whole bool) (gained int64) {
 	return gained
 }
 
+// best takes the vertex whose move gains most from the queue, whose keys may be of before
+// its neighbours moved.
+func (f *mlFM) best() (v uint32, to uint16, gain int64, ok bool) {
+	for f.queue.len() > 0 {
+		v = f.queue.pop()
+		to, gain, ok = f.target(v)
+		if ok && !f.queue.above(mlKey(gain)) {
+			return v, to, gain, true
+		}
+		if ok {
+			f.queue.set(v, mlKey(gain))
+		}
+	}
+	return 0, 0, 0, false
+}
+
 // pass moves every vertex at most once. A prefix of the moves is better than
 // another if it breaks the limits less, or as little and cuts less.
 func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
@@ -251,15 +267,10 @@ func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
 	excess := f.excess()
 	first, bestExcess := excess, excess
 	kept, waited := 0, 0
-	for f.queue.len() > 0 && waited < patience {
-		v := f.queue.pop()
-		to, gain, ok := f.target(v)
+	for waited < patience {
+		v, to, gain, ok := f.best()
 		if !ok {
-			continue
-		}
-		if f.queue.above(mlKey(gain)) {
-			f.queue.set(v, mlKey(gain))
-			continue
+			break
 		}
 		excess -= f.relief(v, to)
 		sum += gain

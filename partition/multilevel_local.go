@@ -53,15 +53,10 @@ func (f *mlFM) search(v uint32, patience int) int64 {
 	f.queue.set(v, key)
 	var sum, best int64
 	kept, waited := 0, 0
-	for f.queue.len() > 0 && waited < patience {
-		v := f.queue.pop()
-		to, gain, ok := f.target(v)
+	for waited < patience {
+		v, to, gain, ok := f.best()
 		if !ok {
-			continue
-		}
-		if f.queue.above(mlKey(gain)) {
-			f.queue.set(v, mlKey(gain))
-			continue
+			break
 		}
 		sum += gain
 		f.moves = append(f.moves, mlMove{v, f.part[v]})
