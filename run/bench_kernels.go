@@ -52,12 +52,15 @@ func BenchKernels(ctx context.Context, s KernelBenchSpec, out io.Writer) (*Kerne
 	return b, err
 }
 
-// measuredBy names the yardstick, and of products tells what memory leaves of it.
+// measuredBy names the yardstick, and tells what memory leaves of it: of products, and of attention.
 func measuredBy(r measure.Row) string {
-	if r.Roofline == 0 {
-		return r.Against
+	switch {
+	case r.Roofline > 0:
+		return fmt.Sprintf("%s; %.2f of its roofline", r.Against, r.Roofline)
+	case r.Traffic > 0:
+		return fmt.Sprintf("%s; %.2f of its traffic", r.Against, r.Traffic)
 	}
-	return fmt.Sprintf("%s; %.2f of its roofline", r.Against, r.Roofline)
+	return r.Against
 }
 
 func rate(r measure.Row) string {

@@ -20,7 +20,8 @@ func benchKernelsCommand() *cobra.Command {
 Dense products stand beside a loop that multiplies and adds in registers, sums over
 neighbours beside a plain read of the same rows, everything else beside a stream of
 the same bytes. A product's roofline is the FMA loop or the stream, whichever takes
-longer. They take turns; a ratio is the median of their speeds'. More than
+longer; attention's traffic is all it must move, beside rows also what coefficients
+are made of. They take turns; a ratio is the median of their speeds'. More than
 1 is possible: results are written past the caches, and where there is a matrix unit
 products use that.`,
 		Example: `  starling bench kernels

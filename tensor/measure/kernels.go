@@ -1,10 +1,6 @@
 package measure
 
-import (
-	"math/rand/v2"
-
-	"starling/tensor"
-)
+import "starling/tensor"
 
 // bench has what kernels of one type need, and frees it.
 type bench struct {
@@ -60,38 +56,19 @@ func (b *bench) dense() []kernel {
 	}
 }
 
-// sparse are sums over neighbours drawn evenly from all rows, the worst there is,
-// and attention with four heads.
+// sparse are sums over neighbours, and attention with four heads.
 func (b *bench) sparse() []kernel {
-	r := rand.New(rand.NewPCG(1, 1))
-	ptr, index := make([]int64, b.Rows+1), make([]uint32, b.Rows*b.Degree)
-	for i := range b.Rows {
-		ptr[i+1] = int64((i + 1) * b.Degree)
-	}
-	for e := range index {
-		index[e] = r.Uint32N(uint32(b.Rows))
-	}
-	adj := b.SparseMatrix(b.Rows, b.Rows, ptr, index, nil)
+	g := newGraph(b.Rows, b.Degree)
+	adj := b.SparseMatrix(b.Rows, b.Rows, g.ptr, g.index, nil)
 	x, y, scale := b.rows(), b.rows(), b.filled(tensor.F32, b.Rows, 1)
-	scaled := adj.WithValues(b.filled(tensor.F32, len(index), 1)) // GCN's scales of columns lie with the edges
-	const heads = 4
-	left, right, stat := b.filled(tensor.F32, b.Rows, heads), b.filled(tensor.F32, b.Rows, heads), b.filled(tensor.F32, b.Rows, 2*heads)
-	one := float64(b.Width * b.typ.Size())
-	work, gather := one*float64(len(index)), b.gather(x, index)
-	var own []uint32 // with each vertex' own row
-	for i := range b.Rows {
-		own = append(append(own, index[ptr[i]:ptr[i+1]]...), uint32(i))
-	}
-	attention := tensor.Attention{Heads: heads, Slope: 0.2}
-	kernels := []kernel{
+	scaled := adj.WithValues(b.filled(tensor.F32, len(g.index), 1)) // GCN's scales of columns lie with the edges
+	one, own := float64(b.Width*b.typ.Size()), g.own()
+	work, gather := one*float64(len(g.index)), b.gather(x, g.index)
+	return append([]kernel{
 		{"sum", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{}) }, gather},
 		{"mean", work, func() { b.Aggregate(y, adj, x, tensor.Aggregate{RowScale: scale}) }, gather},
 		{"gcn-sum", one * float64(len(own)), func() { b.Aggregate(y, scaled, x, tensor.Aggregate{RowScale: scale, SelfScale: scale, Self: 1}) }, b.gather(x, own)},
-	}
-	if b.Width%heads == 0 {
-		kernels = append(kernels, kernel{"attention", work, func() { b.Attend(y, stat, adj, x, left, right, attention) }, gather})
-	}
-	return kernels
+	}, b.attention(g, x, y, work)...)
 }
 
 // elements work on each number, or each row, by itself.

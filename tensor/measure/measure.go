@@ -53,6 +53,9 @@ type Row struct {
 	// Roofline, of products, is the ratio to whichever takes longer, the arithmetic or a
 	// stream of the bytes: where it is larger than Ratio, memory is the limit.
 	Roofline float64 `json:"roofline,omitempty"`
+	// Traffic, of attention, is the ratio to moving all it must: beside the rows of neighbours, small rows
+	// fetched from anywhere and results.
+	Traffic float64 `json:"traffic,omitempty"`
 }
 
 // kernel is what is measured: run and yardstick do the same work, in operations or
@@ -65,11 +68,11 @@ type kernel struct {
 }
 
 // yardstick does the given work as fast as the machine can. Where the work is arithmetic,
-// traffic, if any, moves the bytes it needs.
+// traffic, if any, moves the bytes it needs; beside, if any, moves those that run leaves out.
 type yardstick struct {
-	name, unit string
-	run        func(work float64)
-	traffic    func()
+	name, unit      string
+	run             func(work float64)
+	traffic, beside func()
 }
 
 // Run measures all kernels that o names and hands over each row as it is known.
@@ -123,7 +126,7 @@ func (k kernel) measure(t tensor.DType, rounds int) Row {
 	// A turn of each to touch memory, then in turns.
 	k.run()
 	k.yardstick.run(k.work)
-	var times, ratios, roofs []float64
+	var times, ratios, roofs, whole []float64
 	for range rounds {
 		mine := seconds(k.run)
 		best := seconds(func() { k.yardstick.run(k.work) })
@@ -131,11 +134,17 @@ func (k kernel) measure(t tensor.DType, rounds int) Row {
 		if k.traffic != nil {
 			roofs = append(roofs, max(best, seconds(k.traffic))/mine)
 		}
+		if k.beside != nil {
+			whole = append(whole, (best+seconds(k.beside))/mine)
+		}
 	}
 	mid := median(times)
 	row := Row{Kernel: k.name, Type: t.String(), Seconds: mid, Rate: k.work / mid, Unit: k.unit, Against: k.yardstick.name, Ratio: median(ratios)}
 	if roofs != nil {
 		row.Roofline = median(roofs)
+	}
+	if whole != nil {
+		row.Traffic = median(whole)
 	}
 	return row
 }

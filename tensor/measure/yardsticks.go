@@ -30,10 +30,10 @@ func (b *bench) fma(s yardstick, ms ...tensor.Matrix) yardstick {
 	for _, m := range ms {
 		bytes += float64(m.Bytes())
 	}
-	return yardstick{"FMA loop", "FLOP/s", func(work float64) {
+	return yardstick{name: "FMA loop", unit: "FLOP/s", run: func(work float64) {
 		pieces := max(1, int(work/float64(simd.FMALoop(b.Level(), steps))))
 		b.everywhere(pieces, func(int) { simd.FMALoop(b.Level(), steps) })
-	}, func() { s.run(bytes) }}
+	}, traffic: func() { s.run(bytes) }}
 }
 
 // gather reads the rows of m that the list names.
