@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,7 +21,9 @@ type Processes struct {
 	host  string
 	cmds  []*exec.Cmd
 	exits chan Exit
-	again chan start    // to be started again
+	pace  *pace
+	again chan restart
+	moved chan struct{} // one that waits may be started
 	over  chan struct{} // closed when all have ended
 
 	mu struct {
@@ -30,10 +33,9 @@ type Processes struct {
 	}
 }
 
-// start is a process to be started as a rank.
-type start struct {
-	rank int
-	cmd  *exec.Cmd
+// restart is a process to be started again.
+type restart struct {
+	start
 	done chan error
 }
 
@@ -44,11 +46,13 @@ type Exit struct {
 	Last      string // the last line it wrote
 }
 
-// Launch starts a process a command, the i-th as rank i. What they write goes to
-// output, line by line, from any goroutine.
-func Launch(cmds []*exec.Cmd, output func(rank int, line string)) (*Processes, error) {
+// Launch starts a process a command, the i-th as rank i. Commands of SSH, the i-th to
+// the i-th of hosts (nil: they are of this one), are started a few at a time. What they
+// write goes to output, line by line, from any goroutine.
+func Launch(cmds []*exec.Cmd, hosts []Host, output func(rank int, line string)) (*Processes, error) {
 	host, _ := os.Hostname()
-	p := &Processes{host: host, cmds: cmds, exits: make(chan Exit, len(cmds)), again: make(chan start), over: make(chan struct{})}
+	p := &Processes{host: host, cmds: slices.Clone(cmds), exits: make(chan Exit, len(cmds)), pace: newPace(cmds, hosts),
+		again: make(chan restart), moved: make(chan struct{}, 1), over: make(chan struct{})}
 	p.mu.running = make([]bool, len(cmds))
 	started := make(chan error)
 	go p.run(started, output)
@@ -64,7 +68,7 @@ func Launch(cmds []*exec.Cmd, output func(rank int, line string)) (*Processes, e
 func (p *Processes) Start(rank int, cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	select {
-	case p.again <- start{rank, cmd, done}:
+	case p.again <- restart{start{rank, cmd}, done}:
 		return <-done
 	case <-p.over:
 		return errors.New("all processes have ended")
@@ -79,59 +83,92 @@ func (p *Processes) run(started chan<- error, output func(rank int, line string)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ended := make(chan struct{})
-	running := 0
+	running, err := p.beginSome(output, ended)
 	defer func() {
 		for ; running > 0; running-- {
 			<-ended
 		}
 	}()
-	for rank, cmd := range p.cmds {
-		if err := p.begin(rank, cmd, output, ended); err != nil {
-			started <- err
-			return
-		}
-		running++
+	if started <- err; err != nil {
+		return
 	}
-	started <- nil
 	for running > 0 || p.keep() {
+		var done chan<- error // nil: nobody asks
 		select {
 		case <-ended:
 			running--
-		case s := <-p.again:
-			err := p.begin(s.rank, s.cmd, output, ended)
-			if err == nil {
-				running++
-			}
-			s.done <- err
+		case <-p.moved:
+		case r := <-p.again:
+			p.pace.add(r.start)
+			done = r.done
 		case <-p.released():
+		}
+		n, err := p.beginSome(output, ended)
+		running += n
+		if done != nil {
+			done <- err
 		}
 	}
 }
 
-// begin starts one process. Its end is told when it was heard.
+// beginSome starts those that need not wait, and says how many.
+func (p *Processes) beginSome(output func(rank int, line string), ended chan<- struct{}) (n int, first error) {
+	p.mu.Lock() // one that Kill looks for waits or runs
+	defer p.mu.Unlock()
+	for {
+		s, ok := p.pace.next()
+		if !ok {
+			return n, first
+		}
+		err := p.begin(s.rank, s.cmd, output, ended)
+		if err == nil {
+			n++
+			continue
+		}
+		err = p.pace.ended(s.rank, fmt.Errorf("cannot be started: %w", err), "")
+		go func() { p.exits <- Exit{Rank: s.rank, Err: err} }()
+		if first == nil {
+			first = fmt.Errorf("rank %d %w", s.rank, err)
+		}
+	}
+}
+
+// begin starts one process. Its end is told when it was heard. REQUIRES: mu held.
 func (p *Processes) begin(rank int, cmd *exec.Cmd, output func(rank int, line string), ended chan<- struct{}) error {
-	lines := &lineWriter{put: func(line string) { output(rank, line) }}
+	last := ""
+	lines := &lineWriter{put: func(line string) {
+		if p.pace.heard(rank, line) {
+			p.wake()
+			return
+		}
+		last = line
+		output(rank, line)
+	}}
 	cmd.Stdout, cmd.Stderr = lines, lines
 	cmd.WaitDelay = time.Second
 	dieWithParent(cmd)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("rank %d cannot be started: %w", rank, err)
+		return err
 	}
-	p.set(rank, cmd, true)
+	p.cmds[rank], p.mu.running[rank] = cmd, true
 	go func() {
 		err := cmd.Wait()
-		p.set(rank, cmd, false)
+		p.mu.Lock()
+		p.mu.running[rank] = false
+		p.mu.Unlock()
 		lines.end()
-		p.exits <- Exit{Rank: rank, PID: cmd.Process.Pid, Err: readable(err), Last: lines.last}
+		p.exits <- Exit{Rank: rank, PID: cmd.Process.Pid, Err: p.pace.ended(rank, readable(err), last), Last: last}
 		ended <- struct{}{}
 	}()
 	return nil
 }
 
-func (p *Processes) set(rank int, cmd *exec.Cmd, running bool) {
-	p.mu.Lock()
-	p.cmds[rank], p.mu.running[rank] = cmd, running
-	p.mu.Unlock()
+// wake has run look who may be started.
+func (p *Processes) wake() {
+	select {
+	case p.moved <- struct{}{}:
+	default: // it will
+	}
 }
 
 // Hold keeps Wait from returning while no process runs, until Release: one may be
@@ -172,18 +209,29 @@ func (p *Processes) ends() <-chan Exit {
 // Stop asks those still running to end, and kills them after a grace. It does not
 // wait: Exits of all are still to come.
 func (p *Processes) Stop(grace time.Duration) {
+	for rank := range p.cmds {
+		p.drop(rank)
+	}
 	p.signal(syscall.SIGTERM)
 	time.AfterFunc(grace, func() { p.signal(syscall.SIGKILL) })
 }
 
-// Running tells whether the process of a rank has not ended yet.
+// drop ends a process that waits to be started.
+func (p *Processes) drop(rank int) {
+	if p.pace.drop(rank) {
+		go func() { p.exits <- Exit{Rank: rank, Err: errors.New("was not started")} }()
+	}
+}
+
+// Running tells whether the process of a rank has not ended yet; one that waits to be
+// started has not.
 func (p *Processes) Running(rank int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mu.running[rank]
+	return p.mu.running[rank] || p.pace.waits(rank)
 }
 
-// PID is the process of a rank.
+// PID is the process of a rank that has been started.
 func (p *Processes) PID(rank int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,6 +245,7 @@ func (p *Processes) Kill(rank int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.drop(rank)
 	if p.mu.running[rank] {
 		p.cmds[rank].Process.Kill()
 	}
@@ -233,7 +282,6 @@ func readable(err error) error {
 type lineWriter struct {
 	put  func(string)
 	part []byte
-	last string
 }
 
 const maxOutputLine = 16 << 10
@@ -256,7 +304,6 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 // end passes on the line so far.
 func (w *lineWriter) end() {
 	if line := strings.TrimRight(string(w.part), "\r "); line != "" {
-		w.last = line
 		w.put(line)
 	}
 	w.part = w.part[:0]

@@ -50,7 +50,7 @@ func Mind(ctx, kill context.Context, times int, command func() (*exec.Cmd, error
 }
 
 func mindOne(ctx, kill context.Context, cmd *exec.Cmd, output func(line string)) error {
-	p, err := Launch([]*exec.Cmd{cmd}, func(_ int, line string) { output(line) })
+	p, err := Launch([]*exec.Cmd{cmd}, nil, func(_ int, line string) { output(line) })
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func startEtcd(t *testing.T) (url string) {
 	}
 	cmd := exec.Command(path, "--data-dir", dir, "--listen-client-urls", url, "--advertise-client-urls", url,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error")
-	p, err := Launch([]*exec.Cmd{cmd}, func(_ int, line string) { t.Log(line) })
+	p, err := Launch([]*exec.Cmd{cmd}, nil, func(_ int, line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
 	}

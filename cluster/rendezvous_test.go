@@ -271,7 +271,7 @@ func TestLaunch(t *testing.T) {
 	var mu sync.Mutex
 	lines, deaf := map[int][]string{}, make(chan struct{})
 	cmds := []*exec.Cmd{exec.Command("sh", "-c", "printf 'one\\ntwo'"), exec.Command("sh", "-c", "echo last words >&2; exit 3"), exec.Command("sleep", "600"), exec.Command("sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.05; done")}
-	p, err := Launch(cmds, func(rank int, line string) {
+	p, err := Launch(cmds, nil, func(rank int, line string) {
 		mu.Lock()
 		lines[rank] = append(lines[rank], line)
 		mu.Unlock()
@@ -301,7 +301,7 @@ func TestLaunch(t *testing.T) {
 	if fmt.Sprint(lines[0]) != "[one two]" || exits[1].Last != "last words" {
 		t.Error(lines, exits)
 	}
-	if _, err := Launch([]*exec.Cmd{exec.Command("sleep", "600"), exec.Command("/no/such/program")}, func(int, string) {}); err == nil || !strings.Contains(err.Error(), "rank 1") {
+	if _, err := Launch([]*exec.Cmd{exec.Command("sleep", "600"), exec.Command("/no/such/program")}, nil, func(int, string) {}); err == nil || !strings.Contains(err.Error(), "rank 1") {
 		t.Error(err)
 	}
 }

@@ -122,7 +122,7 @@ func SSH(client string, h Host, args []string, token []byte) (*exec.Cmd, error) 
 	for _, a := range args {
 		remote = append(remote, quote(a))
 	}
-	words = append(words, h.Name, strings.Join(remote, " "))
+	words = append(words, h.Name, announced(strings.Join(remote, " ")))
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdin = strings.NewReader(string(token) + "\n")
 	return cmd, nil

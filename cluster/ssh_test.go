@@ -59,7 +59,7 @@ func TestSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := cmd.CombinedOutput()
-	if want := `<plain><two words><it's><$HOME;"*"><>` + "secret\n"; err != nil || string(out) != want {
+	if want := loggedIn + "\n" + `<plain><two words><it's><$HOME;"*"><>` + "secret\n"; err != nil || string(out) != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}
 	if strings.Contains(strings.Join(cmd.Args, " "), "secret") {

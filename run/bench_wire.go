@@ -168,7 +168,7 @@ func (s *WireBenchSpec) launch(addr, job string, token []byte, events event.List
 		cmd.Env = append(os.Environ(), TokenVariable+"="+string(token))
 		cmds = append(cmds, cmd)
 	}
-	return cluster.Launch(cmds, func(rank int, line string) {
+	return cluster.Launch(cmds, nil, func(rank int, line string) {
 		events.On(event.Note{Text: fmt.Sprintf("[rank %d] %s", rank, line)})
 	})
 }

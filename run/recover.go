@@ -195,7 +195,7 @@ func (r *recovery) launch() (*cluster.Processes, error) {
 		}
 		cmds = append(cmds, cmd)
 	}
-	return cluster.Launch(cmds, func(rank int, line string) {
+	return cluster.Launch(cmds, r.slots, func(rank int, line string) {
 		r.events.On(event.Note{Text: fmt.Sprintf("[rank %d] %s", rank, line)})
 	})
 }
