@@ -56,9 +56,16 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 	sameShape(op, dx, dy, y)
 	noF64(op, dx, dy, y)
 	g := simd.ActGrad{Act: uint8(after.Act), Drop: after.Dropout.draws(op, dx.Rows)}
-	k := 1
-	if after.Act == ReLU || !g.Drop.On { // no draws, so rows are alike
-		k = repeats(foldRow, dx.Cols)
+	if dx.Rows*dx.Cols == 0 {
+		return
+	}
+	draws := g.Drop.On && after.Act != ReLU
+	k := repeats(foldRow, dx.Cols)
+	if draws {
+		k = 1
+		if dx.Cols*dx.dtype.Size() <= keptBytes {
+			k = c.keptRows(dx.Cols)
+		}
 	}
 	ms := []Matrix{dx, dy, y}
 	run := func(ms []Matrix, lo, hi int, sums *float32) {
@@ -66,7 +73,11 @@ func (c *CPU) ActivateGrad(dx, dy, y Matrix, after After, dbias Matrix) {
 		part.Dy, part.Y = ms[1].block(lo), ms[2].block(lo)
 		part.Dx = ms[0].result(lo, part.Dy, part.Y)
 		part.Rows, part.Cols = hi-lo, ms[0].Cols
-		part.Drop = g.Drop.Rows(lo)
+		if draws {
+			drop, free := c.dropRows(g.Drop, dx.Rows, dx.Cols, ms[0], lo, hi, part.Dy, part.Y)
+			defer free()
+			part.Drop = drop
+		}
 		part.Sums = sums
 		part.Run(c.level)
 	}

@@ -134,36 +134,36 @@ func (c *CPU) Combine(dst Matrix, a float64, x Matrix, b float64, y Matrix) {
 
 // mapRows runs m on all rows.
 func (c *CPU) mapRows(dst, src, other Matrix, m simd.Map) {
-	cols, k := dst.Cols, 1
+	if dst.Rows*dst.Cols == 0 {
+		return
+	}
+	rows, cols, k := dst.Rows, dst.Cols, 1
 	switch {
-	case m.Drop.On || m.Stat != nil: // rows differ
+	case m.Drop.On:
+		k = c.keptRows(cols)
 	case m.Center == nil && m.Scale == nil && m.Bias == nil:
 		k = repeats(flatRow, cols)
 	default:
 		k = repeats(foldRow, cols)
 	}
-	ms := []Matrix{dst, src, other}
-	rest := fold(k, ms)
-	if rest != nil {
-		m.Center, m.Scale, m.Bias = repeated(m.Center, cols, k), repeated(m.Scale, cols, k), repeated(m.Bias, cols, k)
-		c.mapChunks(rest, m)
+	run := func(ms []Matrix) {
+		c.byRows(ms, func(lo, hi int) {
+			part := m
+			part.Src, part.Other = ms[1].block(lo), ms[2].block(lo)
+			part.Dst = ms[0].result(lo, part.Src, part.Other)
+			part.Rows, part.Cols = hi-lo, ms[0].Cols
+			drop, free := c.dropRows(m.Drop, rows, cols, ms[0], lo, hi, part.Src, part.Other)
+			defer free()
+			part.Drop = drop
+			part.Run(c.level)
+		})
 	}
-	c.mapChunks(ms, m)
-}
-
-// mapChunks runs m on the rows of dst, src and other, chunk by chunk.
-func (c *CPU) mapChunks(ms []Matrix, m simd.Map) {
-	c.byRows(ms, func(lo, hi int) {
-		part := m
-		part.Src, part.Other = ms[1].block(lo), ms[2].block(lo)
-		part.Dst = ms[0].result(lo, part.Src, part.Other)
-		part.Rows, part.Cols = hi-lo, ms[0].Cols
-		part.Drop = m.Drop.Rows(lo)
-		if m.Stat != nil {
-			part.Stat = (*float32)(unsafe.Add(unsafe.Pointer(m.Stat), lo*m.StatStride))
-		}
-		part.Run(c.level)
-	})
+	ms := []Matrix{dst, src, other}
+	if rest := fold(k, ms); rest != nil {
+		run(rest)
+		m.Center, m.Scale, m.Bias = repeated(m.Center, cols, k), repeated(m.Scale, cols, k), repeated(m.Bias, cols, k)
+	}
+	run(ms)
 }
 
 // get and set reach one number of any type. They serve the few small float64

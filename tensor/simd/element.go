@@ -22,6 +22,10 @@ type Drop struct {
 	Scale     float32
 	Keep      float32 // 1/Scale
 	On        bool
+	// Bits, if given, says what is kept instead of draws (see Kept): a bit a number, rows BitStride bytes apart.
+	// AVX2 does not do it, and whole vectors of sixteen numbers make up a row.
+	Bits      *byte
+	BitStride int
 }
 
 // Rows is the dropout of the rows from i on.
@@ -41,7 +45,10 @@ func (d *Drop) key(i int) uint64 {
 	return rowKey(d.Key, id)
 }
 
-func (d *Drop) kept(key uint64, column int) bool {
+func (d *Drop) kept(key uint64, row, column int) bool {
+	if d.Bits != nil {
+		return *at(d.Bits, row*d.BitStride+column/8)>>(column%8)&1 != 0
+	}
 	return uint16(drawHash(key, uint32(column/2))>>(column%2*16)) >= d.Threshold
 }
 
@@ -91,7 +98,7 @@ func mapGeneric(m *Map) {
 		for j := range m.Cols {
 			x := activate(m.Act, m.before(i, j))
 			if m.Drop.On {
-				if m.Drop.kept(key, j) {
+				if m.Drop.kept(key, i, j) {
 					x *= m.Drop.Scale
 				} else {
 					x = 0
@@ -194,7 +201,7 @@ func actGradGeneric(g *ActGrad) {
 				x *= slope(g.Act, g.Y.At(i, j)*keep)
 			}
 			x *= scale
-			if draws && !g.Drop.kept(key, j) {
+			if draws && !g.Drop.kept(key, i, j) {
 				x = 0
 			}
 			g.Dx.Set(i, j, x)

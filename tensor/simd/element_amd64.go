@@ -75,6 +75,9 @@ func sgdAVX512(a *SGD)
 func sgdAVX2(a *SGD)
 
 //go:noescape
+func keptAVX512(a *Kept)
+
+//go:noescape
 func clearLinesAVX512(p *byte, lines int)
 
 // Settle makes what ClearPast wrote appear to other cores before whatever is written next.
@@ -86,7 +89,7 @@ func runMap(l Level, a *Map) {
 	switch {
 	case l >= AVX512:
 		mapAVX512(a, l >= AMX)
-	case l == AVX2:
+	case l == AVX2 && a.Drop.Bits == nil:
 		mapAVX2(a)
 	default:
 		mapGeneric(a)
@@ -97,7 +100,7 @@ func runActGrad(l Level, a *ActGrad) {
 	switch {
 	case l >= AVX512:
 		actGradAVX512(a, l >= AMX)
-	case l == AVX2:
+	case l == AVX2 && a.Drop.Bits == nil:
 		actGradAVX2(a)
 	default:
 		actGradGeneric(a)
@@ -211,5 +214,13 @@ func runSGD(l Level, a *SGD) {
 		sgdAVX2(a)
 	default:
 		sgdGeneric(a)
+	}
+}
+
+func runKept(l Level, a *Kept) {
+	if l >= AVX512 {
+		keptAVX512(a)
+	} else {
+		keptGeneric(a)
 	}
 }

@@ -490,6 +490,532 @@ DATA elementNumbers2<>+56(SB)/4, $0x00000006
 DATA elementNumbers2<>+60(SB)/4, $0x00000007
 GLOBL elementNumbers2<>(SB), RODATA|NOPTR, $64
 
+DATA elementPairs1<>+0(SB)/4, $0x00000000
+DATA elementPairs1<>+4(SB)/4, $0x9e3779b1
+DATA elementPairs1<>+8(SB)/4, $0x3c6ef362
+DATA elementPairs1<>+12(SB)/4, $0xdaa66d13
+DATA elementPairs1<>+16(SB)/4, $0x78dde6c4
+DATA elementPairs1<>+20(SB)/4, $0x17156075
+DATA elementPairs1<>+24(SB)/4, $0xb54cda26
+DATA elementPairs1<>+28(SB)/4, $0x538453d7
+DATA elementPairs1<>+32(SB)/4, $0xf1bbcd88
+DATA elementPairs1<>+36(SB)/4, $0x8ff34739
+DATA elementPairs1<>+40(SB)/4, $0x2e2ac0ea
+DATA elementPairs1<>+44(SB)/4, $0xcc623a9b
+DATA elementPairs1<>+48(SB)/4, $0x6a99b44c
+DATA elementPairs1<>+52(SB)/4, $0x08d12dfd
+DATA elementPairs1<>+56(SB)/4, $0xa708a7ae
+DATA elementPairs1<>+60(SB)/4, $0x4540215f
+GLOBL elementPairs1<>(SB), RODATA|NOPTR, $64
+
+DATA elementKeys1<>+0(SB)/4, $0x00000000
+DATA elementKeys1<>+4(SB)/4, $0x00000000
+DATA elementKeys1<>+8(SB)/4, $0x00000000
+DATA elementKeys1<>+12(SB)/4, $0x00000000
+DATA elementKeys1<>+16(SB)/4, $0x00000000
+DATA elementKeys1<>+20(SB)/4, $0x00000000
+DATA elementKeys1<>+24(SB)/4, $0x00000000
+DATA elementKeys1<>+28(SB)/4, $0x00000000
+DATA elementKeys1<>+32(SB)/4, $0x00000000
+DATA elementKeys1<>+36(SB)/4, $0x00000000
+DATA elementKeys1<>+40(SB)/4, $0x00000000
+DATA elementKeys1<>+44(SB)/4, $0x00000000
+DATA elementKeys1<>+48(SB)/4, $0x00000000
+DATA elementKeys1<>+52(SB)/4, $0x00000000
+DATA elementKeys1<>+56(SB)/4, $0x00000000
+DATA elementKeys1<>+60(SB)/4, $0x00000000
+DATA elementKeys1<>+64(SB)/4, $0x00000001
+DATA elementKeys1<>+68(SB)/4, $0x00000001
+DATA elementKeys1<>+72(SB)/4, $0x00000001
+DATA elementKeys1<>+76(SB)/4, $0x00000001
+DATA elementKeys1<>+80(SB)/4, $0x00000001
+DATA elementKeys1<>+84(SB)/4, $0x00000001
+DATA elementKeys1<>+88(SB)/4, $0x00000001
+DATA elementKeys1<>+92(SB)/4, $0x00000001
+DATA elementKeys1<>+96(SB)/4, $0x00000001
+DATA elementKeys1<>+100(SB)/4, $0x00000001
+DATA elementKeys1<>+104(SB)/4, $0x00000001
+DATA elementKeys1<>+108(SB)/4, $0x00000001
+DATA elementKeys1<>+112(SB)/4, $0x00000001
+DATA elementKeys1<>+116(SB)/4, $0x00000001
+DATA elementKeys1<>+120(SB)/4, $0x00000001
+DATA elementKeys1<>+124(SB)/4, $0x00000001
+DATA elementKeys1<>+128(SB)/4, $0x00000002
+DATA elementKeys1<>+132(SB)/4, $0x00000002
+DATA elementKeys1<>+136(SB)/4, $0x00000002
+DATA elementKeys1<>+140(SB)/4, $0x00000002
+DATA elementKeys1<>+144(SB)/4, $0x00000002
+DATA elementKeys1<>+148(SB)/4, $0x00000002
+DATA elementKeys1<>+152(SB)/4, $0x00000002
+DATA elementKeys1<>+156(SB)/4, $0x00000002
+DATA elementKeys1<>+160(SB)/4, $0x00000002
+DATA elementKeys1<>+164(SB)/4, $0x00000002
+DATA elementKeys1<>+168(SB)/4, $0x00000002
+DATA elementKeys1<>+172(SB)/4, $0x00000002
+DATA elementKeys1<>+176(SB)/4, $0x00000002
+DATA elementKeys1<>+180(SB)/4, $0x00000002
+DATA elementKeys1<>+184(SB)/4, $0x00000002
+DATA elementKeys1<>+188(SB)/4, $0x00000002
+DATA elementKeys1<>+192(SB)/4, $0x00000003
+DATA elementKeys1<>+196(SB)/4, $0x00000003
+DATA elementKeys1<>+200(SB)/4, $0x00000003
+DATA elementKeys1<>+204(SB)/4, $0x00000003
+DATA elementKeys1<>+208(SB)/4, $0x00000003
+DATA elementKeys1<>+212(SB)/4, $0x00000003
+DATA elementKeys1<>+216(SB)/4, $0x00000003
+DATA elementKeys1<>+220(SB)/4, $0x00000003
+DATA elementKeys1<>+224(SB)/4, $0x00000003
+DATA elementKeys1<>+228(SB)/4, $0x00000003
+DATA elementKeys1<>+232(SB)/4, $0x00000003
+DATA elementKeys1<>+236(SB)/4, $0x00000003
+DATA elementKeys1<>+240(SB)/4, $0x00000003
+DATA elementKeys1<>+244(SB)/4, $0x00000003
+DATA elementKeys1<>+248(SB)/4, $0x00000003
+DATA elementKeys1<>+252(SB)/4, $0x00000003
+DATA elementKeys1<>+256(SB)/4, $0x00000004
+DATA elementKeys1<>+260(SB)/4, $0x00000004
+DATA elementKeys1<>+264(SB)/4, $0x00000004
+DATA elementKeys1<>+268(SB)/4, $0x00000004
+DATA elementKeys1<>+272(SB)/4, $0x00000004
+DATA elementKeys1<>+276(SB)/4, $0x00000004
+DATA elementKeys1<>+280(SB)/4, $0x00000004
+DATA elementKeys1<>+284(SB)/4, $0x00000004
+DATA elementKeys1<>+288(SB)/4, $0x00000004
+DATA elementKeys1<>+292(SB)/4, $0x00000004
+DATA elementKeys1<>+296(SB)/4, $0x00000004
+DATA elementKeys1<>+300(SB)/4, $0x00000004
+DATA elementKeys1<>+304(SB)/4, $0x00000004
+DATA elementKeys1<>+308(SB)/4, $0x00000004
+DATA elementKeys1<>+312(SB)/4, $0x00000004
+DATA elementKeys1<>+316(SB)/4, $0x00000004
+DATA elementKeys1<>+320(SB)/4, $0x00000005
+DATA elementKeys1<>+324(SB)/4, $0x00000005
+DATA elementKeys1<>+328(SB)/4, $0x00000005
+DATA elementKeys1<>+332(SB)/4, $0x00000005
+DATA elementKeys1<>+336(SB)/4, $0x00000005
+DATA elementKeys1<>+340(SB)/4, $0x00000005
+DATA elementKeys1<>+344(SB)/4, $0x00000005
+DATA elementKeys1<>+348(SB)/4, $0x00000005
+DATA elementKeys1<>+352(SB)/4, $0x00000005
+DATA elementKeys1<>+356(SB)/4, $0x00000005
+DATA elementKeys1<>+360(SB)/4, $0x00000005
+DATA elementKeys1<>+364(SB)/4, $0x00000005
+DATA elementKeys1<>+368(SB)/4, $0x00000005
+DATA elementKeys1<>+372(SB)/4, $0x00000005
+DATA elementKeys1<>+376(SB)/4, $0x00000005
+DATA elementKeys1<>+380(SB)/4, $0x00000005
+DATA elementKeys1<>+384(SB)/4, $0x00000006
+DATA elementKeys1<>+388(SB)/4, $0x00000006
+DATA elementKeys1<>+392(SB)/4, $0x00000006
+DATA elementKeys1<>+396(SB)/4, $0x00000006
+DATA elementKeys1<>+400(SB)/4, $0x00000006
+DATA elementKeys1<>+404(SB)/4, $0x00000006
+DATA elementKeys1<>+408(SB)/4, $0x00000006
+DATA elementKeys1<>+412(SB)/4, $0x00000006
+DATA elementKeys1<>+416(SB)/4, $0x00000006
+DATA elementKeys1<>+420(SB)/4, $0x00000006
+DATA elementKeys1<>+424(SB)/4, $0x00000006
+DATA elementKeys1<>+428(SB)/4, $0x00000006
+DATA elementKeys1<>+432(SB)/4, $0x00000006
+DATA elementKeys1<>+436(SB)/4, $0x00000006
+DATA elementKeys1<>+440(SB)/4, $0x00000006
+DATA elementKeys1<>+444(SB)/4, $0x00000006
+DATA elementKeys1<>+448(SB)/4, $0x00000007
+DATA elementKeys1<>+452(SB)/4, $0x00000007
+DATA elementKeys1<>+456(SB)/4, $0x00000007
+DATA elementKeys1<>+460(SB)/4, $0x00000007
+DATA elementKeys1<>+464(SB)/4, $0x00000007
+DATA elementKeys1<>+468(SB)/4, $0x00000007
+DATA elementKeys1<>+472(SB)/4, $0x00000007
+DATA elementKeys1<>+476(SB)/4, $0x00000007
+DATA elementKeys1<>+480(SB)/4, $0x00000007
+DATA elementKeys1<>+484(SB)/4, $0x00000007
+DATA elementKeys1<>+488(SB)/4, $0x00000007
+DATA elementKeys1<>+492(SB)/4, $0x00000007
+DATA elementKeys1<>+496(SB)/4, $0x00000007
+DATA elementKeys1<>+500(SB)/4, $0x00000007
+DATA elementKeys1<>+504(SB)/4, $0x00000007
+DATA elementKeys1<>+508(SB)/4, $0x00000007
+DATA elementKeys1<>+512(SB)/4, $0x00000008
+DATA elementKeys1<>+516(SB)/4, $0x00000008
+DATA elementKeys1<>+520(SB)/4, $0x00000008
+DATA elementKeys1<>+524(SB)/4, $0x00000008
+DATA elementKeys1<>+528(SB)/4, $0x00000008
+DATA elementKeys1<>+532(SB)/4, $0x00000008
+DATA elementKeys1<>+536(SB)/4, $0x00000008
+DATA elementKeys1<>+540(SB)/4, $0x00000008
+DATA elementKeys1<>+544(SB)/4, $0x00000008
+DATA elementKeys1<>+548(SB)/4, $0x00000008
+DATA elementKeys1<>+552(SB)/4, $0x00000008
+DATA elementKeys1<>+556(SB)/4, $0x00000008
+DATA elementKeys1<>+560(SB)/4, $0x00000008
+DATA elementKeys1<>+564(SB)/4, $0x00000008
+DATA elementKeys1<>+568(SB)/4, $0x00000008
+DATA elementKeys1<>+572(SB)/4, $0x00000008
+DATA elementKeys1<>+576(SB)/4, $0x00000009
+DATA elementKeys1<>+580(SB)/4, $0x00000009
+DATA elementKeys1<>+584(SB)/4, $0x00000009
+DATA elementKeys1<>+588(SB)/4, $0x00000009
+DATA elementKeys1<>+592(SB)/4, $0x00000009
+DATA elementKeys1<>+596(SB)/4, $0x00000009
+DATA elementKeys1<>+600(SB)/4, $0x00000009
+DATA elementKeys1<>+604(SB)/4, $0x00000009
+DATA elementKeys1<>+608(SB)/4, $0x00000009
+DATA elementKeys1<>+612(SB)/4, $0x00000009
+DATA elementKeys1<>+616(SB)/4, $0x00000009
+DATA elementKeys1<>+620(SB)/4, $0x00000009
+DATA elementKeys1<>+624(SB)/4, $0x00000009
+DATA elementKeys1<>+628(SB)/4, $0x00000009
+DATA elementKeys1<>+632(SB)/4, $0x00000009
+DATA elementKeys1<>+636(SB)/4, $0x00000009
+DATA elementKeys1<>+640(SB)/4, $0x0000000a
+DATA elementKeys1<>+644(SB)/4, $0x0000000a
+DATA elementKeys1<>+648(SB)/4, $0x0000000a
+DATA elementKeys1<>+652(SB)/4, $0x0000000a
+DATA elementKeys1<>+656(SB)/4, $0x0000000a
+DATA elementKeys1<>+660(SB)/4, $0x0000000a
+DATA elementKeys1<>+664(SB)/4, $0x0000000a
+DATA elementKeys1<>+668(SB)/4, $0x0000000a
+DATA elementKeys1<>+672(SB)/4, $0x0000000a
+DATA elementKeys1<>+676(SB)/4, $0x0000000a
+DATA elementKeys1<>+680(SB)/4, $0x0000000a
+DATA elementKeys1<>+684(SB)/4, $0x0000000a
+DATA elementKeys1<>+688(SB)/4, $0x0000000a
+DATA elementKeys1<>+692(SB)/4, $0x0000000a
+DATA elementKeys1<>+696(SB)/4, $0x0000000a
+DATA elementKeys1<>+700(SB)/4, $0x0000000a
+DATA elementKeys1<>+704(SB)/4, $0x0000000b
+DATA elementKeys1<>+708(SB)/4, $0x0000000b
+DATA elementKeys1<>+712(SB)/4, $0x0000000b
+DATA elementKeys1<>+716(SB)/4, $0x0000000b
+DATA elementKeys1<>+720(SB)/4, $0x0000000b
+DATA elementKeys1<>+724(SB)/4, $0x0000000b
+DATA elementKeys1<>+728(SB)/4, $0x0000000b
+DATA elementKeys1<>+732(SB)/4, $0x0000000b
+DATA elementKeys1<>+736(SB)/4, $0x0000000b
+DATA elementKeys1<>+740(SB)/4, $0x0000000b
+DATA elementKeys1<>+744(SB)/4, $0x0000000b
+DATA elementKeys1<>+748(SB)/4, $0x0000000b
+DATA elementKeys1<>+752(SB)/4, $0x0000000b
+DATA elementKeys1<>+756(SB)/4, $0x0000000b
+DATA elementKeys1<>+760(SB)/4, $0x0000000b
+DATA elementKeys1<>+764(SB)/4, $0x0000000b
+DATA elementKeys1<>+768(SB)/4, $0x0000000c
+DATA elementKeys1<>+772(SB)/4, $0x0000000c
+DATA elementKeys1<>+776(SB)/4, $0x0000000c
+DATA elementKeys1<>+780(SB)/4, $0x0000000c
+DATA elementKeys1<>+784(SB)/4, $0x0000000c
+DATA elementKeys1<>+788(SB)/4, $0x0000000c
+DATA elementKeys1<>+792(SB)/4, $0x0000000c
+DATA elementKeys1<>+796(SB)/4, $0x0000000c
+DATA elementKeys1<>+800(SB)/4, $0x0000000c
+DATA elementKeys1<>+804(SB)/4, $0x0000000c
+DATA elementKeys1<>+808(SB)/4, $0x0000000c
+DATA elementKeys1<>+812(SB)/4, $0x0000000c
+DATA elementKeys1<>+816(SB)/4, $0x0000000c
+DATA elementKeys1<>+820(SB)/4, $0x0000000c
+DATA elementKeys1<>+824(SB)/4, $0x0000000c
+DATA elementKeys1<>+828(SB)/4, $0x0000000c
+DATA elementKeys1<>+832(SB)/4, $0x0000000d
+DATA elementKeys1<>+836(SB)/4, $0x0000000d
+DATA elementKeys1<>+840(SB)/4, $0x0000000d
+DATA elementKeys1<>+844(SB)/4, $0x0000000d
+DATA elementKeys1<>+848(SB)/4, $0x0000000d
+DATA elementKeys1<>+852(SB)/4, $0x0000000d
+DATA elementKeys1<>+856(SB)/4, $0x0000000d
+DATA elementKeys1<>+860(SB)/4, $0x0000000d
+DATA elementKeys1<>+864(SB)/4, $0x0000000d
+DATA elementKeys1<>+868(SB)/4, $0x0000000d
+DATA elementKeys1<>+872(SB)/4, $0x0000000d
+DATA elementKeys1<>+876(SB)/4, $0x0000000d
+DATA elementKeys1<>+880(SB)/4, $0x0000000d
+DATA elementKeys1<>+884(SB)/4, $0x0000000d
+DATA elementKeys1<>+888(SB)/4, $0x0000000d
+DATA elementKeys1<>+892(SB)/4, $0x0000000d
+DATA elementKeys1<>+896(SB)/4, $0x0000000e
+DATA elementKeys1<>+900(SB)/4, $0x0000000e
+DATA elementKeys1<>+904(SB)/4, $0x0000000e
+DATA elementKeys1<>+908(SB)/4, $0x0000000e
+DATA elementKeys1<>+912(SB)/4, $0x0000000e
+DATA elementKeys1<>+916(SB)/4, $0x0000000e
+DATA elementKeys1<>+920(SB)/4, $0x0000000e
+DATA elementKeys1<>+924(SB)/4, $0x0000000e
+DATA elementKeys1<>+928(SB)/4, $0x0000000e
+DATA elementKeys1<>+932(SB)/4, $0x0000000e
+DATA elementKeys1<>+936(SB)/4, $0x0000000e
+DATA elementKeys1<>+940(SB)/4, $0x0000000e
+DATA elementKeys1<>+944(SB)/4, $0x0000000e
+DATA elementKeys1<>+948(SB)/4, $0x0000000e
+DATA elementKeys1<>+952(SB)/4, $0x0000000e
+DATA elementKeys1<>+956(SB)/4, $0x0000000e
+DATA elementKeys1<>+960(SB)/4, $0x0000000f
+DATA elementKeys1<>+964(SB)/4, $0x0000000f
+DATA elementKeys1<>+968(SB)/4, $0x0000000f
+DATA elementKeys1<>+972(SB)/4, $0x0000000f
+DATA elementKeys1<>+976(SB)/4, $0x0000000f
+DATA elementKeys1<>+980(SB)/4, $0x0000000f
+DATA elementKeys1<>+984(SB)/4, $0x0000000f
+DATA elementKeys1<>+988(SB)/4, $0x0000000f
+DATA elementKeys1<>+992(SB)/4, $0x0000000f
+DATA elementKeys1<>+996(SB)/4, $0x0000000f
+DATA elementKeys1<>+1000(SB)/4, $0x0000000f
+DATA elementKeys1<>+1004(SB)/4, $0x0000000f
+DATA elementKeys1<>+1008(SB)/4, $0x0000000f
+DATA elementKeys1<>+1012(SB)/4, $0x0000000f
+DATA elementKeys1<>+1016(SB)/4, $0x0000000f
+DATA elementKeys1<>+1020(SB)/4, $0x0000000f
+GLOBL elementKeys1<>(SB), RODATA|NOPTR, $1024
+
+DATA elementPairs2<>+0(SB)/4, $0x00000000
+DATA elementPairs2<>+4(SB)/4, $0x9e3779b1
+DATA elementPairs2<>+8(SB)/4, $0x3c6ef362
+DATA elementPairs2<>+12(SB)/4, $0xdaa66d13
+DATA elementPairs2<>+16(SB)/4, $0x78dde6c4
+DATA elementPairs2<>+20(SB)/4, $0x17156075
+DATA elementPairs2<>+24(SB)/4, $0xb54cda26
+DATA elementPairs2<>+28(SB)/4, $0x538453d7
+DATA elementPairs2<>+32(SB)/4, $0x00000000
+DATA elementPairs2<>+36(SB)/4, $0x9e3779b1
+DATA elementPairs2<>+40(SB)/4, $0x3c6ef362
+DATA elementPairs2<>+44(SB)/4, $0xdaa66d13
+DATA elementPairs2<>+48(SB)/4, $0x78dde6c4
+DATA elementPairs2<>+52(SB)/4, $0x17156075
+DATA elementPairs2<>+56(SB)/4, $0xb54cda26
+DATA elementPairs2<>+60(SB)/4, $0x538453d7
+GLOBL elementPairs2<>(SB), RODATA|NOPTR, $64
+
+DATA elementKeys2<>+0(SB)/4, $0x00000000
+DATA elementKeys2<>+4(SB)/4, $0x00000000
+DATA elementKeys2<>+8(SB)/4, $0x00000000
+DATA elementKeys2<>+12(SB)/4, $0x00000000
+DATA elementKeys2<>+16(SB)/4, $0x00000000
+DATA elementKeys2<>+20(SB)/4, $0x00000000
+DATA elementKeys2<>+24(SB)/4, $0x00000000
+DATA elementKeys2<>+28(SB)/4, $0x00000000
+DATA elementKeys2<>+32(SB)/4, $0x00000002
+DATA elementKeys2<>+36(SB)/4, $0x00000002
+DATA elementKeys2<>+40(SB)/4, $0x00000002
+DATA elementKeys2<>+44(SB)/4, $0x00000002
+DATA elementKeys2<>+48(SB)/4, $0x00000002
+DATA elementKeys2<>+52(SB)/4, $0x00000002
+DATA elementKeys2<>+56(SB)/4, $0x00000002
+DATA elementKeys2<>+60(SB)/4, $0x00000002
+DATA elementKeys2<>+64(SB)/4, $0x00000001
+DATA elementKeys2<>+68(SB)/4, $0x00000001
+DATA elementKeys2<>+72(SB)/4, $0x00000001
+DATA elementKeys2<>+76(SB)/4, $0x00000001
+DATA elementKeys2<>+80(SB)/4, $0x00000001
+DATA elementKeys2<>+84(SB)/4, $0x00000001
+DATA elementKeys2<>+88(SB)/4, $0x00000001
+DATA elementKeys2<>+92(SB)/4, $0x00000001
+DATA elementKeys2<>+96(SB)/4, $0x00000003
+DATA elementKeys2<>+100(SB)/4, $0x00000003
+DATA elementKeys2<>+104(SB)/4, $0x00000003
+DATA elementKeys2<>+108(SB)/4, $0x00000003
+DATA elementKeys2<>+112(SB)/4, $0x00000003
+DATA elementKeys2<>+116(SB)/4, $0x00000003
+DATA elementKeys2<>+120(SB)/4, $0x00000003
+DATA elementKeys2<>+124(SB)/4, $0x00000003
+DATA elementKeys2<>+128(SB)/4, $0x00000004
+DATA elementKeys2<>+132(SB)/4, $0x00000004
+DATA elementKeys2<>+136(SB)/4, $0x00000004
+DATA elementKeys2<>+140(SB)/4, $0x00000004
+DATA elementKeys2<>+144(SB)/4, $0x00000004
+DATA elementKeys2<>+148(SB)/4, $0x00000004
+DATA elementKeys2<>+152(SB)/4, $0x00000004
+DATA elementKeys2<>+156(SB)/4, $0x00000004
+DATA elementKeys2<>+160(SB)/4, $0x00000006
+DATA elementKeys2<>+164(SB)/4, $0x00000006
+DATA elementKeys2<>+168(SB)/4, $0x00000006
+DATA elementKeys2<>+172(SB)/4, $0x00000006
+DATA elementKeys2<>+176(SB)/4, $0x00000006
+DATA elementKeys2<>+180(SB)/4, $0x00000006
+DATA elementKeys2<>+184(SB)/4, $0x00000006
+DATA elementKeys2<>+188(SB)/4, $0x00000006
+DATA elementKeys2<>+192(SB)/4, $0x00000005
+DATA elementKeys2<>+196(SB)/4, $0x00000005
+DATA elementKeys2<>+200(SB)/4, $0x00000005
+DATA elementKeys2<>+204(SB)/4, $0x00000005
+DATA elementKeys2<>+208(SB)/4, $0x00000005
+DATA elementKeys2<>+212(SB)/4, $0x00000005
+DATA elementKeys2<>+216(SB)/4, $0x00000005
+DATA elementKeys2<>+220(SB)/4, $0x00000005
+DATA elementKeys2<>+224(SB)/4, $0x00000007
+DATA elementKeys2<>+228(SB)/4, $0x00000007
+DATA elementKeys2<>+232(SB)/4, $0x00000007
+DATA elementKeys2<>+236(SB)/4, $0x00000007
+DATA elementKeys2<>+240(SB)/4, $0x00000007
+DATA elementKeys2<>+244(SB)/4, $0x00000007
+DATA elementKeys2<>+248(SB)/4, $0x00000007
+DATA elementKeys2<>+252(SB)/4, $0x00000007
+DATA elementKeys2<>+256(SB)/4, $0x00000008
+DATA elementKeys2<>+260(SB)/4, $0x00000008
+DATA elementKeys2<>+264(SB)/4, $0x00000008
+DATA elementKeys2<>+268(SB)/4, $0x00000008
+DATA elementKeys2<>+272(SB)/4, $0x00000008
+DATA elementKeys2<>+276(SB)/4, $0x00000008
+DATA elementKeys2<>+280(SB)/4, $0x00000008
+DATA elementKeys2<>+284(SB)/4, $0x00000008
+DATA elementKeys2<>+288(SB)/4, $0x0000000a
+DATA elementKeys2<>+292(SB)/4, $0x0000000a
+DATA elementKeys2<>+296(SB)/4, $0x0000000a
+DATA elementKeys2<>+300(SB)/4, $0x0000000a
+DATA elementKeys2<>+304(SB)/4, $0x0000000a
+DATA elementKeys2<>+308(SB)/4, $0x0000000a
+DATA elementKeys2<>+312(SB)/4, $0x0000000a
+DATA elementKeys2<>+316(SB)/4, $0x0000000a
+DATA elementKeys2<>+320(SB)/4, $0x00000009
+DATA elementKeys2<>+324(SB)/4, $0x00000009
+DATA elementKeys2<>+328(SB)/4, $0x00000009
+DATA elementKeys2<>+332(SB)/4, $0x00000009
+DATA elementKeys2<>+336(SB)/4, $0x00000009
+DATA elementKeys2<>+340(SB)/4, $0x00000009
+DATA elementKeys2<>+344(SB)/4, $0x00000009
+DATA elementKeys2<>+348(SB)/4, $0x00000009
+DATA elementKeys2<>+352(SB)/4, $0x0000000b
+DATA elementKeys2<>+356(SB)/4, $0x0000000b
+DATA elementKeys2<>+360(SB)/4, $0x0000000b
+DATA elementKeys2<>+364(SB)/4, $0x0000000b
+DATA elementKeys2<>+368(SB)/4, $0x0000000b
+DATA elementKeys2<>+372(SB)/4, $0x0000000b
+DATA elementKeys2<>+376(SB)/4, $0x0000000b
+DATA elementKeys2<>+380(SB)/4, $0x0000000b
+DATA elementKeys2<>+384(SB)/4, $0x0000000c
+DATA elementKeys2<>+388(SB)/4, $0x0000000c
+DATA elementKeys2<>+392(SB)/4, $0x0000000c
+DATA elementKeys2<>+396(SB)/4, $0x0000000c
+DATA elementKeys2<>+400(SB)/4, $0x0000000c
+DATA elementKeys2<>+404(SB)/4, $0x0000000c
+DATA elementKeys2<>+408(SB)/4, $0x0000000c
+DATA elementKeys2<>+412(SB)/4, $0x0000000c
+DATA elementKeys2<>+416(SB)/4, $0x0000000e
+DATA elementKeys2<>+420(SB)/4, $0x0000000e
+DATA elementKeys2<>+424(SB)/4, $0x0000000e
+DATA elementKeys2<>+428(SB)/4, $0x0000000e
+DATA elementKeys2<>+432(SB)/4, $0x0000000e
+DATA elementKeys2<>+436(SB)/4, $0x0000000e
+DATA elementKeys2<>+440(SB)/4, $0x0000000e
+DATA elementKeys2<>+444(SB)/4, $0x0000000e
+DATA elementKeys2<>+448(SB)/4, $0x0000000d
+DATA elementKeys2<>+452(SB)/4, $0x0000000d
+DATA elementKeys2<>+456(SB)/4, $0x0000000d
+DATA elementKeys2<>+460(SB)/4, $0x0000000d
+DATA elementKeys2<>+464(SB)/4, $0x0000000d
+DATA elementKeys2<>+468(SB)/4, $0x0000000d
+DATA elementKeys2<>+472(SB)/4, $0x0000000d
+DATA elementKeys2<>+476(SB)/4, $0x0000000d
+DATA elementKeys2<>+480(SB)/4, $0x0000000f
+DATA elementKeys2<>+484(SB)/4, $0x0000000f
+DATA elementKeys2<>+488(SB)/4, $0x0000000f
+DATA elementKeys2<>+492(SB)/4, $0x0000000f
+DATA elementKeys2<>+496(SB)/4, $0x0000000f
+DATA elementKeys2<>+500(SB)/4, $0x0000000f
+DATA elementKeys2<>+504(SB)/4, $0x0000000f
+DATA elementKeys2<>+508(SB)/4, $0x0000000f
+GLOBL elementKeys2<>(SB), RODATA|NOPTR, $512
+
+DATA elementPairs4<>+0(SB)/4, $0x00000000
+DATA elementPairs4<>+4(SB)/4, $0x9e3779b1
+DATA elementPairs4<>+8(SB)/4, $0x3c6ef362
+DATA elementPairs4<>+12(SB)/4, $0xdaa66d13
+DATA elementPairs4<>+16(SB)/4, $0x00000000
+DATA elementPairs4<>+20(SB)/4, $0x9e3779b1
+DATA elementPairs4<>+24(SB)/4, $0x3c6ef362
+DATA elementPairs4<>+28(SB)/4, $0xdaa66d13
+DATA elementPairs4<>+32(SB)/4, $0x00000000
+DATA elementPairs4<>+36(SB)/4, $0x9e3779b1
+DATA elementPairs4<>+40(SB)/4, $0x3c6ef362
+DATA elementPairs4<>+44(SB)/4, $0xdaa66d13
+DATA elementPairs4<>+48(SB)/4, $0x00000000
+DATA elementPairs4<>+52(SB)/4, $0x9e3779b1
+DATA elementPairs4<>+56(SB)/4, $0x3c6ef362
+DATA elementPairs4<>+60(SB)/4, $0xdaa66d13
+GLOBL elementPairs4<>(SB), RODATA|NOPTR, $64
+
+DATA elementKeys4<>+0(SB)/4, $0x00000000
+DATA elementKeys4<>+4(SB)/4, $0x00000000
+DATA elementKeys4<>+8(SB)/4, $0x00000000
+DATA elementKeys4<>+12(SB)/4, $0x00000000
+DATA elementKeys4<>+16(SB)/4, $0x00000002
+DATA elementKeys4<>+20(SB)/4, $0x00000002
+DATA elementKeys4<>+24(SB)/4, $0x00000002
+DATA elementKeys4<>+28(SB)/4, $0x00000002
+DATA elementKeys4<>+32(SB)/4, $0x00000004
+DATA elementKeys4<>+36(SB)/4, $0x00000004
+DATA elementKeys4<>+40(SB)/4, $0x00000004
+DATA elementKeys4<>+44(SB)/4, $0x00000004
+DATA elementKeys4<>+48(SB)/4, $0x00000006
+DATA elementKeys4<>+52(SB)/4, $0x00000006
+DATA elementKeys4<>+56(SB)/4, $0x00000006
+DATA elementKeys4<>+60(SB)/4, $0x00000006
+DATA elementKeys4<>+64(SB)/4, $0x00000001
+DATA elementKeys4<>+68(SB)/4, $0x00000001
+DATA elementKeys4<>+72(SB)/4, $0x00000001
+DATA elementKeys4<>+76(SB)/4, $0x00000001
+DATA elementKeys4<>+80(SB)/4, $0x00000003
+DATA elementKeys4<>+84(SB)/4, $0x00000003
+DATA elementKeys4<>+88(SB)/4, $0x00000003
+DATA elementKeys4<>+92(SB)/4, $0x00000003
+DATA elementKeys4<>+96(SB)/4, $0x00000005
+DATA elementKeys4<>+100(SB)/4, $0x00000005
+DATA elementKeys4<>+104(SB)/4, $0x00000005
+DATA elementKeys4<>+108(SB)/4, $0x00000005
+DATA elementKeys4<>+112(SB)/4, $0x00000007
+DATA elementKeys4<>+116(SB)/4, $0x00000007
+DATA elementKeys4<>+120(SB)/4, $0x00000007
+DATA elementKeys4<>+124(SB)/4, $0x00000007
+DATA elementKeys4<>+128(SB)/4, $0x00000008
+DATA elementKeys4<>+132(SB)/4, $0x00000008
+DATA elementKeys4<>+136(SB)/4, $0x00000008
+DATA elementKeys4<>+140(SB)/4, $0x00000008
+DATA elementKeys4<>+144(SB)/4, $0x0000000a
+DATA elementKeys4<>+148(SB)/4, $0x0000000a
+DATA elementKeys4<>+152(SB)/4, $0x0000000a
+DATA elementKeys4<>+156(SB)/4, $0x0000000a
+DATA elementKeys4<>+160(SB)/4, $0x0000000c
+DATA elementKeys4<>+164(SB)/4, $0x0000000c
+DATA elementKeys4<>+168(SB)/4, $0x0000000c
+DATA elementKeys4<>+172(SB)/4, $0x0000000c
+DATA elementKeys4<>+176(SB)/4, $0x0000000e
+DATA elementKeys4<>+180(SB)/4, $0x0000000e
+DATA elementKeys4<>+184(SB)/4, $0x0000000e
+DATA elementKeys4<>+188(SB)/4, $0x0000000e
+DATA elementKeys4<>+192(SB)/4, $0x00000009
+DATA elementKeys4<>+196(SB)/4, $0x00000009
+DATA elementKeys4<>+200(SB)/4, $0x00000009
+DATA elementKeys4<>+204(SB)/4, $0x00000009
+DATA elementKeys4<>+208(SB)/4, $0x0000000b
+DATA elementKeys4<>+212(SB)/4, $0x0000000b
+DATA elementKeys4<>+216(SB)/4, $0x0000000b
+DATA elementKeys4<>+220(SB)/4, $0x0000000b
+DATA elementKeys4<>+224(SB)/4, $0x0000000d
+DATA elementKeys4<>+228(SB)/4, $0x0000000d
+DATA elementKeys4<>+232(SB)/4, $0x0000000d
+DATA elementKeys4<>+236(SB)/4, $0x0000000d
+DATA elementKeys4<>+240(SB)/4, $0x0000000f
+DATA elementKeys4<>+244(SB)/4, $0x0000000f
+DATA elementKeys4<>+248(SB)/4, $0x0000000f
+DATA elementKeys4<>+252(SB)/4, $0x0000000f
+GLOBL elementKeys4<>(SB), RODATA|NOPTR, $256
+
+DATA elementEight<>+0(SB)/4, $0x00000000
+DATA elementEight<>+4(SB)/4, $0x00000001
+DATA elementEight<>+8(SB)/4, $0x00000002
+DATA elementEight<>+12(SB)/4, $0x00000003
+DATA elementEight<>+16(SB)/4, $0x00000004
+DATA elementEight<>+20(SB)/4, $0x00000005
+DATA elementEight<>+24(SB)/4, $0x00000006
+DATA elementEight<>+28(SB)/4, $0x00000007
+DATA elementEight<>+32(SB)/4, $0x00000008
+DATA elementEight<>+36(SB)/4, $0x00000008
+DATA elementEight<>+40(SB)/4, $0x00000008
+DATA elementEight<>+44(SB)/4, $0x00000008
+DATA elementEight<>+48(SB)/4, $0x00000008
+DATA elementEight<>+52(SB)/4, $0x00000008
+DATA elementEight<>+56(SB)/4, $0x00000008
+DATA elementEight<>+60(SB)/4, $0x00000008
+GLOBL elementEight<>(SB), RODATA|NOPTR, $64
+
 DATA elementOne<>+0(SB)/8, $0x3ff0000000000000
 GLOBL elementOne<>(SB), RODATA|NOPTR, $8
 
@@ -514,32 +1040,38 @@ GLOBL elementColumns<>(SB), RODATA|NOPTR, $64
 // func mapAVX512(a *byte, native bool)
 // Requires: AVX, AVX512BF16, AVX512BW, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·mapAVX512(SB), $80-9
-	MOVQ         a+0(FP), AX
-	VMOVDQU32    elementToUpper<>+0(SB), Z0
-	VMOVDQU32    elementToUpper<>+64(SB), Z1
-	MOVL         $0xaaaaaaaa, CX
-	KMOVD        CX, K1
-	MOVQ         80(AX), DX
-	MOVQ         DX, CX
-	ANDQ         $0x0f, CX
-	MOVQ         $0x0000ffff, BX
-	BZHIQ        CX, BX, BX
-	KMOVW        BX, K2
-	MOVQ         (AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), DI
-	MOVQ         88(AX), R8
-	MOVQ         128(AX), R9
-	MOVL         144(AX), R10
+	MOVQ      a+0(FP), AX
+	VMOVDQU32 elementToUpper<>+0(SB), Z0
+	VMOVDQU32 elementToUpper<>+64(SB), Z1
+	MOVL      $0xaaaaaaaa, CX
+	KMOVD     CX, K1
+	MOVQ      80(AX), DX
+	MOVQ      DX, CX
+	ANDQ      $0x0f, CX
+	MOVQ      $0x0000ffff, BX
+	BZHIQ     CX, BX, BX
+	KMOVW     BX, K2
+	MOVQ      (AX), BX
+	MOVQ      24(AX), SI
+	MOVQ      48(AX), DI
+	MOVQ      88(AX), R8
+	MOVQ      128(AX), R9
+	MOVL      144(AX), R10
+	MOVQ      168(AX), CX
+	TESTQ     CX, CX
+	JZ        skip1
+	MOVQ      CX, R9
+
+skip1:
 	VMOVSS       element3f800000<>+0(SB), X4
 	VPXOR        X5, X5, X5
 	VCVTSI2SSQ   DX, X5, X5
 	VDIVSS       X5, X4, X4
 	MOVQ         72(AX), R11
-	CMPB         181(AX), $0x00
-	JEQ          skip1
+	CMPB         197(AX), $0x00
+	JEQ          skip2
 	CMPQ         R11, $0x00
-	JLE          last2
+	JLE          last3
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -549,11 +1081,11 @@ TEXT ·mapAVX512(SB), $80-9
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols4
+	JGT          cols5
 
-cols3:
+cols4:
 	CMPB       40(AX), $0x00
-	JNE        half5
+	JNE        half6
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -562,9 +1094,9 @@ cols3:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both6
+	JMP        both7
 
-half5:
+half6:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -572,7 +1104,7 @@ half5:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both6:
+both7:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -580,77 +1112,77 @@ both6:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols3
+	JLE    cols4
 
-cols4:
+cols5:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols8
+	JGT  cols9
 
-cols7:
+cols8:
 	CMPB       40(AX), $0x00
-	JNE        half9
+	JNE        half10
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both10
+	JMP        both11
 
-half9:
+half10:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both10:
+both11:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols7
+	JLE    cols8
 
-cols8:
+cols9:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols12
+	JGT  cols13
 
-cols11:
+cols12:
 	CMPB       40(AX), $0x00
-	JNE        half13
+	JNE        half14
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both14
+	JMP        both15
 
-half13:
+half14:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both14:
+both15:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols11
+	JLE    cols12
 
-cols12:
+cols13:
 	CMPQ       CX, DX
-	JGE        row15
+	JGE        row16
 	CMPB       40(AX), $0x00
-	JNE        half16
+	JNE        half17
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both17
+	JMP        both18
 
-half16:
+half17:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both17:
+both18:
 	VADDPS Z9, Z5, Z5
 
-row15:
+row16:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -665,9 +1197,9 @@ row15:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last2:
+last3:
 	CMPQ         R11, $0x00
-	JLE          last18
+	JLE          last19
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Z5
@@ -678,11 +1210,11 @@ last2:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols20
+	JGT          cols21
 
-cols19:
+cols20:
 	CMPB       40(AX), $0x00
-	JNE        half21
+	JNE        half22
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -691,9 +1223,9 @@ cols19:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both22
+	JMP        both23
 
-half21:
+half22:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -701,7 +1233,7 @@ half21:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both22:
+both23:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -713,28 +1245,28 @@ both22:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols19
+	JLE         cols20
 
-cols20:
+cols21:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols24
+	JGT  cols25
 
-cols23:
+cols24:
 	CMPB       40(AX), $0x00
-	JNE        half25
+	JNE        half26
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both26
+	JMP        both27
 
-half25:
+half26:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both26:
+both27:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -742,53 +1274,53 @@ both26:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols23
+	JLE         cols24
 
-cols24:
+cols25:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols28
+	JGT  cols29
 
-cols27:
+cols28:
 	CMPB       40(AX), $0x00
-	JNE        half29
+	JNE        half30
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both30
+	JMP        both31
 
-half29:
+half30:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both30:
+both31:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols27
+	JLE         cols28
 
-cols28:
+cols29:
 	CMPQ       CX, DX
-	JGE        row31
+	JGE        row32
 	CMPB       40(AX), $0x00
-	JNE        half32
+	JNE        half33
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both33
+	JMP        both34
 
-half32:
+half33:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both33:
+both34:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row31:
+row32:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -801,15 +1333,15 @@ row31:
 	VPERMILPS     $0xb1, X6, X5
 	VADDPS        X6, X5, X6
 	VMULSS        X4, X6, X6
-	VADDSS        176(AX), X6, X6
+	VADDSS        192(AX), X6, X6
 	VSQRTSS       X6, X6, X6
 	VMOVSS        element3f800000<>+0(SB), X5
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last18:
+last19:
 	CMPQ         R11, $0x01
-	JLE          last34
+	JLE          last35
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -821,11 +1353,11 @@ last18:
 	XORQ         CX, CX
 	LEAQ         64(CX), R13
 	CMPQ         R13, DX
-	JGT          cols36
+	JGT          cols37
 
-cols35:
+cols36:
 	CMPB       40(AX), $0x00
-	JNE        half37
+	JNE        half38
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	PREFETCHT0 3200(R11)(CX*4)
@@ -834,9 +1366,9 @@ cols35:
 	VMOVUPS    64(R11)(CX*4), Z10
 	VMOVUPS    128(R11)(CX*4), Z11
 	VMOVUPS    192(R11)(CX*4), Z12
-	JMP        both38
+	JMP        both39
 
-half37:
+half38:
 	PREFETCHT0 3072(R11)(CX*2)
 	PREFETCHT0 3136(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
@@ -844,7 +1376,7 @@ half37:
 	VPERMW.Z   64(R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R11)(CX*2), Z1, K1, Z12
 
-both38:
+both39:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -852,77 +1384,77 @@ both38:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R13
 	CMPQ   R13, DX
-	JLE    cols35
+	JLE    cols36
 
-cols36:
+cols37:
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols40
+	JGT  cols41
 
-cols39:
+cols40:
 	CMPB       40(AX), $0x00
-	JNE        half41
+	JNE        half42
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
 	VMOVUPS    64(R11)(CX*4), Z10
-	JMP        both42
+	JMP        both43
 
-half41:
+half42:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z10
 
-both42:
+both43:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R13
 	CMPQ   R13, DX
-	JLE    cols39
+	JLE    cols40
 
-cols40:
+cols41:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols44
+	JGT  cols45
 
-cols43:
+cols44:
 	CMPB       40(AX), $0x00
-	JNE        half45
+	JNE        half46
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z9
-	JMP        both46
+	JMP        both47
 
-half45:
+half46:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both46:
+both47:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols43
+	JLE    cols44
 
-cols44:
+cols45:
 	CMPQ       CX, DX
-	JGE        row47
+	JGE        row48
 	CMPB       40(AX), $0x00
-	JNE        half48
+	JNE        half49
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z9
-	JMP        both49
+	JMP        both50
 
-half48:
+half49:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both49:
+both50:
 	VADDPS Z9, Z5, Z5
 
-row47:
+row48:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -937,15 +1469,15 @@ row47:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R12)
 
-last34:
-skip1:
+last35:
+skip2:
 	MOVQ 72(AX), R11
 
-rows50:
-	CMPB         181(AX), $0x00
-	JEQ          skip51
+rows51:
+	CMPB         197(AX), $0x00
+	JEQ          skip52
 	CMPQ         R11, $0x02
-	JLE          last52
+	JLE          last53
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -959,11 +1491,11 @@ rows50:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols54
+	JGT          cols55
 
-cols53:
+cols54:
 	CMPB       40(AX), $0x00
-	JNE        half55
+	JNE        half56
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -972,9 +1504,9 @@ cols53:
 	VMOVUPS    64(R12)(CX*4), Z10
 	VMOVUPS    128(R12)(CX*4), Z11
 	VMOVUPS    192(R12)(CX*4), Z12
-	JMP        both56
+	JMP        both57
 
-half55:
+half56:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
@@ -982,7 +1514,7 @@ half55:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z11
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z12
 
-both56:
+both57:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	VADDPS Z11, Z7, Z7
@@ -990,77 +1522,77 @@ both56:
 	ADDQ   $0x40, CX
 	LEAQ   64(CX), R14
 	CMPQ   R14, DX
-	JLE    cols53
+	JLE    cols54
 
-cols54:
+cols55:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols58
+	JGT  cols59
 
-cols57:
+cols58:
 	CMPB       40(AX), $0x00
-	JNE        half59
+	JNE        half60
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
 	VMOVUPS    64(R12)(CX*4), Z10
-	JMP        both60
+	JMP        both61
 
-half59:
+half60:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z10
 
-both60:
+both61:
 	VADDPS Z9, Z5, Z5
 	VADDPS Z10, Z6, Z6
 	ADDQ   $0x20, CX
 	LEAQ   32(CX), R14
 	CMPQ   R14, DX
-	JLE    cols57
+	JLE    cols58
 
-cols58:
+cols59:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols62
+	JGT  cols63
 
-cols61:
+cols62:
 	CMPB       40(AX), $0x00
-	JNE        half63
+	JNE        half64
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z9
-	JMP        both64
+	JMP        both65
 
-half63:
+half64:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both64:
+both65:
 	VADDPS Z9, Z5, Z5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols61
+	JLE    cols62
 
-cols62:
+cols63:
 	CMPQ       CX, DX
-	JGE        row65
+	JGE        row66
 	CMPB       40(AX), $0x00
-	JNE        half66
+	JNE        half67
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z9
-	JMP        both67
+	JMP        both68
 
-half66:
+half67:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both67:
+both68:
 	VADDPS Z9, Z5, Z5
 
-row65:
+row66:
 	VADDPS        Z6, Z5, Z5
 	VADDPS        Z7, Z5, Z5
 	VADDPS        Z8, Z5, Z5
@@ -1075,9 +1607,9 @@ row65:
 	VMULSS        X4, X5, X5
 	VMOVSS        X5, (R13)
 
-last52:
+last53:
 	CMPQ         R11, $0x01
-	JLE          last68
+	JLE          last69
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -1090,11 +1622,11 @@ last52:
 	XORQ         CX, CX
 	LEAQ         64(CX), R14
 	CMPQ         R14, DX
-	JGT          cols70
+	JGT          cols71
 
-cols69:
+cols70:
 	CMPB       40(AX), $0x00
-	JNE        half71
+	JNE        half72
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	PREFETCHT0 3200(R12)(CX*4)
@@ -1103,9 +1635,9 @@ cols69:
 	VMOVUPS    64(R12)(CX*4), Z11
 	VMOVUPS    128(R12)(CX*4), Z12
 	VMOVUPS    192(R12)(CX*4), Z13
-	JMP        both72
+	JMP        both73
 
-half71:
+half72:
 	PREFETCHT0 3072(R12)(CX*2)
 	PREFETCHT0 3136(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
@@ -1113,7 +1645,7 @@ half71:
 	VPERMW.Z   64(R12)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(R12)(CX*2), Z1, K1, Z13
 
-both72:
+both73:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -1125,28 +1657,28 @@ both72:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), R14
 	CMPQ        R14, DX
-	JLE         cols69
+	JLE         cols70
 
-cols70:
+cols71:
 	LEAQ 32(CX), R14
 	CMPQ R14, DX
-	JGT  cols74
+	JGT  cols75
 
-cols73:
+cols74:
 	CMPB       40(AX), $0x00
-	JNE        half75
+	JNE        half76
 	PREFETCHT0 3072(R12)(CX*4)
 	PREFETCHT0 3136(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
 	VMOVUPS    64(R12)(CX*4), Z11
-	JMP        both76
+	JMP        both77
 
-half75:
+half76:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPERMW.Z   (R12)(CX*2), Z0, K1, Z10
 	VPERMW.Z   (R12)(CX*2), Z1, K1, Z11
 
-both76:
+both77:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	VSUBPS      Z5, Z11, Z11
@@ -1154,53 +1686,53 @@ both76:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R14
 	CMPQ        R14, DX
-	JLE         cols73
+	JLE         cols74
 
-cols74:
+cols75:
 	LEAQ 16(CX), R14
 	CMPQ R14, DX
-	JGT  cols78
+	JGT  cols79
 
-cols77:
+cols78:
 	CMPB       40(AX), $0x00
-	JNE        half79
+	JNE        half80
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Z10
-	JMP        both80
+	JMP        both81
 
-half79:
+half80:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both80:
+both81:
 	VSUBPS      Z5, Z10, Z10
 	VFMADD231PS Z10, Z10, Z6
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols77
+	JLE         cols78
 
-cols78:
+cols79:
 	CMPQ       CX, DX
-	JGE        row81
+	JGE        row82
 	CMPB       40(AX), $0x00
-	JNE        half82
+	JNE        half83
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS.Z  (R12)(CX*4), K2, Z10
-	JMP        both83
+	JMP        both84
 
-half82:
+half83:
 	PREFETCHT0  3072(R12)(CX*2)
 	VPMOVZXWD.Z (R12)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both83:
+both84:
 	VSUBPS      Z5, Z10, Z10
 	VMOVAPS.Z   Z10, K2, Z10
 	VFMADD231PS Z10, Z10, Z6
 
-row81:
+row82:
 	VADDPS        Z7, Z6, Z6
 	VADDPS        Z8, Z6, Z6
 	VADDPS        Z9, Z6, Z6
@@ -1213,23 +1745,25 @@ row81:
 	VPERMILPS     $0xb1, X6, X5
 	VADDPS        X6, X5, X6
 	VMULSS        X4, X6, X6
-	VADDSS        176(AX), X6, X6
+	VADDSS        192(AX), X6, X6
 	VSQRTSS       X6, X6, X6
 	VMOVSS        element3f800000<>+0(SB), X5
 	VDIVSS        X6, X5, X5
 	VMOVSS        X5, 4(R13)
 
-last68:
-skip51:
+last69:
+skip52:
 	CMPB  160(AX), $0x00
-	JEQ   skip84
+	JEQ   skip85
+	CMPQ  168(AX), $0x00
+	JNE   given86
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id85
+	JZ    id88
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id85:
+id88:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -1253,16 +1787,21 @@ id85:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
+	JMP          decided87
 
-skip84:
+given86:
+	ADDQ 176(AX), R9
+
+decided87:
+skip85:
 	XORQ CX, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JGT  cols87
+	JGT  cols90
 
-cols86:
+cols89:
 	CMPB       40(AX), $0x00
-	JNE        half88
+	JNE        half91
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -1271,9 +1810,9 @@ cols86:
 	VMOVUPS    64(SI)(CX*4), Z6
 	VMOVUPS    128(SI)(CX*4), Z7
 	VMOVUPS    192(SI)(CX*4), Z8
-	JMP        both89
+	JMP        both92
 
-half88:
+half91:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
@@ -1281,20 +1820,20 @@ half88:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z7
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z8
 
-both89:
-	CMPB         180(AX), $0x00
-	JEQ          skip90
-	VBROADCASTSS 168(AX), Z9
+both92:
+	CMPB         196(AX), $0x00
+	JEQ          skip93
+	VBROADCASTSS 184(AX), Z9
 	VMULPS       Z9, Z5, Z5
 	VMULPS       Z9, Z6, Z6
 	VMULPS       Z9, Z7, Z7
 	VMULPS       Z9, Z8, Z8
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip91
-	VBROADCASTSS 172(AX), Z9
+	JZ           skip94
+	VBROADCASTSS 188(AX), Z9
 	CMPB         64(AX), $0x00
-	JNE          half92
+	JNE          half95
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	PREFETCHT0   3200(DI)(CX*4)
@@ -1303,9 +1842,9 @@ both89:
 	VMOVUPS      64(DI)(CX*4), Z11
 	VMOVUPS      128(DI)(CX*4), Z12
 	VMOVUPS      192(DI)(CX*4), Z13
-	JMP          both93
+	JMP          both96
 
-half92:
+half95:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z10
@@ -1313,17 +1852,17 @@ half92:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z12
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z13
 
-both93:
+both96:
 	VFMADD231PS Z9, Z10, Z5
 	VFMADD231PS Z9, Z11, Z6
 	VFMADD231PS Z9, Z12, Z7
 	VFMADD231PS Z9, Z13, Z8
 
-skip91:
-skip90:
+skip94:
+skip93:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip94
+	JZ           skip97
 	VBROADCASTSS (R8), Z9
 	VBROADCASTSS 4(R8), Z10
 	VSUBPS       Z9, Z5, Z5
@@ -1335,10 +1874,10 @@ skip90:
 	VSUBPS       Z9, Z8, Z8
 	VMULPS       Z10, Z8, Z8
 
-skip94:
+skip97:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip95
+	JZ      skip98
 	VMOVUPS (R12)(CX*4), Z9
 	VSUBPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -1348,13 +1887,13 @@ skip94:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VSUBPS  Z9, Z8, Z8
 
-skip95:
+skip98:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip97
+	JZ          skip100
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip98
+	JZ          skip101
 	VMOVUPS     (R13)(CX*4), Z9
 	VMOVUPS     (R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z5
@@ -1367,9 +1906,9 @@ skip95:
 	VMOVUPS     192(R13)(CX*4), Z9
 	VMOVUPS     192(R12)(CX*4), Z10
 	VFMADD213PS Z9, Z10, Z8
-	JMP         normal96
+	JMP         normal99
 
-skip98:
+skip101:
 	VMOVUPS (R12)(CX*4), Z9
 	VMULPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -1379,10 +1918,10 @@ skip98:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VMULPS  Z9, Z8, Z8
 
-skip97:
+skip100:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip99
+	JZ      skip102
 	VMOVUPS (R12)(CX*4), Z9
 	VADDPS  Z9, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z9
@@ -1392,21 +1931,21 @@ skip97:
 	VMOVUPS 192(R12)(CX*4), Z9
 	VADDPS  Z9, Z8, Z8
 
-skip99:
-normal96:
-	CMPB         182(AX), $0x00
-	JEQ          none100
-	CMPB         182(AX), $0x01
-	JNE          act101
+skip102:
+normal99:
+	CMPB         198(AX), $0x00
+	JEQ          none103
+	CMPB         198(AX), $0x01
+	JNE          act104
 	VBROADCASTSS element00000000<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
 	VMAXPS       Z7, Z9, Z7
 	VMAXPS       Z8, Z9, Z8
 
-act101:
-	CMPB         182(AX), $0x03
-	JNE          act102
+act104:
+	CMPB         198(AX), $0x03
+	JNE          act105
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VMULPS       Z9, Z5, Z11
@@ -1422,11 +1961,11 @@ act101:
 	VCMPPS       $0x01, Z10, Z8, K3
 	VBLENDMPS    Z11, Z8, K3, Z8
 
-act102:
-	CMPB         182(AX), $0x02
-	JNE          act103
+act105:
+	CMPB         198(AX), $0x02
+	JNE          act106
 	CMPB         16(AX), $0x00
-	JNE          half104
+	JNE          half107
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -1507,9 +2046,9 @@ act102:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VSUBPS       Z10, Z22, K3, Z8
 	VFMADD231PS  Z18, Z22, K3, Z8
-	JMP          both105
+	JMP          both108
 
-half104:
+half107:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z9
 	VBROADCASTSS element3d800000<>+0(SB), Z10
 	VBROADCASTSS element00000000<>+0(SB), Z11
@@ -1564,11 +2103,13 @@ half104:
 	VCMPPS       $0x0a, Z11, Z8, K3
 	VFMADD213PS  Z9, Z27, K3, Z8
 
-both105:
-act103:
-none100:
+both108:
+act106:
+none103:
 	CMPB         160(AX), $0x00
-	JEQ          skip106
+	JEQ          skip109
+	CMPQ         168(AX), $0x00
+	JNE          given110
 	VBROADCASTSS element7feb352d<>+0(SB), Z9
 	VBROADCASTSS element846ca68b<>+0(SB), Z10
 	VBROADCASTSS elemente3779b10<>+0(SB), Z11
@@ -1596,30 +2137,47 @@ none100:
 	VMULPS.Z     Z13, Z7, K3, Z7
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z13, Z8, K3, Z8
+	JMP          decided111
 
-skip106:
+given110:
+	VBROADCASTSS 152(AX), Z9
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         176(AX), R12
+	KMOVW        (R12), K3
+	VMULPS.Z     Z9, Z5, K3, Z5
+	KMOVW        2(R12), K3
+	VMULPS.Z     Z9, Z6, K3, Z6
+	KMOVW        4(R12), K3
+	VMULPS.Z     Z9, Z7, K3, Z7
+	KMOVW        6(R12), K3
+	VMULPS.Z     Z9, Z8, K3, Z8
+
+decided111:
+skip109:
 	CMPB     16(AX), $0x00
-	JNE      half107
+	JNE      half112
 	CMPB     17(AX), $0x00
-	JEQ      near109
+	JEQ      near114
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
 	VMOVNTPS Z7, 128(BX)(CX*4)
 	VMOVNTPS Z8, 192(BX)(CX*4)
-	JMP      placed110
+	JMP      placed115
 
-near109:
+near114:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 	VMOVUPS Z7, 128(BX)(CX*4)
 	VMOVUPS Z8, 192(BX)(CX*4)
 
-placed110:
-	JMP both108
+placed115:
+	JMP both113
 
-half107:
+half112:
 	CMPB native+8(FP), $0x00
-	JEQ  ours111
+	JEQ  ours116
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z9
 	LONG $0x484f7262
@@ -1628,9 +2186,9 @@ half107:
 	// VCVTNE2PS2BF16 Z7, Z8, Z5
 	LONG $0x483ff262
 	WORD $0xef72
-	JMP  both112
+	JMP  both117
 
-ours111:
+ours116:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -1659,75 +2217,75 @@ ours111:
 	VPORD        Z13, Z8, K3, Z6
 	VPERMT2W     Z6, Z14, Z5
 
-both112:
+both117:
 	CMPB     17(AX), $0x00
-	JEQ      near113
+	JEQ      near118
 	VMOVNTDQ Z9, (BX)(CX*2)
 	VMOVNTDQ Z5, 64(BX)(CX*2)
-	JMP      placed114
+	JMP      placed119
 
-near113:
+near118:
 	VMOVDQU32 Z9, (BX)(CX*2)
 	VMOVDQU32 Z5, 64(BX)(CX*2)
 
-placed114:
-both108:
+placed119:
+both113:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R12
 	CMPQ R12, DX
-	JLE  cols86
+	JLE  cols89
 
-cols87:
+cols90:
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JGT  cols116
+	JGT  cols121
 
-cols115:
+cols120:
 	CMPB       40(AX), $0x00
-	JNE        half117
+	JNE        half122
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
 	VMOVUPS    64(SI)(CX*4), Z6
-	JMP        both118
+	JMP        both123
 
-half117:
+half122:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z5
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z6
 
-both118:
-	CMPB         180(AX), $0x00
-	JEQ          skip119
-	VBROADCASTSS 168(AX), Z7
+both123:
+	CMPB         196(AX), $0x00
+	JEQ          skip124
+	VBROADCASTSS 184(AX), Z7
 	VMULPS       Z7, Z5, Z5
 	VMULPS       Z7, Z6, Z6
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip120
-	VBROADCASTSS 172(AX), Z7
+	JZ           skip125
+	VBROADCASTSS 188(AX), Z7
 	CMPB         64(AX), $0x00
-	JNE          half121
+	JNE          half126
 	PREFETCHT0   3072(DI)(CX*4)
 	PREFETCHT0   3136(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z8
 	VMOVUPS      64(DI)(CX*4), Z9
-	JMP          both122
+	JMP          both127
 
-half121:
+half126:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z9
 
-both122:
+both127:
 	VFMADD231PS Z7, Z8, Z5
 	VFMADD231PS Z7, Z9, Z6
 
-skip120:
-skip119:
+skip125:
+skip124:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip123
+	JZ           skip128
 	VBROADCASTSS (R8), Z7
 	VBROADCASTSS 4(R8), Z8
 	VSUBPS       Z7, Z5, Z5
@@ -1735,58 +2293,58 @@ skip119:
 	VSUBPS       Z7, Z6, Z6
 	VMULPS       Z8, Z6, Z6
 
-skip123:
+skip128:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip124
+	JZ      skip129
 	VMOVUPS (R12)(CX*4), Z7
 	VSUBPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VSUBPS  Z7, Z6, Z6
 
-skip124:
+skip129:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip126
+	JZ          skip131
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip127
+	JZ          skip132
 	VMOVUPS     (R13)(CX*4), Z7
 	VMOVUPS     (R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z5
 	VMOVUPS     64(R13)(CX*4), Z7
 	VMOVUPS     64(R12)(CX*4), Z8
 	VFMADD213PS Z7, Z8, Z6
-	JMP         normal125
+	JMP         normal130
 
-skip127:
+skip132:
 	VMOVUPS (R12)(CX*4), Z7
 	VMULPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VMULPS  Z7, Z6, Z6
 
-skip126:
+skip131:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip128
+	JZ      skip133
 	VMOVUPS (R12)(CX*4), Z7
 	VADDPS  Z7, Z5, Z5
 	VMOVUPS 64(R12)(CX*4), Z7
 	VADDPS  Z7, Z6, Z6
 
-skip128:
-normal125:
-	CMPB         182(AX), $0x00
-	JEQ          none129
-	CMPB         182(AX), $0x01
-	JNE          act130
+skip133:
+normal130:
+	CMPB         198(AX), $0x00
+	JEQ          none134
+	CMPB         198(AX), $0x01
+	JNE          act135
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
 
-act130:
-	CMPB         182(AX), $0x03
-	JNE          act131
+act135:
+	CMPB         198(AX), $0x03
+	JNE          act136
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VMULPS       Z7, Z5, Z9
@@ -1796,11 +2354,11 @@ act130:
 	VCMPPS       $0x01, Z8, Z6, K3
 	VBLENDMPS    Z9, Z6, K3, Z6
 
-act131:
-	CMPB         182(AX), $0x02
-	JNE          act132
+act136:
+	CMPB         198(AX), $0x02
+	JNE          act137
 	CMPB         16(AX), $0x00
-	JNE          half133
+	JNE          half138
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -1847,9 +2405,9 @@ act131:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VSUBPS       Z8, Z14, K3, Z6
 	VFMADD231PS  Z12, Z14, K3, Z6
-	JMP          both134
+	JMP          both139
 
-half133:
+half138:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z7
 	VBROADCASTSS element3d800000<>+0(SB), Z8
 	VBROADCASTSS element00000000<>+0(SB), Z9
@@ -1882,11 +2440,13 @@ half133:
 	VCMPPS       $0x0a, Z9, Z6, K3
 	VFMADD213PS  Z7, Z19, K3, Z6
 
-both134:
-act132:
-none129:
+both139:
+act137:
+none134:
 	CMPB         160(AX), $0x00
-	JEQ          skip135
+	JEQ          skip140
+	CMPQ         168(AX), $0x00
+	JNE          given141
 	VBROADCASTSS element7feb352d<>+0(SB), Z7
 	VBROADCASTSS element846ca68b<>+0(SB), Z8
 	VBROADCASTSS elemente3779b10<>+0(SB), Z9
@@ -1903,33 +2463,46 @@ none129:
 	VMULPS.Z     Z11, Z5, K3, Z5
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z11, Z6, K3, Z6
+	JMP          decided142
 
-skip135:
+given141:
+	VBROADCASTSS 152(AX), Z7
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         176(AX), R12
+	KMOVW        (R12), K3
+	VMULPS.Z     Z7, Z5, K3, Z5
+	KMOVW        2(R12), K3
+	VMULPS.Z     Z7, Z6, K3, Z6
+
+decided142:
+skip140:
 	CMPB     16(AX), $0x00
-	JNE      half136
+	JNE      half143
 	CMPB     17(AX), $0x00
-	JEQ      near138
+	JEQ      near145
 	VMOVNTPS Z5, (BX)(CX*4)
 	VMOVNTPS Z6, 64(BX)(CX*4)
-	JMP      placed139
+	JMP      placed146
 
-near138:
+near145:
 	VMOVUPS Z5, (BX)(CX*4)
 	VMOVUPS Z6, 64(BX)(CX*4)
 
-placed139:
-	JMP both137
+placed146:
+	JMP both144
 
-half136:
+half143:
 	CMPB native+8(FP), $0x00
-	JEQ  ours140
+	JEQ  ours147
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z7
 	LONG $0x484ff262
 	WORD $0xfd72
-	JMP  both141
+	JMP  both148
 
-ours140:
+ours147:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -1947,125 +2520,125 @@ ours140:
 	VPORD        Z11, Z6, K3, Z5
 	VPERMT2W     Z5, Z12, Z7
 
-both141:
+both148:
 	CMPB     17(AX), $0x00
-	JEQ      near142
+	JEQ      near149
 	VMOVNTDQ Z7, (BX)(CX*2)
-	JMP      placed143
+	JMP      placed150
 
-near142:
+near149:
 	VMOVDQU32 Z7, (BX)(CX*2)
 
-placed143:
-both137:
+placed150:
+both144:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R12
 	CMPQ R12, DX
-	JLE  cols115
+	JLE  cols120
 
-cols116:
+cols121:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols145
+	JGT  cols152
 
-cols144:
+cols151:
 	CMPB       40(AX), $0x00
-	JNE        half146
+	JNE        half153
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both147
+	JMP        both154
 
-half146:
+half153:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both147:
-	CMPB         180(AX), $0x00
-	JEQ          skip148
-	VBROADCASTSS 168(AX), Z6
+both154:
+	CMPB         196(AX), $0x00
+	JEQ          skip155
+	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip149
-	VBROADCASTSS 172(AX), Z6
+	JZ           skip156
+	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half150
+	JNE          half157
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Z7
-	JMP          both151
+	JMP          both158
 
-half150:
+half157:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both151:
+both158:
 	VFMADD231PS Z6, Z7, Z5
 
-skip149:
-skip148:
+skip156:
+skip155:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip152
+	JZ           skip159
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip152:
+skip159:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip153
+	JZ      skip160
 	VMOVUPS (R12)(CX*4), Z6
 	VSUBPS  Z6, Z5, Z5
 
-skip153:
+skip160:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip155
+	JZ          skip162
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip156
+	JZ          skip163
 	VMOVUPS     (R13)(CX*4), Z6
 	VMOVUPS     (R12)(CX*4), Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal154
+	JMP         normal161
 
-skip156:
+skip163:
 	VMOVUPS (R12)(CX*4), Z6
 	VMULPS  Z6, Z5, Z5
 
-skip155:
+skip162:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip157
+	JZ      skip164
 	VMOVUPS (R12)(CX*4), Z6
 	VADDPS  Z6, Z5, Z5
 
-skip157:
-normal154:
-	CMPB         182(AX), $0x00
-	JEQ          none158
-	CMPB         182(AX), $0x01
-	JNE          act159
+skip164:
+normal161:
+	CMPB         198(AX), $0x00
+	JEQ          none165
+	CMPB         198(AX), $0x01
+	JNE          act166
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act159:
-	CMPB         182(AX), $0x03
-	JNE          act160
+act166:
+	CMPB         198(AX), $0x03
+	JNE          act167
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act160:
-	CMPB         182(AX), $0x02
-	JNE          act161
+act167:
+	CMPB         198(AX), $0x02
+	JNE          act168
 	CMPB         16(AX), $0x00
-	JNE          half162
+	JNE          half169
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2095,9 +2668,9 @@ act160:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both163
+	JMP          both170
 
-half162:
+half169:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2119,11 +2692,13 @@ half162:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both163:
-act161:
-none158:
+both170:
+act168:
+none165:
 	CMPB         160(AX), $0x00
-	JEQ          skip164
+	JEQ          skip171
+	CMPQ         168(AX), $0x00
+	JNE          given172
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -2138,31 +2713,42 @@ none158:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
+	JMP          decided173
 
-skip164:
+given172:
+	VBROADCASTSS 152(AX), Z6
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         176(AX), R12
+	KMOVW        (R12), K3
+	VMULPS.Z     Z6, Z5, K3, Z5
+
+decided173:
+skip171:
 	CMPB     16(AX), $0x00
-	JNE      half165
+	JNE      half174
 	CMPB     17(AX), $0x00
-	JEQ      near167
+	JEQ      near176
 	VMOVNTPS Z5, (BX)(CX*4)
-	JMP      placed168
+	JMP      placed177
 
-near167:
+near176:
 	VMOVUPS Z5, (BX)(CX*4)
 
-placed168:
-	JMP both166
+placed177:
+	JMP both175
 
-half165:
+half174:
 	CMPB native+8(FP), $0x00
-	JEQ  ours169
+	JEQ  ours178
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both170
+	JMP  both179
 
-ours169:
+ours178:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2175,115 +2761,115 @@ ours169:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both170:
+both179:
 	VMOVDQU16 Y5, (BX)(CX*2)
 
-both166:
+both175:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols144
+	JLE  cols151
 
-cols145:
+cols152:
 	CMPQ       CX, DX
-	JGE        row171
+	JGE        row180
 	CMPB       40(AX), $0x00
-	JNE        half172
+	JNE        half181
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z5
-	JMP        both173
+	JMP        both182
 
-half172:
+half181:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both173:
-	CMPB         180(AX), $0x00
-	JEQ          skip174
-	VBROADCASTSS 168(AX), Z6
+both182:
+	CMPB         196(AX), $0x00
+	JEQ          skip183
+	VBROADCASTSS 184(AX), Z6
 	VMULPS       Z6, Z5, Z5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip175
-	VBROADCASTSS 172(AX), Z6
+	JZ           skip184
+	VBROADCASTSS 188(AX), Z6
 	CMPB         64(AX), $0x00
-	JNE          half176
+	JNE          half185
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS.Z    (DI)(CX*4), K2, Z7
-	JMP          both177
+	JMP          both186
 
-half176:
+half185:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both177:
+both186:
 	VFMADD231PS Z6, Z7, Z5
 
-skip175:
-skip174:
+skip184:
+skip183:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip178
+	JZ           skip187
 	VBROADCASTSS (R8), Z6
 	VBROADCASTSS 4(R8), Z7
 	VSUBPS       Z6, Z5, Z5
 	VMULPS       Z7, Z5, Z5
 
-skip178:
+skip187:
 	MOVQ      104(AX), R12
 	TESTQ     R12, R12
-	JZ        skip179
+	JZ        skip188
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VSUBPS    Z6, Z5, Z5
 
-skip179:
+skip188:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip181
+	JZ          skip190
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip182
+	JZ          skip191
 	VMOVUPS.Z   (R13)(CX*4), K2, Z6
 	VMOVUPS.Z   (R12)(CX*4), K2, Z7
 	VFMADD213PS Z6, Z7, Z5
-	JMP         normal180
+	JMP         normal189
 
-skip182:
+skip191:
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VMULPS    Z6, Z5, Z5
 
-skip181:
+skip190:
 	MOVQ      120(AX), R12
 	TESTQ     R12, R12
-	JZ        skip183
+	JZ        skip192
 	VMOVUPS.Z (R12)(CX*4), K2, Z6
 	VADDPS    Z6, Z5, Z5
 
-skip183:
-normal180:
-	CMPB         182(AX), $0x00
-	JEQ          none184
-	CMPB         182(AX), $0x01
-	JNE          act185
+skip192:
+normal189:
+	CMPB         198(AX), $0x00
+	JEQ          none193
+	CMPB         198(AX), $0x01
+	JNE          act194
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 
-act185:
-	CMPB         182(AX), $0x03
-	JNE          act186
+act194:
+	CMPB         198(AX), $0x03
+	JNE          act195
 	VBROADCASTSS element3c23d70a<>+0(SB), Z6
 	VBROADCASTSS element00000000<>+0(SB), Z7
 	VMULPS       Z6, Z5, Z6
 	VCMPPS       $0x01, Z7, Z5, K3
 	VBLENDMPS    Z6, Z5, K3, Z5
 
-act186:
-	CMPB         182(AX), $0x02
-	JNE          act187
+act195:
+	CMPB         198(AX), $0x02
+	JNE          act196
 	CMPB         16(AX), $0x00
-	JNE          half188
+	JNE          half197
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2313,9 +2899,9 @@ act186:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VSUBPS       Z7, Z10, K3, Z5
 	VFMADD231PS  Z9, Z10, K3, Z5
-	JMP          both189
+	JMP          both198
 
-half188:
+half197:
 	VBROADCASTSS elementc17e6666<>+0(SB), Z6
 	VBROADCASTSS element3d800000<>+0(SB), Z7
 	VBROADCASTSS element00000000<>+0(SB), Z8
@@ -2337,11 +2923,13 @@ half188:
 	VCMPPS       $0x0a, Z8, Z5, K3
 	VFMADD213PS  Z6, Z15, K3, Z5
 
-both189:
-act187:
-none184:
+both198:
+act196:
+none193:
 	CMPB         160(AX), $0x00
-	JEQ          skip190
+	JEQ          skip199
+	CMPQ         168(AX), $0x00
+	JNE          given200
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z8
@@ -2356,23 +2944,34 @@ none184:
 	VPMULLD      Z7, Z11, Z11
 	VPCMPUW      $0x05, Z9, Z11, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
+	JMP          decided201
 
-skip190:
+given200:
+	VBROADCASTSS 152(AX), Z6
+	MOVQ         CX, R12
+	SHRQ         $0x03, R12
+	ADDQ         R9, R12
+	SUBQ         176(AX), R12
+	KMOVW        (R12), K3
+	VMULPS.Z     Z6, Z5, K3, Z5
+
+decided201:
+skip199:
 	CMPB    16(AX), $0x00
-	JNE     half191
+	JNE     half202
 	VMOVUPS Z5, K2, (BX)(CX*4)
-	JMP     both192
+	JMP     both203
 
-half191:
+half202:
 	CMPB native+8(FP), $0x00
-	JEQ  ours193
+	JEQ  ours204
 
 	// VCVTNEPS2BF16 Z5, Y5
 	LONG $0x487ef262
 	WORD $0xed72
-	JMP  both194
+	JMP  both205
 
-ours193:
+ours204:
 	VBROADCASTSS element00000001<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00400000<>+0(SB), Z8
@@ -2385,17 +2984,17 @@ ours193:
 	VPSRLD       $0x10, Z9, Z9
 	VPMOVDW      Z9, Y5
 
-both194:
+both205:
 	VMOVDQU16 Y5, K2, (BX)(CX*2)
 
-both192:
-row171:
+both203:
+row180:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows50
+	JNZ  rows51
 	SFENCE
 	VZEROUPPER
 	RET
@@ -2491,18 +3090,26 @@ TEXT ·actGradAVX512(SB), $80-9
 	MOVQ      48(AX), DI
 	MOVQ      96(AX), R8
 	MOVL      112(AX), R9
-	MOVQ      72(AX), R10
+	MOVQ      136(AX), CX
+	TESTQ     CX, CX
+	JZ        skip206
+	MOVQ      CX, R8
 
-rows195:
+skip206:
+	MOVQ 72(AX), R10
+
+rows207:
 	CMPB  128(AX), $0x00
-	JEQ   skip196
+	JEQ   skip208
+	CMPQ  136(AX), $0x00
+	JNE   given209
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id197
+	JZ    id211
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id197:
+id211:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -2526,16 +3133,21 @@ id197:
 	VPADDD       elementColumns<>+0(SB), Z2, Z2
 	VPSRLQ       $0x20, X3, X3
 	VPBROADCASTD X3, Z3
+	JMP          decided210
 
-skip196:
+given209:
+	ADDQ 144(AX), R8
+
+decided210:
+skip208:
 	XORQ CX, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JGT  cols199
+	JGT  cols213
 
-cols198:
+cols212:
 	CMPB       40(AX), $0x00
-	JNE        half200
+	JNE        half214
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -2544,9 +3156,9 @@ cols198:
 	VMOVUPS    64(SI)(CX*4), Z5
 	VMOVUPS    128(SI)(CX*4), Z6
 	VMOVUPS    192(SI)(CX*4), Z7
-	JMP        both201
+	JMP        both215
 
-half200:
+half214:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
@@ -2554,11 +3166,11 @@ half200:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z7
 
-both201:
-	CMPB       136(AX), $0x00
-	JEQ        skip202
+both215:
+	CMPB       152(AX), $0x00
+	JEQ        skip216
 	CMPB       64(AX), $0x00
-	JNE        half203
+	JNE        half217
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	PREFETCHT0 3200(DI)(CX*4)
@@ -2567,9 +3179,9 @@ both201:
 	VMOVUPS    64(DI)(CX*4), Z9
 	VMOVUPS    128(DI)(CX*4), Z10
 	VMOVUPS    192(DI)(CX*4), Z11
-	JMP        both204
+	JMP        both218
 
-half203:
+half217:
 	PREFETCHT0 3072(DI)(CX*2)
 	PREFETCHT0 3136(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z8
@@ -2577,10 +3189,10 @@ half203:
 	VPERMW.Z   64(DI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(DI)(CX*2), Z1, K1, Z11
 
-both204:
+both218:
 	VBROADCASTSS element00000000<>+0(SB), Z12
-	CMPB         136(AX), $0x01
-	JNE          act205
+	CMPB         152(AX), $0x01
+	JNE          act219
 	VCMPPS       $0x1e, Z12, Z8, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z12, Z9, K3
@@ -2590,9 +3202,9 @@ both204:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VMOVAPS.Z    Z7, K3, Z7
 
-act205:
-	CMPB         136(AX), $0x03
-	JNE          act206
+act219:
+	CMPB         152(AX), $0x03
+	JNE          act220
 	VBROADCASTSS element3c23d70a<>+0(SB), Z13
 	VMULPS       Z13, Z4, Z14
 	VCMPPS       $0x1e, Z12, Z8, K3
@@ -2607,16 +3219,16 @@ act205:
 	VCMPPS       $0x1e, Z12, Z11, K3
 	VBLENDMPS    Z7, Z14, K3, Z7
 
-act206:
-	CMPB         136(AX), $0x02
-	JNE          act207
+act220:
+	CMPB         152(AX), $0x02
+	JNE          act221
 	VBROADCASTSS element3f800000<>+0(SB), Z13
 	VBROADCASTSS element3f800000<>+0(SB), Z14
 	CMPB         128(AX), $0x00
-	JEQ          skip208
+	JEQ          skip222
 	VBROADCASTSS 124(AX), Z13
 
-skip208:
+skip222:
 	VMINPS      Z8, Z12, Z8
 	VFMADD213PS Z14, Z13, Z8
 	VMULPS      Z8, Z4, Z4
@@ -2630,20 +3242,22 @@ skip208:
 	VFMADD213PS Z14, Z13, Z11
 	VMULPS      Z11, Z7, Z7
 
-act207:
-skip202:
+act221:
+skip216:
 	CMPB         128(AX), $0x00
-	JEQ          skip209
-	CMPB         136(AX), $0x01
-	JNE          draws210
+	JEQ          skip223
+	CMPB         152(AX), $0x01
+	JNE          draws224
 	VBROADCASTSS 120(AX), Z8
 	VMULPS       Z8, Z4, Z4
 	VMULPS       Z8, Z5, Z5
 	VMULPS       Z8, Z6, Z6
 	VMULPS       Z8, Z7, Z7
-	JMP          drawn211
+	JMP          drawn225
 
-draws210:
+draws224:
+	CMPQ         136(AX), $0x00
+	JNE          given226
 	VBROADCASTSS element7feb352d<>+0(SB), Z8
 	VBROADCASTSS element846ca68b<>+0(SB), Z9
 	VBROADCASTSS elemente3779b10<>+0(SB), Z10
@@ -2671,31 +3285,48 @@ draws210:
 	VMULPS.Z     Z12, Z6, K3, Z6
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z12, Z7, K3, Z7
+	JMP          decided227
 
-drawn211:
-skip209:
+given226:
+	VBROADCASTSS 120(AX), Z8
+	MOVQ         CX, R11
+	SHRQ         $0x03, R11
+	ADDQ         R8, R11
+	SUBQ         144(AX), R11
+	KMOVW        (R11), K3
+	VMULPS.Z     Z8, Z4, K3, Z4
+	KMOVW        2(R11), K3
+	VMULPS.Z     Z8, Z5, K3, Z5
+	KMOVW        4(R11), K3
+	VMULPS.Z     Z8, Z6, K3, Z6
+	KMOVW        6(R11), K3
+	VMULPS.Z     Z8, Z7, K3, Z7
+
+decided227:
+drawn225:
+skip223:
 	CMPB     16(AX), $0x00
-	JNE      half212
+	JNE      half228
 	CMPB     17(AX), $0x00
-	JEQ      near214
+	JEQ      near230
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
 	VMOVNTPS Z6, 128(BX)(CX*4)
 	VMOVNTPS Z7, 192(BX)(CX*4)
-	JMP      placed215
+	JMP      placed231
 
-near214:
+near230:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 	VMOVUPS Z6, 128(BX)(CX*4)
 	VMOVUPS Z7, 192(BX)(CX*4)
 
-placed215:
-	JMP both213
+placed231:
+	JMP both229
 
-half212:
+half228:
 	CMPB native+8(FP), $0x00
-	JEQ  ours216
+	JEQ  ours232
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z8
 	LONG $0x48577262
@@ -2704,9 +3335,9 @@ half212:
 	// VCVTNE2PS2BF16 Z6, Z7, Z9
 	LONG $0x48477262
 	WORD $0xce72
-	JMP  both217
+	JMP  both233
 
-ours216:
+ours232:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00008000<>+0(SB), Z12
@@ -2735,22 +3366,22 @@ ours216:
 	VPORD        Z13, Z7, K3, Z10
 	VPERMT2W     Z10, Z14, Z9
 
-both217:
+both233:
 	CMPB     17(AX), $0x00
-	JEQ      near218
+	JEQ      near234
 	VMOVNTDQ Z8, (BX)(CX*2)
 	VMOVNTDQ Z9, 64(BX)(CX*2)
-	JMP      placed219
+	JMP      placed235
 
-near218:
+near234:
 	VMOVDQU32 Z8, (BX)(CX*2)
 	VMOVDQU32 Z9, 64(BX)(CX*2)
 
-placed219:
-both213:
+placed235:
+both229:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip220
+	JZ      skip236
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
@@ -2760,59 +3391,59 @@ both213:
 	VADDPS  192(R11)(CX*4), Z7, Z7
 	VMOVUPS Z7, 192(R11)(CX*4)
 
-skip220:
+skip236:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R11
 	CMPQ R11, DX
-	JLE  cols198
+	JLE  cols212
 
-cols199:
+cols213:
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JGT  cols222
+	JGT  cols238
 
-cols221:
+cols237:
 	CMPB       40(AX), $0x00
-	JNE        half223
+	JNE        half239
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
 	VMOVUPS    64(SI)(CX*4), Z5
-	JMP        both224
+	JMP        both240
 
-half223:
+half239:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z5
 
-both224:
-	CMPB       136(AX), $0x00
-	JEQ        skip225
+both240:
+	CMPB       152(AX), $0x00
+	JEQ        skip241
 	CMPB       64(AX), $0x00
-	JNE        half226
+	JNE        half242
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z6
 	VMOVUPS    64(DI)(CX*4), Z7
-	JMP        both227
+	JMP        both243
 
-half226:
+half242:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z7
 
-both227:
+both243:
 	VBROADCASTSS element00000000<>+0(SB), Z8
-	CMPB         136(AX), $0x01
-	JNE          act228
+	CMPB         152(AX), $0x01
+	JNE          act244
 	VCMPPS       $0x1e, Z8, Z6, K3
 	VMOVAPS.Z    Z4, K3, Z4
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VMOVAPS.Z    Z5, K3, Z5
 
-act228:
-	CMPB         136(AX), $0x03
-	JNE          act229
+act244:
+	CMPB         152(AX), $0x03
+	JNE          act245
 	VBROADCASTSS element3c23d70a<>+0(SB), Z9
 	VMULPS       Z9, Z4, Z10
 	VCMPPS       $0x1e, Z8, Z6, K3
@@ -2821,16 +3452,16 @@ act228:
 	VCMPPS       $0x1e, Z8, Z7, K3
 	VBLENDMPS    Z5, Z10, K3, Z5
 
-act229:
-	CMPB         136(AX), $0x02
-	JNE          act230
+act245:
+	CMPB         152(AX), $0x02
+	JNE          act246
 	VBROADCASTSS element3f800000<>+0(SB), Z9
 	VBROADCASTSS element3f800000<>+0(SB), Z10
 	CMPB         128(AX), $0x00
-	JEQ          skip231
+	JEQ          skip247
 	VBROADCASTSS 124(AX), Z9
 
-skip231:
+skip247:
 	VMINPS      Z6, Z8, Z6
 	VFMADD213PS Z10, Z9, Z6
 	VMULPS      Z6, Z4, Z4
@@ -2838,18 +3469,20 @@ skip231:
 	VFMADD213PS Z10, Z9, Z7
 	VMULPS      Z7, Z5, Z5
 
-act230:
-skip225:
+act246:
+skip241:
 	CMPB         128(AX), $0x00
-	JEQ          skip232
-	CMPB         136(AX), $0x01
-	JNE          draws233
+	JEQ          skip248
+	CMPB         152(AX), $0x01
+	JNE          draws249
 	VBROADCASTSS 120(AX), Z6
 	VMULPS       Z6, Z4, Z4
 	VMULPS       Z6, Z5, Z5
-	JMP          drawn234
+	JMP          drawn250
 
-draws233:
+draws249:
+	CMPQ         136(AX), $0x00
+	JNE          given251
 	VBROADCASTSS element7feb352d<>+0(SB), Z6
 	VBROADCASTSS element846ca68b<>+0(SB), Z7
 	VBROADCASTSS elemente3779b10<>+0(SB), Z8
@@ -2866,34 +3499,47 @@ draws233:
 	VMULPS.Z     Z10, Z4, K3, Z4
 	KSHIFTRD     $0x10, K3, K3
 	VMULPS.Z     Z10, Z5, K3, Z5
+	JMP          decided252
 
-drawn234:
-skip232:
+given251:
+	VBROADCASTSS 120(AX), Z6
+	MOVQ         CX, R11
+	SHRQ         $0x03, R11
+	ADDQ         R8, R11
+	SUBQ         144(AX), R11
+	KMOVW        (R11), K3
+	VMULPS.Z     Z6, Z4, K3, Z4
+	KMOVW        2(R11), K3
+	VMULPS.Z     Z6, Z5, K3, Z5
+
+decided252:
+drawn250:
+skip248:
 	CMPB     16(AX), $0x00
-	JNE      half235
+	JNE      half253
 	CMPB     17(AX), $0x00
-	JEQ      near237
+	JEQ      near255
 	VMOVNTPS Z4, (BX)(CX*4)
 	VMOVNTPS Z5, 64(BX)(CX*4)
-	JMP      placed238
+	JMP      placed256
 
-near237:
+near255:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z5, 64(BX)(CX*4)
 
-placed238:
-	JMP both236
+placed256:
+	JMP both254
 
-half235:
+half253:
 	CMPB native+8(FP), $0x00
-	JEQ  ours239
+	JEQ  ours257
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z6
 	LONG $0x4857f262
 	WORD $0xf472
-	JMP  both240
+	JMP  both258
 
-ours239:
+ours257:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -2911,238 +3557,104 @@ ours239:
 	VPORD        Z10, Z5, K3, Z7
 	VPERMT2W     Z7, Z11, Z6
 
-both240:
+both258:
 	CMPB     17(AX), $0x00
-	JEQ      near241
+	JEQ      near259
 	VMOVNTDQ Z6, (BX)(CX*2)
-	JMP      placed242
+	JMP      placed260
 
-near241:
+near259:
 	VMOVDQU32 Z6, (BX)(CX*2)
 
-placed242:
-both236:
+placed260:
+both254:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip243
+	JZ      skip261
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 	VADDPS  64(R11)(CX*4), Z5, Z5
 	VMOVUPS Z5, 64(R11)(CX*4)
 
-skip243:
+skip261:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R11
 	CMPQ R11, DX
-	JLE  cols221
+	JLE  cols237
 
-cols222:
+cols238:
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols245
+	JGT  cols263
 
-cols244:
+cols262:
 	CMPB       40(AX), $0x00
-	JNE        half246
+	JNE        half264
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z4
-	JMP        both247
+	JMP        both265
 
-half246:
+half264:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z4
 
-both247:
-	CMPB       136(AX), $0x00
-	JEQ        skip248
+both265:
+	CMPB       152(AX), $0x00
+	JEQ        skip266
 	CMPB       64(AX), $0x00
-	JNE        half249
+	JNE        half267
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z5
-	JMP        both250
+	JMP        both268
 
-half249:
+half267:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z5
 	VPSLLD     $0x10, Z5, Z5
 
-both250:
+both268:
 	VBROADCASTSS element00000000<>+0(SB), Z6
-	CMPB         136(AX), $0x01
-	JNE          act251
+	CMPB         152(AX), $0x01
+	JNE          act269
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VMOVAPS.Z    Z4, K3, Z4
 
-act251:
-	CMPB         136(AX), $0x03
-	JNE          act252
+act269:
+	CMPB         152(AX), $0x03
+	JNE          act270
 	VBROADCASTSS element3c23d70a<>+0(SB), Z7
 	VMULPS       Z7, Z4, Z7
 	VCMPPS       $0x1e, Z6, Z5, K3
 	VBLENDMPS    Z4, Z7, K3, Z4
 
-act252:
-	CMPB         136(AX), $0x02
-	JNE          act253
+act270:
+	CMPB         152(AX), $0x02
+	JNE          act271
 	VBROADCASTSS element3f800000<>+0(SB), Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z8
 	CMPB         128(AX), $0x00
-	JEQ          skip254
+	JEQ          skip272
 	VBROADCASTSS 124(AX), Z7
 
-skip254:
+skip272:
 	VMINPS      Z5, Z6, Z5
 	VFMADD213PS Z8, Z7, Z5
 	VMULPS      Z5, Z4, Z4
-
-act253:
-skip248:
-	CMPB         128(AX), $0x00
-	JEQ          skip255
-	CMPB         136(AX), $0x01
-	JNE          draws256
-	VBROADCASTSS 120(AX), Z5
-	VMULPS       Z5, Z4, Z4
-	JMP          drawn257
-
-draws256:
-	VBROADCASTSS element7feb352d<>+0(SB), Z5
-	VBROADCASTSS element846ca68b<>+0(SB), Z6
-	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
-	VBROADCASTSS 120(AX), Z9
-	VPBROADCASTW 116(AX), Z8
-	VPSRLD       $0x10, Z2, Z10
-	VPXORD       Z2, Z10, Z10
-	VPADDD       Z7, Z2, Z2
-	VPMULLD      Z5, Z10, Z10
-	VPSRLD       $0x0f, Z10, Z5
-	VPTERNLOGD   $0x96, Z5, Z3, Z10
-	VPMULLD      Z6, Z10, Z10
-	VPCMPUW      $0x05, Z8, Z10, K3
-	VMULPS.Z     Z9, Z4, K3, Z4
-
-drawn257:
-skip255:
-	CMPB     16(AX), $0x00
-	JNE      half258
-	CMPB     17(AX), $0x00
-	JEQ      near260
-	VMOVNTPS Z4, (BX)(CX*4)
-	JMP      placed261
-
-near260:
-	VMOVUPS Z4, (BX)(CX*4)
-
-placed261:
-	JMP both259
-
-half258:
-	CMPB native+8(FP), $0x00
-	JEQ  ours262
-
-	// VCVTNEPS2BF16 Z4, Y5
-	LONG $0x487ef262
-	WORD $0xec72
-	JMP  both263
-
-ours262:
-	VBROADCASTSS element00000001<>+0(SB), Z5
-	VBROADCASTSS element00007fff<>+0(SB), Z6
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z4, Z8
-	VPANDD       Z5, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VPADDD       Z4, Z8, Z8
-	VCMPPS       $0x03, Z4, Z4, K3
-	VPORD        Z7, Z4, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, Y5
-
-both263:
-	VMOVDQU16 Y5, (BX)(CX*2)
-
-both259:
-	MOVQ    88(AX), R11
-	TESTQ   R11, R11
-	JZ      skip264
-	VADDPS  (R11)(CX*4), Z4, Z4
-	VMOVUPS Z4, (R11)(CX*4)
-
-skip264:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R11
-	CMPQ R11, DX
-	JLE  cols244
-
-cols245:
-	CMPQ       CX, DX
-	JGE        row265
-	CMPB       40(AX), $0x00
-	JNE        half266
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z4
-	JMP        both267
-
-half266:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
-
-both267:
-	CMPB       136(AX), $0x00
-	JEQ        skip268
-	CMPB       64(AX), $0x00
-	JNE        half269
-	PREFETCHT0 3072(DI)(CX*4)
-	VMOVUPS.Z  (DI)(CX*4), K2, Z5
-	JMP        both270
-
-half269:
-	PREFETCHT0  3072(DI)(CX*2)
-	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
-
-both270:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	CMPB         136(AX), $0x01
-	JNE          act271
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VMOVAPS.Z    Z4, K3, Z4
 
 act271:
-	CMPB         136(AX), $0x03
-	JNE          act272
-	VBROADCASTSS element3c23d70a<>+0(SB), Z7
-	VMULPS       Z7, Z4, Z7
-	VCMPPS       $0x1e, Z6, Z5, K3
-	VBLENDMPS    Z4, Z7, K3, Z4
-
-act272:
-	CMPB         136(AX), $0x02
-	JNE          act273
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z8
+skip266:
 	CMPB         128(AX), $0x00
-	JEQ          skip274
-	VBROADCASTSS 124(AX), Z7
-
-skip274:
-	VMINPS      Z5, Z6, Z5
-	VFMADD213PS Z8, Z7, Z5
-	VMULPS      Z5, Z4, Z4
-
-act273:
-skip268:
-	CMPB         128(AX), $0x00
-	JEQ          skip275
-	CMPB         136(AX), $0x01
-	JNE          draws276
+	JEQ          skip273
+	CMPB         152(AX), $0x01
+	JNE          draws274
 	VBROADCASTSS 120(AX), Z5
 	VMULPS       Z5, Z4, Z4
-	JMP          drawn277
+	JMP          drawn275
 
-draws276:
+draws274:
+	CMPQ         136(AX), $0x00
+	JNE          given276
 	VBROADCASTSS element7feb352d<>+0(SB), Z5
 	VBROADCASTSS element846ca68b<>+0(SB), Z6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
@@ -3157,24 +3669,43 @@ draws276:
 	VPMULLD      Z6, Z10, Z10
 	VPCMPUW      $0x05, Z8, Z10, K3
 	VMULPS.Z     Z9, Z4, K3, Z4
+	JMP          decided277
 
-drawn277:
-skip275:
-	CMPB    16(AX), $0x00
-	JNE     half278
-	VMOVUPS Z4, K2, (BX)(CX*4)
-	JMP     both279
+given276:
+	VBROADCASTSS 120(AX), Z5
+	MOVQ         CX, R11
+	SHRQ         $0x03, R11
+	ADDQ         R8, R11
+	SUBQ         144(AX), R11
+	KMOVW        (R11), K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+
+decided277:
+drawn275:
+skip273:
+	CMPB     16(AX), $0x00
+	JNE      half278
+	CMPB     17(AX), $0x00
+	JEQ      near280
+	VMOVNTPS Z4, (BX)(CX*4)
+	JMP      placed281
+
+near280:
+	VMOVUPS Z4, (BX)(CX*4)
+
+placed281:
+	JMP both279
 
 half278:
 	CMPB native+8(FP), $0x00
-	JEQ  ours280
+	JEQ  ours282
 
 	// VCVTNEPS2BF16 Z4, Y5
 	LONG $0x487ef262
 	WORD $0xec72
-	JMP  both281
+	JMP  both283
 
-ours280:
+ours282:
 	VBROADCASTSS element00000001<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -3187,23 +3718,164 @@ ours280:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y5
 
-both281:
-	VMOVDQU16 Y5, K2, (BX)(CX*2)
+both283:
+	VMOVDQU16 Y5, (BX)(CX*2)
 
 both279:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip282
+	JZ      skip284
 	VADDPS  (R11)(CX*4), Z4, Z4
 	VMOVUPS Z4, (R11)(CX*4)
 
-skip282:
-row265:
+skip284:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R11
+	CMPQ R11, DX
+	JLE  cols262
+
+cols263:
+	CMPQ       CX, DX
+	JGE        row285
+	CMPB       40(AX), $0x00
+	JNE        half286
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z4
+	JMP        both287
+
+half286:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both287:
+	CMPB       152(AX), $0x00
+	JEQ        skip288
+	CMPB       64(AX), $0x00
+	JNE        half289
+	PREFETCHT0 3072(DI)(CX*4)
+	VMOVUPS.Z  (DI)(CX*4), K2, Z5
+	JMP        both290
+
+half289:
+	PREFETCHT0  3072(DI)(CX*2)
+	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both290:
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	CMPB         152(AX), $0x01
+	JNE          act291
+	VCMPPS       $0x1e, Z6, Z5, K3
+	VMOVAPS.Z    Z4, K3, Z4
+
+act291:
+	CMPB         152(AX), $0x03
+	JNE          act292
+	VBROADCASTSS element3c23d70a<>+0(SB), Z7
+	VMULPS       Z7, Z4, Z7
+	VCMPPS       $0x1e, Z6, Z5, K3
+	VBLENDMPS    Z4, Z7, K3, Z4
+
+act292:
+	CMPB         152(AX), $0x02
+	JNE          act293
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z8
+	CMPB         128(AX), $0x00
+	JEQ          skip294
+	VBROADCASTSS 124(AX), Z7
+
+skip294:
+	VMINPS      Z5, Z6, Z5
+	VFMADD213PS Z8, Z7, Z5
+	VMULPS      Z5, Z4, Z4
+
+act293:
+skip288:
+	CMPB         128(AX), $0x00
+	JEQ          skip295
+	CMPB         152(AX), $0x01
+	JNE          draws296
+	VBROADCASTSS 120(AX), Z5
+	VMULPS       Z5, Z4, Z4
+	JMP          drawn297
+
+draws296:
+	CMPQ         136(AX), $0x00
+	JNE          given298
+	VBROADCASTSS element7feb352d<>+0(SB), Z5
+	VBROADCASTSS element846ca68b<>+0(SB), Z6
+	VBROADCASTSS elementf1bbcd88<>+0(SB), Z7
+	VBROADCASTSS 120(AX), Z9
+	VPBROADCASTW 116(AX), Z8
+	VPSRLD       $0x10, Z2, Z10
+	VPXORD       Z2, Z10, Z10
+	VPADDD       Z7, Z2, Z2
+	VPMULLD      Z5, Z10, Z10
+	VPSRLD       $0x0f, Z10, Z5
+	VPTERNLOGD   $0x96, Z5, Z3, Z10
+	VPMULLD      Z6, Z10, Z10
+	VPCMPUW      $0x05, Z8, Z10, K3
+	VMULPS.Z     Z9, Z4, K3, Z4
+	JMP          decided299
+
+given298:
+	VBROADCASTSS 120(AX), Z5
+	MOVQ         CX, R11
+	SHRQ         $0x03, R11
+	ADDQ         R8, R11
+	SUBQ         144(AX), R11
+	KMOVW        (R11), K3
+	VMULPS.Z     Z5, Z4, K3, Z4
+
+decided299:
+drawn297:
+skip295:
+	CMPB    16(AX), $0x00
+	JNE     half300
+	VMOVUPS Z4, K2, (BX)(CX*4)
+	JMP     both301
+
+half300:
+	CMPB native+8(FP), $0x00
+	JEQ  ours302
+
+	// VCVTNEPS2BF16 Z4, Y5
+	LONG $0x487ef262
+	WORD $0xec72
+	JMP  both303
+
+ours302:
+	VBROADCASTSS element00000001<>+0(SB), Z5
+	VBROADCASTSS element00007fff<>+0(SB), Z6
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z4, Z8
+	VPANDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VPADDD       Z4, Z8, Z8
+	VCMPPS       $0x03, Z4, Z4, K3
+	VPORD        Z7, Z4, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, Y5
+
+both303:
+	VMOVDQU16 Y5, K2, (BX)(CX*2)
+
+both301:
+	MOVQ    88(AX), R11
+	TESTQ   R11, R11
+	JZ      skip304
+	VADDPS  (R11)(CX*4), Z4, Z4
+	VMOVUPS Z4, (R11)(CX*4)
+
+skip304:
+row285:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows195
+	JNZ  rows207
 	SFENCE
 	VZEROUPPER
 	RET
@@ -3231,41 +3903,41 @@ TEXT ·normGradAVX512(SB), $80-9
 	MOVQ      112(AX), R11
 	MOVQ      72(AX), R12
 
-rows283:
+rows305:
 	XORQ CX, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JGT  cols285
+	JGT  cols307
 
-cols284:
+cols306:
 	CMPB       40(AX), $0x00
-	JNE        half286
+	JNE        half308
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
 	VMOVUPS    64(SI)(CX*4), Z3
-	JMP        both287
+	JMP        both309
 
-half286:
+half308:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z2
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z3
 
-both287:
+both309:
 	CMPB       64(AX), $0x00
-	JNE        half288
+	JNE        half310
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z4
 	VMOVUPS    64(DI)(CX*4), Z5
-	JMP        both289
+	JMP        both311
 
-half288:
+half310:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z5
 
-both289:
+both311:
 	VMOVUPS      (R8)(CX*4), Z6
 	VSUBPS       Z6, Z4, Z4
 	VMOVUPS      (R9)(CX*4), Z6
@@ -3281,30 +3953,30 @@ both289:
 	VMOVUPS      64(R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z5, Z3
 	CMPB         16(AX), $0x00
-	JNE          half290
+	JNE          half312
 	CMPB         17(AX), $0x00
-	JEQ          near292
+	JEQ          near314
 	VMOVNTPS     Z2, (BX)(CX*4)
 	VMOVNTPS     Z3, 64(BX)(CX*4)
-	JMP          placed293
+	JMP          placed315
 
-near292:
+near314:
 	VMOVUPS Z2, (BX)(CX*4)
 	VMOVUPS Z3, 64(BX)(CX*4)
 
-placed293:
-	JMP both291
+placed315:
+	JMP both313
 
-half290:
+half312:
 	CMPB native+8(FP), $0x00
-	JEQ  ours294
+	JEQ  ours316
 
 	// VCVTNE2PS2BF16 Z2, Z3, Z4
 	LONG $0x4867f262
 	WORD $0xe272
-	JMP  both295
+	JMP  both317
 
-ours294:
+ours316:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -3322,52 +3994,52 @@ ours294:
 	VPORD        Z8, Z3, K3, Z2
 	VPERMT2W     Z2, Z9, Z4
 
-both295:
+both317:
 	CMPB     17(AX), $0x00
-	JEQ      near296
+	JEQ      near318
 	VMOVNTDQ Z4, (BX)(CX*2)
-	JMP      placed297
+	JMP      placed319
 
-near296:
+near318:
 	VMOVDQU32 Z4, (BX)(CX*2)
 
-placed297:
-both291:
+placed319:
+both313:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols284
+	JLE  cols306
 
-cols285:
+cols307:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols299
+	JGT  cols321
 
-cols298:
+cols320:
 	CMPB       40(AX), $0x00
-	JNE        half300
+	JNE        half322
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z2
-	JMP        both301
+	JMP        both323
 
-half300:
+half322:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z2
 	VPSLLD     $0x10, Z2, Z2
 
-both301:
+both323:
 	CMPB       64(AX), $0x00
-	JNE        half302
+	JNE        half324
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both303
+	JMP        both325
 
-half302:
+half324:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both303:
+both325:
 	VMOVUPS      (R8)(CX*4), Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS      (R9)(CX*4), Z4
@@ -3376,28 +4048,28 @@ both303:
 	VMOVUPS      (R11)(CX*4), Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half304
+	JNE          half326
 	CMPB         17(AX), $0x00
-	JEQ          near306
+	JEQ          near328
 	VMOVNTPS     Z2, (BX)(CX*4)
-	JMP          placed307
+	JMP          placed329
 
-near306:
+near328:
 	VMOVUPS Z2, (BX)(CX*4)
 
-placed307:
-	JMP both305
+placed329:
+	JMP both327
 
-half304:
+half326:
 	CMPB native+8(FP), $0x00
-	JEQ  ours308
+	JEQ  ours330
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both309
+	JMP  both331
 
-ours308:
+ours330:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -3410,42 +4082,42 @@ ours308:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both309:
+both331:
 	VMOVDQU16 Y2, (BX)(CX*2)
 
-both305:
+both327:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols298
+	JLE  cols320
 
-cols299:
+cols321:
 	CMPQ       CX, DX
-	JGE        row310
+	JGE        row332
 	CMPB       40(AX), $0x00
-	JNE        half311
+	JNE        half333
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z2
-	JMP        both312
+	JMP        both334
 
-half311:
+half333:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z2
 	VPSLLD      $0x10, Z2, Z2
 
-both312:
+both334:
 	CMPB       64(AX), $0x00
-	JNE        half313
+	JNE        half335
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both314
+	JMP        both336
 
-half313:
+half335:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both314:
+both336:
 	VMOVUPS.Z    (R8)(CX*4), K2, Z4
 	VSUBPS       Z4, Z3, Z3
 	VMOVUPS.Z    (R9)(CX*4), K2, Z4
@@ -3454,20 +4126,20 @@ both314:
 	VMOVUPS.Z    (R11)(CX*4), K2, Z4
 	VFNMADD231PS Z4, Z3, Z2
 	CMPB         16(AX), $0x00
-	JNE          half315
+	JNE          half337
 	VMOVUPS      Z2, K2, (BX)(CX*4)
-	JMP          both316
+	JMP          both338
 
-half315:
+half337:
 	CMPB native+8(FP), $0x00
-	JEQ  ours317
+	JEQ  ours339
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both318
+	JMP  both340
 
-ours317:
+ours339:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -3480,16 +4152,16 @@ ours317:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both318:
+both340:
 	VMOVDQU16 Y2, K2, (BX)(CX*2)
 
-both316:
-row310:
+both338:
+row332:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows283
+	JNZ  rows305
 	SFENCE
 	VZEROUPPER
 	RET
@@ -3518,9 +4190,9 @@ TEXT ·layerGradAVX512(SB), $80-9
 	VDIVSS     X3, X2, X2
 	MOVQ       72(AX), R9
 
-group319:
+group341:
 	CMPQ         R9, $0x02
-	JLT          group320
+	JLT          group342
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -3548,65 +4220,65 @@ group319:
 	XORQ         CX, CX
 	LEAQ         32(CX), R12
 	CMPQ         R12, DX
-	JGT          cols322
+	JGT          cols344
 
-cols321:
+cols343:
 	CMPB       40(AX), $0x00
-	JNE        half323
+	JNE        half345
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
 	VMOVUPS    64(SI)(CX*4), Z16
-	JMP        both324
+	JMP        both346
 
-half323:
+half345:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z15
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z16
 
-both324:
+both346:
 	CMPB       64(AX), $0x00
-	JNE        half325
+	JNE        half347
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z17
 	VMOVUPS    64(DI)(CX*4), Z18
-	JMP        both326
+	JMP        both348
 
-half325:
+half347:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z17
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z18
 
-both326:
+both348:
 	CMPB       40(AX), $0x00
-	JNE        half327
+	JNE        half349
 	PREFETCHT0 3072(R10)(CX*4)
 	PREFETCHT0 3136(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z19
 	VMOVUPS    64(R10)(CX*4), Z20
-	JMP        both328
+	JMP        both350
 
-half327:
+half349:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPERMW.Z   (R10)(CX*2), Z0, K1, Z19
 	VPERMW.Z   (R10)(CX*2), Z1, K1, Z20
 
-both328:
+both350:
 	CMPB       64(AX), $0x00
-	JNE        half329
+	JNE        half351
 	PREFETCHT0 3072(R11)(CX*4)
 	PREFETCHT0 3136(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z21
 	VMOVUPS    64(R11)(CX*4), Z22
-	JMP        both330
+	JMP        both352
 
-half329:
+half351:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPERMW.Z   (R11)(CX*2), Z0, K1, Z21
 	VPERMW.Z   (R11)(CX*2), Z1, K1, Z22
 
-both330:
+both352:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -3647,62 +4319,62 @@ both330:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R12
 	CMPQ        R12, DX
-	JLE         cols321
+	JLE         cols343
 
-cols322:
+cols344:
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols332
+	JGT  cols354
 
-cols331:
+cols353:
 	CMPB       40(AX), $0x00
-	JNE        half333
+	JNE        half355
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z15
-	JMP        both334
+	JMP        both356
 
-half333:
+half355:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z15
 	VPSLLD     $0x10, Z15, Z15
 
-both334:
+both356:
 	CMPB       64(AX), $0x00
-	JNE        half335
+	JNE        half357
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z16
-	JMP        both336
+	JMP        both358
 
-half335:
+half357:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z16
 	VPSLLD     $0x10, Z16, Z16
 
-both336:
+both358:
 	CMPB       40(AX), $0x00
-	JNE        half337
+	JNE        half359
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS    (R10)(CX*4), Z17
-	JMP        both338
+	JMP        both360
 
-half337:
+half359:
 	PREFETCHT0 3072(R10)(CX*2)
 	VPMOVZXWD  (R10)(CX*2), Z17
 	VPSLLD     $0x10, Z17, Z17
 
-both338:
+both360:
 	CMPB       64(AX), $0x00
-	JNE        half339
+	JNE        half361
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Z18
-	JMP        both340
+	JMP        both362
 
-half339:
+half361:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Z18
 	VPSLLD     $0x10, Z18, Z18
 
-both340:
+both362:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -3726,59 +4398,59 @@ both340:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R12
 	CMPQ        R12, DX
-	JLE         cols331
+	JLE         cols353
 
-cols332:
+cols354:
 	CMPQ       CX, DX
-	JGE        row341
+	JGE        row363
 	CMPB       40(AX), $0x00
-	JNE        half342
+	JNE        half364
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z15
-	JMP        both343
+	JMP        both365
 
-half342:
+half364:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z15
 	VPSLLD      $0x10, Z15, Z15
 
-both343:
+both365:
 	CMPB       64(AX), $0x00
-	JNE        half344
+	JNE        half366
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z16
-	JMP        both345
+	JMP        both367
 
-half344:
+half366:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z16
 	VPSLLD      $0x10, Z16, Z16
 
-both345:
+both367:
 	CMPB       40(AX), $0x00
-	JNE        half346
+	JNE        half368
 	PREFETCHT0 3072(R10)(CX*4)
 	VMOVUPS.Z  (R10)(CX*4), K2, Z17
-	JMP        both347
+	JMP        both369
 
-half346:
+half368:
 	PREFETCHT0  3072(R10)(CX*2)
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z17
 	VPSLLD      $0x10, Z17, Z17
 
-both347:
+both369:
 	CMPB       64(AX), $0x00
-	JNE        half348
+	JNE        half370
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS.Z  (R11)(CX*4), K2, Z18
-	JMP        both349
+	JMP        both371
 
-half348:
+half370:
 	PREFETCHT0  3072(R11)(CX*2)
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z18
 	VPSLLD      $0x10, Z18, Z18
 
-both349:
+both371:
 	MOVQ        104(AX), R12
 	MOVQ        112(AX), R13
 	MOVQ        120(AX), R14
@@ -3800,7 +4472,7 @@ both349:
 	VMOVUPS     Z20, (R13)(CX*4)
 	VMOVUPS     Z21, (R14)(CX*4)
 
-row341:
+row363:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -3858,32 +4530,32 @@ row341:
 	XORQ          CX, CX
 	LEAQ          32(CX), R13
 	CMPQ          R13, DX
-	JGT           cols351
+	JGT           cols373
 
-cols350:
+cols372:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half352
+	JNE     half374
 	VMOVUPS (SI)(CX*4), Z8
 	VMOVUPS 64(SI)(CX*4), Z10
-	JMP     both353
+	JMP     both375
 
-half352:
+half374:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z10
 
-both353:
+both375:
 	CMPB    64(AX), $0x00
-	JNE     half354
+	JNE     half376
 	VMOVUPS (DI)(CX*4), Z11
 	VMOVUPS 64(DI)(CX*4), Z12
-	JMP     both355
+	JMP     both377
 
-half354:
+half376:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z12
 
-both355:
+both377:
 	VFMADD213PS Z5, Z6, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -3893,30 +4565,30 @@ both355:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z3, Z10
 	CMPB        16(AX), $0x00
-	JNE         half356
+	JNE         half378
 	CMPB        17(AX), $0x00
-	JEQ         near358
+	JEQ         near380
 	VMOVNTPS    Z8, (BX)(CX*4)
 	VMOVNTPS    Z10, 64(BX)(CX*4)
-	JMP         placed359
+	JMP         placed381
 
-near358:
+near380:
 	VMOVUPS Z8, (BX)(CX*4)
 	VMOVUPS Z10, 64(BX)(CX*4)
 
-placed359:
-	JMP both357
+placed381:
+	JMP both379
 
-half356:
+half378:
 	CMPB native+8(FP), $0x00
-	JEQ  ours360
+	JEQ  ours382
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both361
+	JMP  both383
 
-ours360:
+ours382:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -3934,39 +4606,39 @@ ours360:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both361:
+both383:
 	CMPB     17(AX), $0x00
-	JEQ      near362
+	JEQ      near384
 	VMOVNTDQ Z11, (BX)(CX*2)
-	JMP      placed363
+	JMP      placed385
 
-near362:
+near384:
 	VMOVDQU32 Z11, (BX)(CX*2)
 
-placed363:
-both357:
+placed385:
+both379:
 	CMPB    40(AX), $0x00
-	JNE     half364
+	JNE     half386
 	VMOVUPS (R10)(CX*4), Z8
 	VMOVUPS 64(R10)(CX*4), Z10
-	JMP     both365
+	JMP     both387
 
-half364:
+half386:
 	VPERMW.Z (R10)(CX*2), Z0, K1, Z8
 	VPERMW.Z (R10)(CX*2), Z1, K1, Z10
 
-both365:
+both387:
 	CMPB    64(AX), $0x00
-	JNE     half366
+	JNE     half388
 	VMOVUPS (R11)(CX*4), Z11
 	VMOVUPS 64(R11)(CX*4), Z12
-	JMP     both367
+	JMP     both389
 
-half366:
+half388:
 	VPERMW.Z (R11)(CX*2), Z0, K1, Z11
 	VPERMW.Z (R11)(CX*2), Z1, K1, Z12
 
-both367:
+both389:
 	VFMADD213PS Z4, Z7, Z11
 	VMOVUPS     (R13)(CX*4), Z13
 	VMULPS      Z13, Z8, Z8
@@ -3976,30 +4648,30 @@ both367:
 	VMULPS      Z11, Z10, Z10
 	VFMSUB213PS Z12, Z9, Z10
 	CMPB        16(AX), $0x00
-	JNE         half368
+	JNE         half390
 	CMPB        17(AX), $0x00
-	JEQ         near370
+	JEQ         near392
 	VMOVNTPS    Z8, (R12)(CX*4)
 	VMOVNTPS    Z10, 64(R12)(CX*4)
-	JMP         placed371
+	JMP         placed393
 
-near370:
+near392:
 	VMOVUPS Z8, (R12)(CX*4)
 	VMOVUPS Z10, 64(R12)(CX*4)
 
-placed371:
-	JMP both369
+placed393:
+	JMP both391
 
-half368:
+half390:
 	CMPB native+8(FP), $0x00
-	JEQ  ours372
+	JEQ  ours394
 
 	// VCVTNE2PS2BF16 Z8, Z10, Z11
 	LONG $0x482f5262
 	WORD $0xd872
-	JMP  both373
+	JMP  both395
 
-ours372:
+ours394:
 	VBROADCASTSS element00010000<>+0(SB), Z12
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z14
@@ -4017,76 +4689,76 @@ ours372:
 	VPORD        Z15, Z10, K3, Z8
 	VPERMT2W     Z8, Z16, Z11
 
-both373:
+both395:
 	CMPB     17(AX), $0x00
-	JEQ      near374
+	JEQ      near396
 	VMOVNTDQ Z11, (R12)(CX*2)
-	JMP      placed375
+	JMP      placed397
 
-near374:
+near396:
 	VMOVDQU32 Z11, (R12)(CX*2)
 
-placed375:
-both369:
+placed397:
+both391:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R13
 	CMPQ R13, DX
-	JLE  cols350
+	JLE  cols372
 
-cols351:
+cols373:
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols377
+	JGT  cols399
 
-cols376:
+cols398:
 	MOVQ    104(AX), R13
 	CMPB    40(AX), $0x00
-	JNE     half378
+	JNE     half400
 	VMOVUPS (SI)(CX*4), Z8
-	JMP     both379
+	JMP     both401
 
-half378:
+half400:
 	VPMOVZXWD (SI)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both379:
+both401:
 	CMPB    64(AX), $0x00
-	JNE     half380
+	JNE     half402
 	VMOVUPS (DI)(CX*4), Z10
-	JMP     both381
+	JMP     both403
 
-half380:
+half402:
 	VPMOVZXWD (DI)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both381:
+both403:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half382
+	JNE         half404
 	CMPB        17(AX), $0x00
-	JEQ         near384
+	JEQ         near406
 	VMOVNTPS    Z8, (BX)(CX*4)
-	JMP         placed385
+	JMP         placed407
 
-near384:
+near406:
 	VMOVUPS Z8, (BX)(CX*4)
 
-placed385:
-	JMP both383
+placed407:
+	JMP both405
 
-half382:
+half404:
 	CMPB native+8(FP), $0x00
-	JEQ  ours386
+	JEQ  ours408
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both387
+	JMP  both409
 
-ours386:
+ours408:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4099,57 +4771,57 @@ ours386:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both387:
+both409:
 	VMOVDQU16 Y8, (BX)(CX*2)
 
-both383:
+both405:
 	CMPB    40(AX), $0x00
-	JNE     half388
+	JNE     half410
 	VMOVUPS (R10)(CX*4), Z8
-	JMP     both389
+	JMP     both411
 
-half388:
+half410:
 	VPMOVZXWD (R10)(CX*2), Z8
 	VPSLLD    $0x10, Z8, Z8
 
-both389:
+both411:
 	CMPB    64(AX), $0x00
-	JNE     half390
+	JNE     half412
 	VMOVUPS (R11)(CX*4), Z10
-	JMP     both391
+	JMP     both413
 
-half390:
+half412:
 	VPMOVZXWD (R11)(CX*2), Z10
 	VPSLLD    $0x10, Z10, Z10
 
-both391:
+both413:
 	VFMADD213PS Z4, Z7, Z10
 	VMOVUPS     (R13)(CX*4), Z11
 	VMULPS      Z11, Z8, Z8
 	VFMSUB213PS Z10, Z9, Z8
 	CMPB        16(AX), $0x00
-	JNE         half392
+	JNE         half414
 	CMPB        17(AX), $0x00
-	JEQ         near394
+	JEQ         near416
 	VMOVNTPS    Z8, (R12)(CX*4)
-	JMP         placed395
+	JMP         placed417
 
-near394:
+near416:
 	VMOVUPS Z8, (R12)(CX*4)
 
-placed395:
-	JMP both393
+placed417:
+	JMP both415
 
-half392:
+half414:
 	CMPB native+8(FP), $0x00
-	JEQ  ours396
+	JEQ  ours418
 
 	// VCVTNEPS2BF16 Z8, Y8
 	LONG $0x487e5262
 	WORD $0xc072
-	JMP  both397
+	JMP  both419
 
-ours396:
+ours418:
 	VBROADCASTSS element00000001<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z11
 	VBROADCASTSS element00400000<>+0(SB), Z12
@@ -4162,58 +4834,58 @@ ours396:
 	VPSRLD       $0x10, Z13, Z13
 	VPMOVDW      Z13, Y8
 
-both397:
+both419:
 	VMOVDQU16 Y8, (R12)(CX*2)
 
-both393:
+both415:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols376
+	JLE  cols398
 
-cols377:
+cols399:
 	CMPQ      CX, DX
-	JGE       row398
+	JGE       row420
 	MOVQ      104(AX), R13
 	CMPB      40(AX), $0x00
-	JNE       half399
+	JNE       half421
 	VMOVUPS.Z (SI)(CX*4), K2, Z8
-	JMP       both400
+	JMP       both422
 
-half399:
+half421:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z8
 	VPSLLD      $0x10, Z8, Z8
 
-both400:
+both422:
 	CMPB      64(AX), $0x00
-	JNE       half401
+	JNE       half423
 	VMOVUPS.Z (DI)(CX*4), K2, Z10
-	JMP       both402
+	JMP       both424
 
-half401:
+half423:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both402:
+both424:
 	VFMADD213PS Z5, Z6, Z10
 	VMOVUPS.Z   (R13)(CX*4), K2, Z5
 	VMULPS      Z5, Z8, Z8
 	VFMSUB213PS Z10, Z3, Z8
 	CMPB        16(AX), $0x00
-	JNE         half403
+	JNE         half425
 	VMOVUPS     Z8, K2, (BX)(CX*4)
-	JMP         both404
+	JMP         both426
 
-half403:
+half425:
 	CMPB native+8(FP), $0x00
-	JEQ  ours405
+	JEQ  ours427
 
 	// VCVTNEPS2BF16 Z8, Y3
 	LONG $0x487ed262
 	WORD $0xd872
-	JMP  both406
+	JMP  both428
 
-ours405:
+ours427:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4226,49 +4898,49 @@ ours405:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y3
 
-both406:
+both428:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both404:
+both426:
 	CMPB      40(AX), $0x00
-	JNE       half407
+	JNE       half429
 	VMOVUPS.Z (R10)(CX*4), K2, Z3
-	JMP       both408
+	JMP       both430
 
-half407:
+half429:
 	VPMOVZXWD.Z (R10)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both408:
+both430:
 	CMPB      64(AX), $0x00
-	JNE       half409
+	JNE       half431
 	VMOVUPS.Z (R11)(CX*4), K2, Z5
-	JMP       both410
+	JMP       both432
 
-half409:
+half431:
 	VPMOVZXWD.Z (R11)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both410:
+both432:
 	VFMADD213PS Z4, Z7, Z5
 	VMOVUPS.Z   (R13)(CX*4), K2, Z4
 	VMULPS      Z4, Z3, Z3
 	VFMSUB213PS Z5, Z9, Z3
 	CMPB        16(AX), $0x00
-	JNE         half411
+	JNE         half433
 	VMOVUPS     Z3, K2, (R12)(CX*4)
-	JMP         both412
+	JMP         both434
 
-half411:
+half433:
 	CMPB native+8(FP), $0x00
-	JEQ  ours413
+	JEQ  ours435
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both414
+	JMP  both436
 
-ours413:
+ours435:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4281,11 +4953,11 @@ ours413:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both414:
+both436:
 	VMOVDQU16 Y3, K2, (R12)(CX*2)
 
-both412:
-row398:
+both434:
+row420:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
@@ -4293,12 +4965,12 @@ row398:
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x02, R9
-	JMP  group319
+	JMP  group341
 
-group320:
-group415:
+group342:
+group437:
 	CMPQ         R9, $0x01
-	JLT          group416
+	JLT          group438
 	VBROADCASTSS 4(R8), Z3
 	VBROADCASTSS (R8), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
@@ -4312,37 +4984,37 @@ group415:
 	XORQ         CX, CX
 	LEAQ         32(CX), R10
 	CMPQ         R10, DX
-	JGT          cols418
+	JGT          cols440
 
-cols417:
+cols439:
 	CMPB       40(AX), $0x00
-	JNE        half419
+	JNE        half441
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
 	VMOVUPS    64(SI)(CX*4), Z10
-	JMP        both420
+	JMP        both442
 
-half419:
+half441:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z9
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z10
 
-both420:
+both442:
 	CMPB       64(AX), $0x00
-	JNE        half421
+	JNE        half443
 	PREFETCHT0 3072(DI)(CX*4)
 	PREFETCHT0 3136(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z11
 	VMOVUPS    64(DI)(CX*4), Z12
-	JMP        both422
+	JMP        both444
 
-half421:
+half443:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPERMW.Z   (DI)(CX*2), Z0, K1, Z11
 	VPERMW.Z   (DI)(CX*2), Z1, K1, Z12
 
-both422:
+both444:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -4371,38 +5043,38 @@ both422:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R10
 	CMPQ        R10, DX
-	JLE         cols417
+	JLE         cols439
 
-cols418:
+cols440:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols424
+	JGT  cols446
 
-cols423:
+cols445:
 	CMPB       40(AX), $0x00
-	JNE        half425
+	JNE        half447
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z9
-	JMP        both426
+	JMP        both448
 
-half425:
+half447:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Z9
 	VPSLLD     $0x10, Z9, Z9
 
-both426:
+both448:
 	CMPB       64(AX), $0x00
-	JNE        half427
+	JNE        half449
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z10
-	JMP        both428
+	JMP        both450
 
-half427:
+half449:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z10
 	VPSLLD     $0x10, Z10, Z10
 
-both428:
+both450:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -4420,35 +5092,35 @@ both428:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols423
+	JLE         cols445
 
-cols424:
+cols446:
 	CMPQ       CX, DX
-	JGE        row429
+	JGE        row451
 	CMPB       40(AX), $0x00
-	JNE        half430
+	JNE        half452
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS.Z  (SI)(CX*4), K2, Z9
-	JMP        both431
+	JMP        both453
 
-half430:
+half452:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z9
 	VPSLLD      $0x10, Z9, Z9
 
-both431:
+both453:
 	CMPB       64(AX), $0x00
-	JNE        half432
+	JNE        half454
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z10
-	JMP        both433
+	JMP        both455
 
-half432:
+half454:
 	PREFETCHT0  3072(DI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z10
 	VPSLLD      $0x10, Z10, Z10
 
-both433:
+both455:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -4464,7 +5136,7 @@ both433:
 	VMOVUPS     Z12, (R11)(CX*4)
 	VMOVUPS     Z13, (R12)(CX*4)
 
-row429:
+row451:
 	VADDPS        Z6, Z5, Z5
 	VEXTRACTF64X4 $0x01, Z5, Y6
 	VADDPS        Y6, Y5, Y6
@@ -4494,32 +5166,32 @@ row429:
 	XORQ          CX, CX
 	LEAQ          32(CX), R10
 	CMPQ          R10, DX
-	JGT           cols435
+	JGT           cols457
 
-cols434:
+cols456:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half436
+	JNE     half458
 	VMOVUPS (SI)(CX*4), Z4
 	VMOVUPS 64(SI)(CX*4), Z7
-	JMP     both437
+	JMP     both459
 
-half436:
+half458:
 	VPERMW.Z (SI)(CX*2), Z0, K1, Z4
 	VPERMW.Z (SI)(CX*2), Z1, K1, Z7
 
-both437:
+both459:
 	CMPB    64(AX), $0x00
-	JNE     half438
+	JNE     half460
 	VMOVUPS (DI)(CX*4), Z8
 	VMOVUPS 64(DI)(CX*4), Z9
-	JMP     both439
+	JMP     both461
 
-half438:
+half460:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z8
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z9
 
-both439:
+both461:
 	VFMADD213PS Z5, Z6, Z8
 	VMOVUPS     (R10)(CX*4), Z10
 	VMULPS      Z10, Z4, Z4
@@ -4529,30 +5201,30 @@ both439:
 	VMULPS      Z8, Z7, Z7
 	VFMSUB213PS Z9, Z3, Z7
 	CMPB        16(AX), $0x00
-	JNE         half440
+	JNE         half462
 	CMPB        17(AX), $0x00
-	JEQ         near442
+	JEQ         near464
 	VMOVNTPS    Z4, (BX)(CX*4)
 	VMOVNTPS    Z7, 64(BX)(CX*4)
-	JMP         placed443
+	JMP         placed465
 
-near442:
+near464:
 	VMOVUPS Z4, (BX)(CX*4)
 	VMOVUPS Z7, 64(BX)(CX*4)
 
-placed443:
-	JMP both441
+placed465:
+	JMP both463
 
-half440:
+half462:
 	CMPB native+8(FP), $0x00
-	JEQ  ours444
+	JEQ  ours466
 
 	// VCVTNE2PS2BF16 Z4, Z7, Z8
 	LONG $0x48477262
 	WORD $0xc472
-	JMP  both445
+	JMP  both467
 
-ours444:
+ours466:
 	VBROADCASTSS element00010000<>+0(SB), Z9
 	VBROADCASTSS element00007fff<>+0(SB), Z10
 	VBROADCASTSS element00008000<>+0(SB), Z11
@@ -4570,76 +5242,76 @@ ours444:
 	VPORD        Z12, Z7, K3, Z4
 	VPERMT2W     Z4, Z13, Z8
 
-both445:
+both467:
 	CMPB     17(AX), $0x00
-	JEQ      near446
+	JEQ      near468
 	VMOVNTDQ Z8, (BX)(CX*2)
-	JMP      placed447
+	JMP      placed469
 
-near446:
+near468:
 	VMOVDQU32 Z8, (BX)(CX*2)
 
-placed447:
-both441:
+placed469:
+both463:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols434
+	JLE  cols456
 
-cols435:
+cols457:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols449
+	JGT  cols471
 
-cols448:
+cols470:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half450
+	JNE     half472
 	VMOVUPS (SI)(CX*4), Z4
-	JMP     both451
+	JMP     both473
 
-half450:
+half472:
 	VPMOVZXWD (SI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both451:
+both473:
 	CMPB    64(AX), $0x00
-	JNE     half452
+	JNE     half474
 	VMOVUPS (DI)(CX*4), Z7
-	JMP     both453
+	JMP     both475
 
-half452:
+half474:
 	VPMOVZXWD (DI)(CX*2), Z7
 	VPSLLD    $0x10, Z7, Z7
 
-both453:
+both475:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS     (R10)(CX*4), Z8
 	VMULPS      Z8, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half454
+	JNE         half476
 	CMPB        17(AX), $0x00
-	JEQ         near456
+	JEQ         near478
 	VMOVNTPS    Z4, (BX)(CX*4)
-	JMP         placed457
+	JMP         placed479
 
-near456:
+near478:
 	VMOVUPS Z4, (BX)(CX*4)
 
-placed457:
-	JMP both455
+placed479:
+	JMP both477
 
-half454:
+half476:
 	CMPB native+8(FP), $0x00
-	JEQ  ours458
+	JEQ  ours480
 
 	// VCVTNEPS2BF16 Z4, Y4
 	LONG $0x487ef262
 	WORD $0xe472
-	JMP  both459
+	JMP  both481
 
-ours458:
+ours480:
 	VBROADCASTSS element00000001<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00400000<>+0(SB), Z9
@@ -4652,58 +5324,58 @@ ours458:
 	VPSRLD       $0x10, Z10, Z10
 	VPMOVDW      Z10, Y4
 
-both459:
+both481:
 	VMOVDQU16 Y4, (BX)(CX*2)
 
-both455:
+both477:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols448
+	JLE  cols470
 
-cols449:
+cols471:
 	CMPQ      CX, DX
-	JGE       row460
+	JGE       row482
 	MOVQ      104(AX), R10
 	CMPB      40(AX), $0x00
-	JNE       half461
+	JNE       half483
 	VMOVUPS.Z (SI)(CX*4), K2, Z4
-	JMP       both462
+	JMP       both484
 
-half461:
+half483:
 	VPMOVZXWD.Z (SI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both462:
+both484:
 	CMPB      64(AX), $0x00
-	JNE       half463
+	JNE       half485
 	VMOVUPS.Z (DI)(CX*4), K2, Z7
-	JMP       both464
+	JMP       both486
 
-half463:
+half485:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both464:
+both486:
 	VFMADD213PS Z5, Z6, Z7
 	VMOVUPS.Z   (R10)(CX*4), K2, Z5
 	VMULPS      Z5, Z4, Z4
 	VFMSUB213PS Z7, Z3, Z4
 	CMPB        16(AX), $0x00
-	JNE         half465
+	JNE         half487
 	VMOVUPS     Z4, K2, (BX)(CX*4)
-	JMP         both466
+	JMP         both488
 
-half465:
+half487:
 	CMPB native+8(FP), $0x00
-	JEQ  ours467
+	JEQ  ours489
 
 	// VCVTNEPS2BF16 Z4, Y3
 	LONG $0x487ef262
 	WORD $0xdc72
-	JMP  both468
+	JMP  both490
 
-ours467:
+ours489:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -4716,18 +5388,18 @@ ours467:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both468:
+both490:
 	VMOVDQU16 Y3, K2, (BX)(CX*2)
 
-both466:
-row460:
+both488:
+row482:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group415
+	JMP  group437
 
-group416:
+group438:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -4750,17 +5422,17 @@ TEXT ·softmaxAVX512(SB), $80-9
 	BZHIQ     CX, BX, BX
 	KMOVW     BX, K2
 	CMPQ      DX, $0x08
-	JGT       wider470
+	JGT       wider492
 	MOVQ      48(AX), CX
 	XORQ      BX, BX
 	XORQ      SI, SI
 
-far471:
+far493:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far471
+	JLT   far493
 	SUBQ  $0x00, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -4796,21 +5468,21 @@ far471:
 	XORQ  DX, DX
 	DECQ  CX
 
-group472:
+group494:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	VBROADCASTSS element00000000<>+0(SB), X6
 	CMPB         16(AX), $0x00
-	JNE          half473
+	JNE          half495
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have475
+	JZ           have497
 	MOVL         (DI)(BX*4), BX
 
-have475:
+have497:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -4822,10 +5494,10 @@ have475:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have476
+	JZ         have498
 	MOVL       (DI)(BX*4), BX
 
-have476:
+have498:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4834,21 +5506,21 @@ have476:
 	VMOVUPS (DI), K1, Z0
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip477
+	JZ      skip499
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip477:
+skip499:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have478
+	JZ      have500
 	MOVL    (DI)(BX*4), BX
 
-have478:
+have500:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4856,21 +5528,21 @@ have478:
 	VMOVUPS -32(DI), K3, Z0
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip479
+	JZ      skip501
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip479:
+skip501:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have480
+	JZ      have502
 	MOVL    (DI)(BX*4), BX
 
-have480:
+have502:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4879,21 +5551,21 @@ have480:
 	VMOVUPS (DI), K1, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip481
+	JZ      skip503
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip481:
+skip503:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have482
+	JZ      have504
 	MOVL    (DI)(BX*4), BX
 
-have482:
+have504:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4901,21 +5573,21 @@ have482:
 	VMOVUPS -32(DI), K3, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip483
+	JZ      skip505
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip483:
+skip505:
 	LEAQ    4(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have484
+	JZ      have506
 	MOVL    (DI)(BX*4), BX
 
-have484:
+have506:
 	MOVL    BX, 32(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4924,21 +5596,21 @@ have484:
 	VMOVUPS (DI), K1, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip485
+	JZ      skip507
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 64(SP)
 	VPINSRD $0x00, (DI)(BX*4), X6, X6
 
-skip485:
+skip507:
 	LEAQ    5(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have486
+	JZ      have508
 	MOVL    (DI)(BX*4), BX
 
-have486:
+have508:
 	MOVL    BX, 36(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4946,21 +5618,21 @@ have486:
 	VMOVUPS -32(DI), K3, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip487
+	JZ      skip509
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 68(SP)
 	VPINSRD $0x01, (DI)(BX*4), X6, X6
 
-skip487:
+skip509:
 	LEAQ    6(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have488
+	JZ      have510
 	MOVL    (DI)(BX*4), BX
 
-have488:
+have510:
 	MOVL    BX, 40(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4969,21 +5641,21 @@ have488:
 	VMOVUPS (DI), K1, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip489
+	JZ      skip511
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 72(SP)
 	VPINSRD $0x02, (DI)(BX*4), X6, X6
 
-skip489:
+skip511:
 	LEAQ    7(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have490
+	JZ      have512
 	MOVL    (DI)(BX*4), BX
 
-have490:
+have512:
 	MOVL    BX, 44(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -4991,15 +5663,15 @@ have490:
 	VMOVUPS -32(DI), K3, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip491
+	JZ      skip513
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 76(SP)
 	VPINSRD $0x03, (DI)(BX*4), X6, X6
 
-skip491:
-	JMP both474
+skip513:
+	JMP both496
 
-half473:
+half495:
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	VMOVDQU32    elementToUpper<>+0(SB), Z7
 	VMOVDQU32    elementToUpper<>+64(SB), Z0
@@ -5008,10 +5680,10 @@ half473:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have492
+	JZ           have514
 	MOVL         (DI)(BX*4), BX
 
-have492:
+have514:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -5021,10 +5693,10 @@ have492:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have493
+	JZ         have515
 	MOVL       (DI)(BX*4), BX
 
-have493:
+have515:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5034,21 +5706,21 @@ have493:
 	VPERMW      Z3, Z7, K2, Z0
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip494
+	JZ          skip516
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip494:
+skip516:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have495
+	JZ      have517
 	MOVL    (DI)(BX*4), BX
 
-have495:
+have517:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5057,21 +5729,21 @@ have495:
 	VPERMW      Z3, Z7, K4, Z0
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip496
+	JZ          skip518
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip496:
+skip518:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have497
+	JZ      have519
 	MOVL    (DI)(BX*4), BX
 
-have497:
+have519:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5081,21 +5753,21 @@ have497:
 	VPERMW      Z3, Z7, K2, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip498
+	JZ          skip520
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip498:
+skip520:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have499
+	JZ      have521
 	MOVL    (DI)(BX*4), BX
 
-have499:
+have521:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5104,21 +5776,21 @@ have499:
 	VPERMW      Z3, Z7, K4, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip500
+	JZ          skip522
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip500:
+skip522:
 	LEAQ    4(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have501
+	JZ      have523
 	MOVL    (DI)(BX*4), BX
 
-have501:
+have523:
 	MOVL        BX, 32(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5128,21 +5800,21 @@ have501:
 	VPERMW      Z3, Z7, K2, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip502
+	JZ          skip524
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 64(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X6, X6
 
-skip502:
+skip524:
 	LEAQ    5(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have503
+	JZ      have525
 	MOVL    (DI)(BX*4), BX
 
-have503:
+have525:
 	MOVL        BX, 36(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5151,21 +5823,21 @@ have503:
 	VPERMW      Z3, Z7, K4, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip504
+	JZ          skip526
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 68(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X6, X6
 
-skip504:
+skip526:
 	LEAQ    6(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have505
+	JZ      have527
 	MOVL    (DI)(BX*4), BX
 
-have505:
+have527:
 	MOVL        BX, 40(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5175,21 +5847,21 @@ have505:
 	VPERMW      Z3, Z7, K2, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip506
+	JZ          skip528
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 72(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X6, X6
 
-skip506:
+skip528:
 	LEAQ    7(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have507
+	JZ      have529
 	MOVL    (DI)(BX*4), BX
 
-have507:
+have529:
 	MOVL        BX, 44(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5198,13 +5870,13 @@ have507:
 	VPERMW      Z3, Z7, K4, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip508
+	JZ          skip530
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 76(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X6, X6
 
-skip508:
-both474:
+skip530:
+both496:
 	VSHUFF32X4 $0x88, Z1, Z0, Z7
 	VSHUFF32X4 $0xdd, Z1, Z0, Z8
 	VMAXPS     Z8, Z7, Z7
@@ -5223,7 +5895,7 @@ both474:
 	VPERMPS    Z9, Z7, Z7
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip509
+	JZ         skip531
 	VCMPPS     $0x00, Z7, Z5, K5
 	KMOVW      K5, DI
 	MOVQ       DI, R8
@@ -5240,13 +5912,13 @@ both474:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip509:
+skip531:
 	VSUBPS    Z7, Z5, Z5
 	VMOVDQU32 elementSpread2<>+128(SB), Z7
 	VPERMPS   Z9, Z7, Z7
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip510
+	JZ        skip532
 	VCMPPS    $0x00, Z7, Z4, K5
 	KMOVW     K5, DI
 	MOVQ      DI, R8
@@ -5263,13 +5935,13 @@ skip509:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip510:
+skip532:
 	VSUBPS    Z7, Z4, Z4
 	VMOVDQU32 elementSpread2<>+64(SB), Z7
 	VPERMPS   Z9, Z7, Z7
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip511
+	JZ        skip533
 	VCMPPS    $0x00, Z7, Z1, K5
 	KMOVW     K5, DI
 	MOVQ      DI, R8
@@ -5286,13 +5958,13 @@ skip510:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip511:
+skip533:
 	VSUBPS    Z7, Z1, Z1
 	VMOVDQU32 elementSpread2<>+0(SB), Z7
 	VPERMPS   Z9, Z7, Z7
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip512
+	JZ        skip534
 	VCMPPS    $0x00, Z7, Z0, K5
 	KMOVW     K5, DI
 	MOVQ      DI, R8
@@ -5309,7 +5981,7 @@ skip511:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip512:
+skip534:
 	VSUBPS       Z7, Z0, Z0
 	MOVQ         CX, DI
 	SUBQ         DX, DI
@@ -5323,7 +5995,7 @@ skip512:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half513
+	JNE          half535
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -5398,9 +6070,9 @@ skip512:
 	VMOVAPS      Z8, Z1
 	VMOVAPS      Z10, Z4
 	VMOVAPS      Z11, Z5
-	JMP          both514
+	JMP          both536
 
-half513:
+half535:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z0, Z7, Z0
 	VMAXPS       Z1, Z7, Z1
@@ -5444,7 +6116,7 @@ half513:
 	VFMADD213PS  Z15, Z15, Z4
 	VFMADD213PS  Z16, Z16, Z5
 
-both514:
+both536:
 	VSHUFF32X4   $0x88, Z1, Z0, Z7
 	VSHUFF32X4   $0xdd, Z1, Z0, Z8
 	VADDPS       Z8, Z7, Z7
@@ -5471,16 +6143,16 @@ both514:
 	VMOVUPS      Y10, K5, (BX)(DX*4)
 	MOVQ         72(AX), BX
 	TESTQ        BX, BX
-	JZ           skip515
+	JZ           skip537
 	VINSERTI32X4 $0x01, X6, Y2, Y2
 	VSUBPS       Y2, Y9, Y2
 	MOVQ         88(AX), BX
 	VMOVUPS      Y2, K5, (BX)(DX*4)
 
-skip515:
+skip537:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip516
+	JZ           skip538
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y10, Y3, Y3
 	VMOVDQU32    elementSpread2<>+0(SB), Z6
@@ -5520,7 +6192,7 @@ skip515:
 	VSUBPS       Z6, Z5, K5, Z5
 	VMULPS       Z7, Z5, Z5
 	CMPB         40(AX), $0x00
-	JNE          half517
+	JNE          half539
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -5553,11 +6225,11 @@ skip515:
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
 	VMOVUPS      Z5, K3, -32(BX)
-	JMP          both518
+	JMP          both540
 
-half517:
+half539:
 	CMPB native+8(FP), $0x00
-	JEQ  ours519
+	JEQ  ours541
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z6
 	LONG $0x4877f262
@@ -5566,9 +6238,9 @@ half517:
 	// VCVTNE2PS2BF16 Z4, Z5, Z0
 	LONG $0x4857f262
 	WORD $0xc472
-	JMP  both520
+	JMP  both542
 
-ours519:
+ours541:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -5597,158 +6269,158 @@ ours519:
 	VPORD        Z10, Z5, K5, Z1
 	VPERMT2W     Z1, Z11, Z0
 
-both520:
+both542:
 	VEXTRACTI64X4 $0x01, Z6, Y3
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	MOVL          16(SP), BX
 	IMULQ         32(AX), BX
 	ADDQ          24(AX), BX
 	CMPB          native+8(FP), $0x00
-	JEQ           ours521
-	JMP           both522
+	JEQ           ours543
+	JMP           both544
 
-ours521:
+ours543:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both522:
+both544:
 	VMOVDQU16 Y6, K1, (BX)
 	MOVL      20(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours523
-	JMP       both524
+	JEQ       ours545
+	JMP       both546
 
-ours523:
+ours545:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both524:
+both546:
 	VMOVDQU16 Y6, K3, -16(BX)
 	MOVL      24(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours525
-	JMP       both526
+	JEQ       ours547
+	JMP       both548
 
-ours525:
+ours547:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both526:
+both548:
 	VMOVDQU16 Y3, K1, (BX)
 	MOVL      28(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours527
-	JMP       both528
+	JEQ       ours549
+	JMP       both550
 
-ours527:
+ours549:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both528:
+both550:
 	VMOVDQU16 Y3, K3, -16(BX)
 	MOVL      32(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours529
-	JMP       both530
+	JEQ       ours551
+	JMP       both552
 
-ours529:
+ours551:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both530:
+both552:
 	VMOVDQU16 Y0, K1, (BX)
 	MOVL      36(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours531
-	JMP       both532
+	JEQ       ours553
+	JMP       both554
 
-ours531:
+ours553:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both532:
+both554:
 	VMOVDQU16 Y0, K3, -16(BX)
 	MOVL      40(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours533
-	JMP       both534
+	JEQ       ours555
+	JMP       both556
 
-ours533:
+ours555:
 	VBROADCASTSS element00010000<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z0
 	VBROADCASTSS element00008000<>+0(SB), Z0
 	VBROADCASTSS element00400000<>+0(SB), Z0
 	VMOVDQU32    elementUpper<>+0(SB), Z0
 
-both534:
+both556:
 	VMOVDQU16 Y4, K1, (BX)
 	MOVL      44(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours535
-	JMP       both536
+	JEQ       ours557
+	JMP       both558
 
-ours535:
+ours557:
 	VBROADCASTSS element00010000<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z0
 	VBROADCASTSS element00008000<>+0(SB), Z0
 	VBROADCASTSS element00400000<>+0(SB), Z0
 	VMOVDQU32    elementUpper<>+0(SB), Z0
 
-both536:
+both558:
 	VMOVDQU16 Y4, K3, -16(BX)
 
-both518:
-skip516:
+both540:
+skip538:
 	ADDQ $0x08, DX
 	CMPQ DX, CX
-	JLE  group472
-	JMP  done469
+	JLE  group494
+	JMP  done491
 
-wider470:
+wider492:
 	CMPQ DX, $0x10
-	JGT  wider537
+	JGT  wider559
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far538:
+far560:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far538
+	JLT   far560
 	SUBQ  $0x00, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -5772,20 +6444,20 @@ far538:
 	XORQ  DX, DX
 	DECQ  CX
 
-group539:
+group561:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half540
+	JNE          half562
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have542
+	JZ           have564
 	MOVL         (DI)(BX*4), BX
 
-have542:
+have564:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -5797,10 +6469,10 @@ have542:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have543
+	JZ         have565
 	MOVL       (DI)(BX*4), BX
 
-have543:
+have565:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5809,21 +6481,21 @@ have543:
 	VMOVUPS (DI), K1, Z0
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip544
+	JZ      skip566
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip544:
+skip566:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have545
+	JZ      have567
 	MOVL    (DI)(BX*4), BX
 
-have545:
+have567:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5832,21 +6504,21 @@ have545:
 	VMOVUPS (DI), K1, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip546
+	JZ      skip568
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip546:
+skip568:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have547
+	JZ      have569
 	MOVL    (DI)(BX*4), BX
 
-have547:
+have569:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5855,21 +6527,21 @@ have547:
 	VMOVUPS (DI), K1, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip548
+	JZ      skip570
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip548:
+skip570:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have549
+	JZ      have571
 	MOVL    (DI)(BX*4), BX
 
-have549:
+have571:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -5878,15 +6550,15 @@ have549:
 	VMOVUPS (DI), K1, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip550
+	JZ      skip572
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip550:
-	JMP both541
+skip572:
+	JMP both563
 
-half540:
+half562:
 	VBROADCASTSS elementff800000<>+0(SB), Z5
 	VMOVDQU32    elementToUpper<>+0(SB), Z6
 	VMOVDQU32    elementToUpper<>+64(SB), Z0
@@ -5895,10 +6567,10 @@ half540:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have551
+	JZ           have573
 	MOVL         (DI)(BX*4), BX
 
-have551:
+have573:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -5908,10 +6580,10 @@ have551:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have552
+	JZ         have574
 	MOVL       (DI)(BX*4), BX
 
-have552:
+have574:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5921,21 +6593,21 @@ have552:
 	VPERMW      Z3, Z6, K2, Z0
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip553
+	JZ          skip575
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip553:
+skip575:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have554
+	JZ      have576
 	MOVL    (DI)(BX*4), BX
 
-have554:
+have576:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5945,21 +6617,21 @@ have554:
 	VPERMW      Z3, Z6, K2, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip555
+	JZ          skip577
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip555:
+skip577:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have556
+	JZ      have578
 	MOVL    (DI)(BX*4), BX
 
-have556:
+have578:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5969,21 +6641,21 @@ have556:
 	VPERMW      Z3, Z6, K2, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip557
+	JZ          skip579
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip557:
+skip579:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have558
+	JZ      have580
 	MOVL    (DI)(BX*4), BX
 
-have558:
+have580:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -5993,13 +6665,13 @@ have558:
 	VPERMW      Z3, Z6, K2, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip559
+	JZ          skip581
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip559:
-both541:
+skip581:
+both563:
 	VSHUFF32X4 $0x44, Z1, Z0, Z6
 	VSHUFF32X4 $0xee, Z1, Z0, Z7
 	VMAXPS     Z7, Z6, Z6
@@ -6020,7 +6692,7 @@ both541:
 	VPERMPS    Z8, Z6, Z6
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip560
+	JZ         skip582
 	VCMPPS     $0x00, Z6, Z5, K3
 	KMOVW      K3, DI
 	MOVQ       DI, DI
@@ -6031,13 +6703,13 @@ both541:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip560:
+skip582:
 	VSUBPS    Z6, Z5, Z5
 	VMOVDQU32 elementSpread<>+128(SB), Z6
 	VPERMPS   Z8, Z6, Z6
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip561
+	JZ        skip583
 	VCMPPS    $0x00, Z6, Z4, K3
 	KMOVW     K3, DI
 	MOVQ      DI, DI
@@ -6048,13 +6720,13 @@ skip560:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip561:
+skip583:
 	VSUBPS    Z6, Z4, Z4
 	VMOVDQU32 elementSpread<>+64(SB), Z6
 	VPERMPS   Z8, Z6, Z6
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip562
+	JZ        skip584
 	VCMPPS    $0x00, Z6, Z1, K3
 	KMOVW     K3, DI
 	MOVQ      DI, DI
@@ -6065,13 +6737,13 @@ skip561:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip562:
+skip584:
 	VSUBPS    Z6, Z1, Z1
 	VMOVDQU32 elementSpread<>+0(SB), Z6
 	VPERMPS   Z8, Z6, Z6
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip563
+	JZ        skip585
 	VCMPPS    $0x00, Z6, Z0, K3
 	KMOVW     K3, DI
 	MOVQ      DI, DI
@@ -6082,7 +6754,7 @@ skip562:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip563:
+skip585:
 	VSUBPS       Z6, Z0, Z0
 	MOVQ         CX, DI
 	SUBQ         DX, DI
@@ -6096,7 +6768,7 @@ skip563:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half564
+	JNE          half586
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z0, Z6, Z0
 	VMAXPS       Z1, Z6, Z1
@@ -6171,9 +6843,9 @@ skip563:
 	VMOVAPS      Z7, Z1
 	VMOVAPS      Z9, Z4
 	VMOVAPS      Z10, Z5
-	JMP          both565
+	JMP          both587
 
-half564:
+half586:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z0, Z6, Z0
 	VMAXPS       Z1, Z6, Z1
@@ -6217,7 +6889,7 @@ half564:
 	VFMADD213PS  Z14, Z14, Z4
 	VFMADD213PS  Z15, Z15, Z5
 
-both565:
+both587:
 	VSHUFF32X4 $0x44, Z1, Z0, Z6
 	VSHUFF32X4 $0xee, Z1, Z0, Z7
 	VADDPS     Z7, Z6, Z6
@@ -6246,15 +6918,15 @@ both565:
 	VMOVUPS    Y9, K3, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip566
+	JZ         skip588
 	VSUBPS     Y2, Y8, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K3, (BX)(DX*4)
 
-skip566:
+skip588:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip567
+	JZ           skip589
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y9, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z6
@@ -6290,7 +6962,7 @@ skip566:
 	VSUBPS       Z6, Z5, K3, Z5
 	VMULPS       Z7, Z5, Z5
 	CMPB         40(AX), $0x00
-	JNE          half568
+	JNE          half590
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -6307,11 +6979,11 @@ skip566:
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
 	VMOVUPS      Z5, K1, (BX)
-	JMP          both569
+	JMP          both591
 
-half568:
+half590:
 	CMPB native+8(FP), $0x00
-	JEQ  ours570
+	JEQ  ours592
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z6
 	LONG $0x4877f262
@@ -6320,9 +6992,9 @@ half568:
 	// VCVTNE2PS2BF16 Z4, Z5, Z0
 	LONG $0x4857f262
 	WORD $0xc472
-	JMP  both571
+	JMP  both593
 
-ours570:
+ours592:
 	VBROADCASTSS element00010000<>+0(SB), Z7
 	VBROADCASTSS element00007fff<>+0(SB), Z8
 	VBROADCASTSS element00008000<>+0(SB), Z9
@@ -6351,94 +7023,94 @@ ours570:
 	VPORD        Z10, Z5, K3, Z1
 	VPERMT2W     Z1, Z11, Z0
 
-both571:
+both593:
 	VEXTRACTI64X4 $0x01, Z6, Y3
 	VEXTRACTI64X4 $0x01, Z0, Y4
 	MOVL          16(SP), BX
 	IMULQ         32(AX), BX
 	ADDQ          24(AX), BX
 	CMPB          native+8(FP), $0x00
-	JEQ           ours572
-	JMP           both573
+	JEQ           ours594
+	JMP           both595
 
-ours572:
+ours594:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both573:
+both595:
 	VMOVDQU16 Y6, K1, (BX)
 	MOVL      20(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours574
-	JMP       both575
+	JEQ       ours596
+	JMP       both597
 
-ours574:
+ours596:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both575:
+both597:
 	VMOVDQU16 Y3, K1, (BX)
 	MOVL      24(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours576
-	JMP       both577
+	JEQ       ours598
+	JMP       both599
 
-ours576:
+ours598:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z1
 	VBROADCASTSS element00008000<>+0(SB), Z1
 	VBROADCASTSS element00400000<>+0(SB), Z1
 	VMOVDQU32    elementUpper<>+0(SB), Z1
 
-both577:
+both599:
 	VMOVDQU16 Y0, K1, (BX)
 	MOVL      28(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours578
-	JMP       both579
+	JEQ       ours600
+	JMP       both601
 
-ours578:
+ours600:
 	VBROADCASTSS element00010000<>+0(SB), Z0
 	VBROADCASTSS element00007fff<>+0(SB), Z0
 	VBROADCASTSS element00008000<>+0(SB), Z0
 	VBROADCASTSS element00400000<>+0(SB), Z0
 	VMOVDQU32    elementUpper<>+0(SB), Z0
 
-both579:
+both601:
 	VMOVDQU16 Y4, K1, (BX)
 
-both569:
-skip567:
+both591:
+skip589:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group539
-	JMP  done469
+	JLE  group561
+	JMP  done491
 
-wider537:
+wider559:
 	CMPQ DX, $0x20
-	JGT  wider580
+	JGT  wider602
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far581:
+far603:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far581
+	JLT   far603
 	SUBQ  $0x10, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -6462,20 +7134,20 @@ far581:
 	XORQ  DX, DX
 	DECQ  CX
 
-group582:
+group604:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half583
+	JNE          half605
 	VBROADCASTSS elementff800000<>+0(SB), Z8
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have585
+	JZ           have607
 	MOVL         (DI)(BX*4), BX
 
-have585:
+have607:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -6491,10 +7163,10 @@ have585:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have586
+	JZ         have608
 	MOVL       (DI)(BX*4), BX
 
-have586:
+have608:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6504,21 +7176,21 @@ have586:
 	VMOVUPS 64(DI), K2, Z1
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip587
+	JZ      skip609
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip587:
+skip609:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have588
+	JZ      have610
 	MOVL    (DI)(BX*4), BX
 
-have588:
+have610:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6528,21 +7200,21 @@ have588:
 	VMOVUPS 64(DI), K2, Z5
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip589
+	JZ      skip611
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip589:
+skip611:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have590
+	JZ      have612
 	MOVL    (DI)(BX*4), BX
 
-have590:
+have612:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6552,21 +7224,21 @@ have590:
 	VMOVUPS 64(DI), K2, Z7
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip591
+	JZ      skip613
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip591:
+skip613:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have592
+	JZ      have614
 	MOVL    (DI)(BX*4), BX
 
-have592:
+have614:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -6576,15 +7248,15 @@ have592:
 	VMOVUPS 64(DI), K2, Z9
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip593
+	JZ      skip615
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip593:
-	JMP both584
+skip615:
+	JMP both606
 
-half583:
+half605:
 	VBROADCASTSS elementff800000<>+0(SB), Z9
 	VMOVDQU32    elementToUpper<>+0(SB), Z8
 	VMOVDQU32    elementToUpper<>+64(SB), Z10
@@ -6593,10 +7265,10 @@ half583:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have594
+	JZ           have616
 	MOVL         (DI)(BX*4), BX
 
-have594:
+have616:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -6608,10 +7280,10 @@ have594:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have595
+	JZ         have617
 	MOVL       (DI)(BX*4), BX
 
-have595:
+have617:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6622,21 +7294,21 @@ have595:
 	VPERMW      Z4, Z10, K3, Z1
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip596
+	JZ          skip618
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip596:
+skip618:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have597
+	JZ      have619
 	MOVL    (DI)(BX*4), BX
 
-have597:
+have619:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6647,21 +7319,21 @@ have597:
 	VPERMW      Z6, Z10, K3, Z5
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip598
+	JZ          skip620
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip598:
+skip620:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have599
+	JZ      have621
 	MOVL    (DI)(BX*4), BX
 
-have599:
+have621:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6672,21 +7344,21 @@ have599:
 	VPERMW      Z11, Z10, K3, Z7
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip600
+	JZ          skip622
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip600:
+skip622:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have601
+	JZ      have623
 	MOVL    (DI)(BX*4), BX
 
-have601:
+have623:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -6697,13 +7369,13 @@ have601:
 	VPERMW      Z11, Z10, K3, Z9
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip602
+	JZ          skip624
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip602:
-both584:
+skip624:
+both606:
 	VMAXPS     Z1, Z0, Z10
 	VMAXPS     Z5, Z4, Z11
 	VMAXPS     Z7, Z6, Z12
@@ -6728,7 +7400,7 @@ both584:
 	VPERMPS    Z11, Z10, Z10
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip603
+	JZ         skip625
 	VCMPPS     $0x00, Z10, Z8, K5
 	KMOVW      K5, DI
 	VCMPPS     $0x00, Z10, Z9, K5
@@ -6742,14 +7414,14 @@ both584:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip603:
+skip625:
 	VSUBPS    Z10, Z8, Z8
 	VSUBPS    Z10, Z9, Z9
 	VMOVDQU32 elementSpread<>+128(SB), Z10
 	VPERMPS   Z11, Z10, Z10
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip604
+	JZ        skip626
 	VCMPPS    $0x00, Z10, Z6, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z10, Z7, K5
@@ -6763,14 +7435,14 @@ skip603:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip604:
+skip626:
 	VSUBPS    Z10, Z6, Z6
 	VSUBPS    Z10, Z7, Z7
 	VMOVDQU32 elementSpread<>+64(SB), Z10
 	VPERMPS   Z11, Z10, Z10
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip605
+	JZ        skip627
 	VCMPPS    $0x00, Z10, Z4, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z10, Z5, K5
@@ -6784,14 +7456,14 @@ skip604:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip605:
+skip627:
 	VSUBPS    Z10, Z4, Z4
 	VSUBPS    Z10, Z5, Z5
 	VMOVDQU32 elementSpread<>+0(SB), Z10
 	VPERMPS   Z11, Z10, Z10
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip606
+	JZ        skip628
 	VCMPPS    $0x00, Z10, Z0, K5
 	KMOVW     K5, DI
 	VCMPPS    $0x00, Z10, Z1, K5
@@ -6805,7 +7477,7 @@ skip605:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip606:
+skip628:
 	VSUBPS       Z10, Z0, Z0
 	VSUBPS       Z10, Z1, Z1
 	MOVQ         CX, DI
@@ -6820,7 +7492,7 @@ skip606:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half607
+	JNE          half629
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
 	VMAXPS       Z0, Z10, Z0
 	VMAXPS       Z1, Z10, Z1
@@ -6969,9 +7641,9 @@ skip606:
 	VMOVAPS      Z12, Z7
 	VMOVAPS      Z13, Z8
 	VMOVAPS      Z14, Z9
-	JMP          both608
+	JMP          both630
 
-half607:
+half629:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z10
 	VMAXPS       Z0, Z10, Z0
 	VMAXPS       Z1, Z10, Z1
@@ -7057,7 +7729,7 @@ half607:
 	VFMADD213PS  Z18, Z18, Z8
 	VFMADD213PS  Z19, Z19, Z9
 
-both608:
+both630:
 	VADDPS     Z1, Z0, Z10
 	VADDPS     Z5, Z4, Z12
 	VADDPS     Z7, Z6, Z13
@@ -7090,15 +7762,15 @@ both608:
 	VMOVUPS    Y12, K5, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip609
+	JZ         skip631
 	VSUBPS     Y2, Y11, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K5, (BX)(DX*4)
 
-skip609:
+skip631:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip610
+	JZ           skip632
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y12, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z10
@@ -7146,7 +7818,7 @@ skip609:
 	VSUBPS       Z10, Z9, K5, Z9
 	VMULPS       Z11, Z9, Z9
 	CMPB         40(AX), $0x00
-	JNE          half611
+	JNE          half633
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -7167,21 +7839,21 @@ skip609:
 	ADDQ         24(AX), BX
 	VMOVUPS      Z8, (BX)
 	VMOVUPS      Z9, K2, 64(BX)
-	JMP          both612
+	JMP          both634
 
-half611:
+half633:
 	MOVL  16(SP), BX
 	IMULQ 32(AX), BX
 	ADDQ  24(AX), BX
 	CMPB  native+8(FP), $0x00
-	JEQ   ours613
+	JEQ   ours635
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z10
 	LONG $0x48777262
 	WORD $0xd072
-	JMP  both614
+	JMP  both636
 
-ours613:
+ours635:
 	VBROADCASTSS element00010000<>+0(SB), Z11
 	VBROADCASTSS element00007fff<>+0(SB), Z12
 	VBROADCASTSS element00008000<>+0(SB), Z13
@@ -7199,20 +7871,20 @@ ours613:
 	VPORD        Z14, Z1, K5, Z0
 	VPERMT2W     Z0, Z15, Z10
 
-both614:
+both636:
 	VMOVDQU16 Z10, K4, (BX)
 	MOVL      20(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours615
+	JEQ       ours637
 
 	// VCVTNE2PS2BF16 Z4, Z5, Z0
 	LONG $0x4857f262
 	WORD $0xc472
-	JMP  both616
+	JMP  both638
 
-ours615:
+ours637:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z10
 	VBROADCASTSS element00008000<>+0(SB), Z11
@@ -7230,20 +7902,20 @@ ours615:
 	VPORD        Z12, Z5, K5, Z1
 	VPERMT2W     Z1, Z13, Z0
 
-both616:
+both638:
 	VMOVDQU16 Z0, K4, (BX)
 	MOVL      24(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours617
+	JEQ       ours639
 
 	// VCVTNE2PS2BF16 Z6, Z7, Z0
 	LONG $0x4847f262
 	WORD $0xc672
-	JMP  both618
+	JMP  both640
 
-ours617:
+ours639:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00008000<>+0(SB), Z5
@@ -7261,20 +7933,20 @@ ours617:
 	VPORD        Z10, Z7, K5, Z1
 	VPERMT2W     Z1, Z11, Z0
 
-both618:
+both640:
 	VMOVDQU16 Z0, K4, (BX)
 	MOVL      28(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours619
+	JEQ       ours641
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z0
 	LONG $0x4837d262
 	WORD $0xc072
-	JMP  both620
+	JMP  both642
 
-ours619:
+ours641:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00008000<>+0(SB), Z5
@@ -7292,29 +7964,29 @@ ours619:
 	VPORD        Z6, Z9, K5, Z1
 	VPERMT2W     Z1, Z7, Z0
 
-both620:
+both642:
 	VMOVDQU16 Z0, K4, (BX)
 
-both612:
-skip610:
+both634:
+skip632:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group582
-	JMP  done469
+	JLE  group604
+	JMP  done491
 
-wider580:
+wider602:
 	CMPQ DX, $0x30
-	JGT  wider621
+	JGT  wider643
 	MOVQ 48(AX), CX
 	XORQ BX, BX
 	XORQ SI, SI
 
-far622:
+far644:
 	INCQ  SI
 	ADDQ  DX, BX
 	ADDQ  DX, BX
 	CMPQ  BX, $0x00000c00
-	JLT   far622
+	JLT   far644
 	SUBQ  $0x20, DX
 	LEAQ  (DX)(DX*1), BX
 	MOVQ  $0x0000ffff, DI
@@ -7338,20 +8010,20 @@ far622:
 	XORQ  DX, DX
 	DECQ  CX
 
-group623:
+group645:
 	VBROADCASTSS element00000000<>+0(SB), X2
 	CMPB         16(AX), $0x00
-	JNE          half624
+	JNE          half646
 	VBROADCASTSS elementff800000<>+0(SB), Z11
 	LEAQ         (DX)(SI*1), BX
 	MOVQ         64(AX), DI
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have626
+	JZ           have648
 	MOVL         (DI)(BX*4), BX
 
-have626:
+have648:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -7371,10 +8043,10 @@ have626:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have627
+	JZ         have649
 	MOVL       (DI)(BX*4), BX
 
-have627:
+have649:
 	MOVL    BX, 16(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7385,21 +8057,21 @@ have627:
 	VMOVUPS 128(DI), K2, Z4
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip628
+	JZ      skip650
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 48(SP)
 	VPINSRD $0x00, (DI)(BX*4), X2, X2
 
-skip628:
+skip650:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have629
+	JZ      have651
 	MOVL    (DI)(BX*4), BX
 
-have629:
+have651:
 	MOVL    BX, 20(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7410,21 +8082,21 @@ have629:
 	VMOVUPS 128(DI), K2, Z7
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip630
+	JZ      skip652
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 52(SP)
 	VPINSRD $0x01, (DI)(BX*4), X2, X2
 
-skip630:
+skip652:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have631
+	JZ      have653
 	MOVL    (DI)(BX*4), BX
 
-have631:
+have653:
 	MOVL    BX, 24(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7435,21 +8107,21 @@ have631:
 	VMOVUPS 128(DI), K2, Z10
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip632
+	JZ      skip654
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 56(SP)
 	VPINSRD $0x02, (DI)(BX*4), X2, X2
 
-skip632:
+skip654:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have633
+	JZ      have655
 	MOVL    (DI)(BX*4), BX
 
-have633:
+have655:
 	MOVL    BX, 28(SP)
 	MOVQ    BX, DI
 	IMULQ   8(AX), DI
@@ -7460,15 +8132,15 @@ have633:
 	VMOVUPS 128(DI), K2, Z13
 	MOVQ    72(AX), R8
 	TESTQ   R8, R8
-	JZ      skip634
+	JZ      skip656
 	MOVL    (R8)(BX*4), BX
 	MOVL    BX, 60(SP)
 	VPINSRD $0x03, (DI)(BX*4), X2, X2
 
-skip634:
-	JMP both625
+skip656:
+	JMP both647
 
-half624:
+half646:
 	VBROADCASTSS elementff800000<>+0(SB), Z11
 	VMOVDQU32    elementToUpper<>+0(SB), Z14
 	VMOVDQU32    elementToUpper<>+64(SB), Z12
@@ -7477,10 +8149,10 @@ half624:
 	CMPQ         BX, CX
 	CMOVQGT      CX, BX
 	TESTQ        DI, DI
-	JZ           have635
+	JZ           have657
 	MOVL         (DI)(BX*4), BX
 
-have635:
+have657:
 	IMULQ      8(AX), BX
 	ADDQ       (AX), BX
 	PREFETCHT0 (BX)
@@ -7494,10 +8166,10 @@ have635:
 	CMPQ       BX, CX
 	CMOVQGT    CX, BX
 	TESTQ      DI, DI
-	JZ         have636
+	JZ         have658
 	MOVL       (DI)(BX*4), BX
 
-have636:
+have658:
 	MOVL        BX, 16(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7509,21 +8181,21 @@ have636:
 	VPERMW      Z3, Z14, K3, Z4
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip637
+	JZ          skip659
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 48(SP)
 	VPINSRW     $0x01, (DI)(BX*2), X2, X2
 
-skip637:
+skip659:
 	LEAQ    1(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have638
+	JZ      have660
 	MOVL    (DI)(BX*4), BX
 
-have638:
+have660:
 	MOVL        BX, 20(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7535,21 +8207,21 @@ have638:
 	VPERMW      Z3, Z14, K3, Z7
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip639
+	JZ          skip661
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 52(SP)
 	VPINSRW     $0x03, (DI)(BX*2), X2, X2
 
-skip639:
+skip661:
 	LEAQ    2(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have640
+	JZ      have662
 	MOVL    (DI)(BX*4), BX
 
-have640:
+have662:
 	MOVL        BX, 24(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7561,21 +8233,21 @@ have640:
 	VPERMW      Z3, Z14, K3, Z10
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip641
+	JZ          skip663
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 56(SP)
 	VPINSRW     $0x05, (DI)(BX*2), X2, X2
 
-skip641:
+skip663:
 	LEAQ    3(DX), BX
 	MOVQ    64(AX), DI
 	CMPQ    BX, CX
 	CMOVQGT CX, BX
 	TESTQ   DI, DI
-	JZ      have642
+	JZ      have664
 	MOVL    (DI)(BX*4), BX
 
-have642:
+have664:
 	MOVL        BX, 28(SP)
 	MOVQ        BX, DI
 	IMULQ       8(AX), DI
@@ -7587,13 +8259,13 @@ have642:
 	VPERMW      Z3, Z14, K3, Z13
 	MOVQ        72(AX), R8
 	TESTQ       R8, R8
-	JZ          skip643
+	JZ          skip665
 	MOVL        (R8)(BX*4), BX
 	MOVL        BX, 60(SP)
 	VPINSRW     $0x07, (DI)(BX*2), X2, X2
 
-skip643:
-both625:
+skip665:
+both647:
 	VMAXPS     Z1, Z0, Z14
 	VMAXPS     Z4, Z14, Z14
 	VMAXPS     Z6, Z5, Z15
@@ -7622,7 +8294,7 @@ both625:
 	VPERMPS    Z15, Z14, Z14
 	MOVQ       72(AX), DI
 	TESTQ      DI, DI
-	JZ         skip644
+	JZ         skip666
 	VCMPPS     $0x00, Z14, Z11, K4
 	KMOVW      K4, DI
 	VCMPPS     $0x00, Z14, Z12, K4
@@ -7640,7 +8312,7 @@ both625:
 	SETEQ      R8
 	LEAQ       (R8)(BX*2), BX
 
-skip644:
+skip666:
 	VSUBPS    Z14, Z11, Z11
 	VSUBPS    Z14, Z12, Z12
 	VSUBPS    Z14, Z13, Z13
@@ -7648,7 +8320,7 @@ skip644:
 	VPERMPS   Z15, Z14, Z14
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip645
+	JZ        skip667
 	VCMPPS    $0x00, Z14, Z8, K4
 	KMOVW     K4, DI
 	VCMPPS    $0x00, Z14, Z9, K4
@@ -7666,7 +8338,7 @@ skip644:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip645:
+skip667:
 	VSUBPS    Z14, Z8, Z8
 	VSUBPS    Z14, Z9, Z9
 	VSUBPS    Z14, Z10, Z10
@@ -7674,7 +8346,7 @@ skip645:
 	VPERMPS   Z15, Z14, Z14
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip646
+	JZ        skip668
 	VCMPPS    $0x00, Z14, Z5, K4
 	KMOVW     K4, DI
 	VCMPPS    $0x00, Z14, Z6, K4
@@ -7692,7 +8364,7 @@ skip645:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip646:
+skip668:
 	VSUBPS    Z14, Z5, Z5
 	VSUBPS    Z14, Z6, Z6
 	VSUBPS    Z14, Z7, Z7
@@ -7700,7 +8372,7 @@ skip646:
 	VPERMPS   Z15, Z14, Z14
 	MOVQ      72(AX), DI
 	TESTQ     DI, DI
-	JZ        skip647
+	JZ        skip669
 	VCMPPS    $0x00, Z14, Z0, K4
 	KMOVW     K4, DI
 	VCMPPS    $0x00, Z14, Z1, K4
@@ -7718,7 +8390,7 @@ skip646:
 	SETEQ     R8
 	LEAQ      (R8)(BX*2), BX
 
-skip647:
+skip669:
 	VSUBPS       Z14, Z0, Z0
 	VSUBPS       Z14, Z1, Z1
 	VSUBPS       Z14, Z4, Z4
@@ -7734,7 +8406,7 @@ skip647:
 	POPCNTQ      BX, BX
 	ADDQ         BX, 112(AX)
 	CMPB         16(AX), $0x00
-	JNE          half648
+	JNE          half670
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -7967,9 +8639,9 @@ skip647:
 	VMOVAPS      Z14, Z11
 	VMOVAPS      Z16, Z12
 	VMOVAPS      Z17, Z13
-	JMP          both649
+	JMP          both671
 
-half648:
+half670:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z14
 	VMAXPS       Z0, Z14, Z0
 	VMAXPS       Z1, Z14, Z1
@@ -8103,7 +8775,7 @@ half648:
 	VFMADD213PS  Z21, Z21, Z12
 	VFMADD213PS  Z22, Z22, Z13
 
-both649:
+both671:
 	VADDPS     Z1, Z0, Z14
 	VADDPS     Z4, Z14, Z14
 	VADDPS     Z6, Z5, Z16
@@ -8140,15 +8812,15 @@ both649:
 	VMOVUPS    Y16, K4, (BX)(DX*4)
 	MOVQ       72(AX), BX
 	TESTQ      BX, BX
-	JZ         skip650
+	JZ         skip672
 	VSUBPS     Y2, Y15, Y2
 	MOVQ       88(AX), BX
 	VMOVUPS    Y2, K4, (BX)(DX*4)
 
-skip650:
+skip672:
 	MOVQ         24(AX), BX
 	TESTQ        BX, BX
-	JZ           skip651
+	JZ           skip673
 	VBROADCASTSS 104(AX), Y3
 	VDIVPS       Y16, Y3, Y3
 	VMOVDQU32    elementSpread<>+0(SB), Z14
@@ -8208,7 +8880,7 @@ skip650:
 	VSUBPS       Z14, Z13, K4, Z13
 	VMULPS       Z15, Z13, Z13
 	CMPB         40(AX), $0x00
-	JNE          half652
+	JNE          half674
 	MOVL         16(SP), BX
 	IMULQ        32(AX), BX
 	ADDQ         24(AX), BX
@@ -8233,11 +8905,11 @@ skip650:
 	VMOVUPS      Z11, (BX)
 	VMOVUPS      Z12, 64(BX)
 	VMOVUPS      Z13, K2, 128(BX)
-	JMP          both653
+	JMP          both675
 
-half652:
+half674:
 	CMPB native+8(FP), $0x00
-	JEQ  ours654
+	JEQ  ours676
 
 	// VCVTNE2PS2BF16 Z4, Z7, Z14
 	LONG $0x48477262
@@ -8246,9 +8918,9 @@ half652:
 	// VCVTNE2PS2BF16 Z10, Z13, Z4
 	LONG $0x4817d262
 	WORD $0xe272
-	JMP  both655
+	JMP  both677
 
-ours654:
+ours676:
 	VBROADCASTSS element00010000<>+0(SB), Z15
 	VBROADCASTSS element00007fff<>+0(SB), Z16
 	VBROADCASTSS element00008000<>+0(SB), Z17
@@ -8277,21 +8949,21 @@ ours654:
 	VPORD        Z18, Z13, K4, Z7
 	VPERMT2W     Z7, Z19, Z4
 
-both655:
+both677:
 	VEXTRACTI64X4 $0x01, Z14, Y3
 	VEXTRACTI64X4 $0x01, Z4, Y18
 	MOVL          16(SP), BX
 	IMULQ         32(AX), BX
 	ADDQ          24(AX), BX
 	CMPB          native+8(FP), $0x00
-	JEQ           ours656
+	JEQ           ours678
 
 	// VCVTNE2PS2BF16 Z0, Z1, Z7
 	LONG $0x4877f262
 	WORD $0xf872
-	JMP  both657
+	JMP  both679
 
-ours656:
+ours678:
 	VBROADCASTSS element00010000<>+0(SB), Z10
 	VBROADCASTSS element00007fff<>+0(SB), Z13
 	VBROADCASTSS element00008000<>+0(SB), Z15
@@ -8309,21 +8981,21 @@ ours656:
 	VPORD        Z16, Z1, K4, Z0
 	VPERMT2W     Z0, Z17, Z7
 
-both657:
+both679:
 	VMOVDQU16 Z7, (BX)
 	VMOVDQU16 Y14, K2, 64(BX)
 	MOVL      20(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours658
+	JEQ       ours680
 
 	// VCVTNE2PS2BF16 Z5, Z6, Z0
 	LONG $0x484ff262
 	WORD $0xc572
-	JMP  both659
+	JMP  both681
 
-ours658:
+ours680:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -8341,21 +9013,21 @@ ours658:
 	VPORD        Z13, Z6, K4, Z1
 	VPERMT2W     Z1, Z14, Z0
 
-both659:
+both681:
 	VMOVDQU16 Z0, (BX)
 	VMOVDQU16 Y3, K2, 64(BX)
 	MOVL      24(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours660
+	JEQ       ours682
 
 	// VCVTNE2PS2BF16 Z8, Z9, Z0
 	LONG $0x4837d262
 	WORD $0xc072
-	JMP  both661
+	JMP  both683
 
-ours660:
+ours682:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00008000<>+0(SB), Z6
@@ -8373,21 +9045,21 @@ ours660:
 	VPORD        Z7, Z9, K4, Z1
 	VPERMT2W     Z1, Z10, Z0
 
-both661:
+both683:
 	VMOVDQU16 Z0, (BX)
 	VMOVDQU16 Y4, K2, 64(BX)
 	MOVL      28(SP), BX
 	IMULQ     32(AX), BX
 	ADDQ      24(AX), BX
 	CMPB      native+8(FP), $0x00
-	JEQ       ours662
+	JEQ       ours684
 
 	// VCVTNE2PS2BF16 Z11, Z12, Z0
 	LONG $0x481fd262
 	WORD $0xc372
-	JMP  both663
+	JMP  both685
 
-ours662:
+ours684:
 	VBROADCASTSS element00010000<>+0(SB), Z1
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00008000<>+0(SB), Z5
@@ -8405,39 +9077,39 @@ ours662:
 	VPORD        Z6, Z12, K4, Z1
 	VPERMT2W     Z1, Z7, Z0
 
-both663:
+both685:
 	VMOVDQU16 Z0, (BX)
 	VMOVDQU16 Y18, K2, 64(BX)
 
-both653:
-skip651:
+both675:
+skip673:
 	ADDQ $0x04, DX
 	CMPQ DX, CX
-	JLE  group623
-	JMP  done469
+	JLE  group645
+	JMP  done491
 
-wider621:
+wider643:
 	XORQ BX, BX
 	XORQ CX, CX
 	XORQ R9, R9
 
-far664:
+far686:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far664
+	JLT  far686
 
-turn665:
+turn687:
 	CMPQ  BX, 48(AX)
-	JCC   skip666
+	JCC   skip688
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have667
+	JZ    have689
 	MOVL  (CX)(BX*4), SI
 
-have667:
+have689:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -8445,25 +9117,25 @@ have667:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even668
+	JZ    even690
 	LEAQ  (CX)(SI*4), CX
 
-even668:
+even690:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next669
+	JGE   next691
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted670
+	JZ    unlisted692
 	MOVL  (R8)(CX*4), SI
 
-unlisted670:
+unlisted692:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next669:
+next691:
 	VBROADCASTSS elementff800000<>+0(SB), Z2
 	VBROADCASTSS elementffff0000<>+0(SB), Z3
 	VMOVAPS      Z2, Z4
@@ -8471,18 +9143,18 @@ next669:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols672
+	JGT          cols694
 
-cols671:
+cols693:
 	CMPB       16(AX), $0x00
-	JNE        half673
+	JNE        half695
 	PREFETCHT0 (SI)(CX*4)
 	PREFETCHT0 64(SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Z4, Z4
 	VMAXPS     64(DI)(CX*4), Z5, Z5
-	JMP        both674
+	JMP        both696
 
-half673:
+half695:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Z6
 	VPSLLD     $0x10, Z6, Z7
@@ -8490,55 +9162,55 @@ half673:
 	VMAXPS     Z7, Z4, Z4
 	VMAXPS     Z6, Z5, Z5
 
-both674:
+both696:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols671
+	JLE  cols693
 
-cols672:
+cols694:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols676
+	JGT  cols698
 
-cols675:
+cols697:
 	CMPB       16(AX), $0x00
-	JNE        half677
+	JNE        half699
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Z3
-	JMP        both678
+	JMP        both700
 
-half677:
+half699:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Z3
 	VPSLLD     $0x10, Z3, Z3
 
-both678:
+both700:
 	VMAXPS Z3, Z4, Z4
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols675
+	JLE    cols697
 
-cols676:
+cols698:
 	CMPQ       CX, DX
-	JGE        row679
+	JGE        row701
 	CMPB       16(AX), $0x00
-	JNE        half680
+	JNE        half702
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS.Z  (DI)(CX*4), K2, Z3
-	JMP        both681
+	JMP        both703
 
-half680:
+half702:
 	PREFETCHT0  (SI)(CX*2)
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z3
 	VPSLLD      $0x10, Z3, Z3
 
-both681:
+both703:
 	VBLENDMPS Z3, Z2, K2, Z3
 	VMAXPS    Z3, Z4, Z4
 
-row679:
+row701:
 	VMAXPS        Z5, Z4, Z4
 	VEXTRACTF64X4 $0x01, Z4, Y2
 	VMAXPS        Y2, Y4, Y2
@@ -8551,17 +9223,17 @@ row679:
 	MOVQ          88(AX), CX
 	VMOVSS        X3, (CX)(BX*4)
 
-skip666:
+skip688:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip682
+	JCC   skip704
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have683
+	JZ    have705
 	MOVL  (CX)(BX*4), SI
 
-have683:
+have705:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -8569,10 +9241,10 @@ have683:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even684
+	JZ    even706
 	LEAQ  (R10)(CX*4), R10
 
-even684:
+even706:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
@@ -8580,30 +9252,30 @@ even684:
 	XORQ         CX, CX
 	LEAQ         64(CX), R8
 	CMPQ         R8, DX
-	JGT          cols686
+	JGT          cols708
 
-cols685:
+cols707:
 	CMPB    16(AX), $0x00
-	JNE     half687
+	JNE     half709
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
 	VMOVUPS 128(DI)(CX*4), Z7
 	VMOVUPS 192(DI)(CX*4), Z8
-	JMP     both688
+	JMP     both710
 
-half687:
+half709:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 	VPERMW.Z 64(DI)(CX*2), Z0, K1, Z7
 	VPERMW.Z 64(DI)(CX*2), Z1, K1, Z8
 
-both688:
+both710:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	VSUBPS       Z2, Z7, Z7
 	VSUBPS       Z2, Z8, Z8
 	CMPB         16(AX), $0x00
-	JNE          half689
+	JNE          half711
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -8682,9 +9354,9 @@ both688:
 	VADDPS       Z11, Z3, Z3
 	VMOVUPS      Z12, 192(R10)(CX*4)
 	VADDPS       Z12, Z4, Z4
-	JMP          both690
+	JMP          both712
 
-half689:
+half711:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z9
 	VMAXPS       Z5, Z9, Z5
 	VMAXPS       Z6, Z9, Z6
@@ -8736,33 +9408,33 @@ half689:
 	VMOVUPS      Z8, 192(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
 
-both690:
+both712:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R8
 	CMPQ R8, DX
-	JLE  cols685
+	JLE  cols707
 
-cols686:
+cols708:
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols692
+	JGT  cols714
 
-cols691:
+cols713:
 	CMPB    16(AX), $0x00
-	JNE     half693
+	JNE     half715
 	VMOVUPS (DI)(CX*4), Z5
 	VMOVUPS 64(DI)(CX*4), Z6
-	JMP     both694
+	JMP     both716
 
-half693:
+half715:
 	VPERMW.Z (DI)(CX*2), Z0, K1, Z5
 	VPERMW.Z (DI)(CX*2), Z1, K1, Z6
 
-both694:
+both716:
 	VSUBPS       Z2, Z5, Z5
 	VSUBPS       Z2, Z6, Z6
 	CMPB         16(AX), $0x00
-	JNE          half695
+	JNE          half717
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -8807,9 +9479,9 @@ both694:
 	VADDPS       Z7, Z3, Z3
 	VMOVUPS      Z8, 64(R10)(CX*4)
 	VADDPS       Z8, Z4, Z4
-	JMP          both696
+	JMP          both718
 
-half695:
+half717:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z7
 	VMAXPS       Z5, Z7, Z5
 	VMAXPS       Z6, Z7, Z6
@@ -8839,31 +9511,31 @@ half695:
 	VMOVUPS      Z6, 64(R10)(CX*4)
 	VADDPS       Z6, Z4, Z4
 
-both696:
+both718:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols691
+	JLE  cols713
 
-cols692:
+cols714:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols698
+	JGT  cols720
 
-cols697:
+cols719:
 	CMPB    16(AX), $0x00
-	JNE     half699
+	JNE     half721
 	VMOVUPS (DI)(CX*4), Z5
-	JMP     both700
+	JMP     both722
 
-half699:
+half721:
 	VPMOVZXWD (DI)(CX*2), Z5
 	VPSLLD    $0x10, Z5, Z5
 
-both700:
+both722:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half701
+	JNE          half723
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
@@ -8891,9 +9563,9 @@ both700:
 	VFMADD213PS  Z7, Z7, Z6
 	VMOVUPS      Z6, (R10)(CX*4)
 	VADDPS       Z6, Z3, Z3
-	JMP          both702
+	JMP          both724
 
-half701:
+half723:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
 	VMAXPS       Z5, Z6, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z6
@@ -8912,28 +9584,28 @@ half701:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both702:
+both724:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols697
+	JLE  cols719
 
-cols698:
+cols720:
 	CMPQ      CX, DX
-	JGE       row703
+	JGE       row725
 	CMPB      16(AX), $0x00
-	JNE       half704
+	JNE       half726
 	VMOVUPS.Z (DI)(CX*4), K2, Z5
-	JMP       both705
+	JMP       both727
 
-half704:
+half726:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z5
 	VPSLLD      $0x10, Z5, Z5
 
-both705:
+both727:
 	VSUBPS       Z2, Z5, Z5
 	CMPB         16(AX), $0x00
-	JNE          half706
+	JNE          half728
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Z2
@@ -8962,9 +9634,9 @@ both705:
 	VMOVAPS.Z    Z2, K2, Z2
 	VMOVUPS      Z2, (R10)(CX*4)
 	VADDPS       Z2, Z3, Z3
-	JMP          both707
+	JMP          both729
 
-half706:
+half728:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z2
 	VMAXPS       Z5, Z2, Z5
 	VBROADCASTSS element4238aa3b<>+0(SB), Z2
@@ -8984,8 +9656,8 @@ half706:
 	VMOVUPS      Z5, (R10)(CX*4)
 	VADDPS       Z5, Z3, Z3
 
-both707:
-row703:
+both729:
+row725:
 	VADDPS        Z4, Z3, Z3
 	VEXTRACTF64X4 $0x01, Z3, Y2
 	VADDPS        Y2, Y3, Y2
@@ -9000,28 +9672,28 @@ row703:
 	MOVQ          $-1, R8
 	MOVQ          72(AX), CX
 	TESTQ         CX, CX
-	JZ            skip709
+	JZ            skip731
 	MOVL          (CX)(SI*4), R8
 
-skip709:
+skip731:
 	TESTQ  R8, R8
-	JS     unlabelled708
+	JS     unlabelled730
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X3, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled708:
-skip682:
+unlabelled730:
+skip704:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip710
+	JCC   skip732
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have711
+	JZ    have733
 	MOVL  (CX)(BX*4), SI
 
-have711:
+have733:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -9029,17 +9701,17 @@ have711:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even712
+	JZ    even734
 	LEAQ  (R10)(CX*4), R10
 
-even712:
+even734:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip713
+	JZ    skip735
 	MOVL  (CX)(SI*4), R8
 
-skip713:
+skip735:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X2
 	MOVQ   80(AX), CX
@@ -9047,81 +9719,81 @@ skip713:
 	MOVQ   80(AX), CX
 	VMOVSS X3, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled714
+	JS     unlabelled736
 	CMPB   16(AX), $0x00
-	JNE    half715
+	JNE    half737
 	VMOVSS (DI)(R8*4), X4
-	JMP    both716
+	JMP    both738
 
-half715:
+half737:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X4
 
-both716:
+both738:
 	VSUBSS       X4, X2, X5
 	MOVQ         88(AX), CX
 	VMOVSS       X5, (CX)(BX*4)
 	VUCOMISS     X4, X2
-	JNE          unlabelled714
+	JNE          unlabelled736
 	VBROADCASTSS X2, Z2
 	XORQ         CX, CX
 
-next718:
+next740:
 	LEAQ    16(CX), R11
 	CMPQ    R11, DX
-	JGT     last720
+	JGT     last742
 	CMPB    16(AX), $0x00
-	JNE     half721
+	JNE     half743
 	VMOVUPS (DI)(CX*4), Z4
-	JMP     both722
+	JMP     both744
 
-half721:
+half743:
 	VPMOVZXWD (DI)(CX*2), Z4
 	VPSLLD    $0x10, Z4, Z4
 
-both722:
+both744:
 	VCMPPS $0x00, Z2, Z4, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found717
+	JNZ    found739
 	ADDQ   $0x10, CX
-	JMP    next718
+	JMP    next740
 
-last720:
+last742:
 	CMPQ      CX, DX
-	JGE       end719
+	JGE       end741
 	CMPB      16(AX), $0x00
-	JNE       half723
+	JNE       half745
 	VMOVUPS.Z (DI)(CX*4), K2, Z4
-	JMP       both724
+	JMP       both746
 
-half723:
+half745:
 	VPMOVZXWD.Z (DI)(CX*2), K2, Z4
 	VPSLLD      $0x10, Z4, Z4
 
-both724:
+both746:
 	VCMPPS $0x00, Z2, Z4, K3
 	KANDW  K2, K3, K3
 	KMOVW  K3, R11
 	TESTL  R11, R11
-	JNZ    found717
+	JNZ    found739
 	MOVQ   DX, CX
-	JMP    end719
+	JMP    end741
 
-found717:
+found739:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end719:
+end741:
 	CMPQ CX, R8
-	JNE  unlabelled714
+	JNE  unlabelled736
 	INCQ 112(AX)
 
-unlabelled714:
+unlabelled736:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip725
+	JZ           skip747
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X2
@@ -9130,35 +9802,35 @@ unlabelled714:
 	XORQ         CX, CX
 	LEAQ         64(CX), SI
 	CMPQ         SI, DX
-	JGT          cols727
+	JGT          cols749
 
-cols726:
+cols748:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	VMULPS   128(R10)(CX*4), Z2, Z5
 	VMULPS   192(R10)(CX*4), Z2, Z6
 	CMPB     40(AX), $0x00
-	JNE      half728
+	JNE      half750
 	CMPB     41(AX), $0x00
-	JEQ      near730
+	JEQ      near752
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
 	VMOVNTPS Z5, 128(DI)(CX*4)
 	VMOVNTPS Z6, 192(DI)(CX*4)
-	JMP      placed731
+	JMP      placed753
 
-near730:
+near752:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 	VMOVUPS Z5, 128(DI)(CX*4)
 	VMOVUPS Z6, 192(DI)(CX*4)
 
-placed731:
-	JMP both729
+placed753:
+	JMP both751
 
-half728:
+half750:
 	CMPB native+8(FP), $0x00
-	JEQ  ours732
+	JEQ  ours754
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z7
 	LONG $0x485ff262
@@ -9167,9 +9839,9 @@ half728:
 	// VCVTNE2PS2BF16 Z5, Z6, Z3
 	LONG $0x484ff262
 	WORD $0xdd72
-	JMP  both733
+	JMP  both755
 
-ours732:
+ours754:
 	VBROADCASTSS element00010000<>+0(SB), Z8
 	VBROADCASTSS element00007fff<>+0(SB), Z9
 	VBROADCASTSS element00008000<>+0(SB), Z10
@@ -9198,57 +9870,57 @@ ours732:
 	VPORD        Z11, Z6, K3, Z4
 	VPERMT2W     Z4, Z12, Z3
 
-both733:
+both755:
 	CMPB     41(AX), $0x00
-	JEQ      near734
+	JEQ      near756
 	VMOVNTDQ Z7, (DI)(CX*2)
 	VMOVNTDQ Z3, 64(DI)(CX*2)
-	JMP      placed735
+	JMP      placed757
 
-near734:
+near756:
 	VMOVDQU32 Z7, (DI)(CX*2)
 	VMOVDQU32 Z3, 64(DI)(CX*2)
 
-placed735:
-both729:
+placed757:
+both751:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), SI
 	CMPQ SI, DX
-	JLE  cols726
+	JLE  cols748
 
-cols727:
+cols749:
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JGT  cols737
+	JGT  cols759
 
-cols736:
+cols758:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	VMULPS   64(R10)(CX*4), Z2, Z4
 	CMPB     40(AX), $0x00
-	JNE      half738
+	JNE      half760
 	CMPB     41(AX), $0x00
-	JEQ      near740
+	JEQ      near762
 	VMOVNTPS Z3, (DI)(CX*4)
 	VMOVNTPS Z4, 64(DI)(CX*4)
-	JMP      placed741
+	JMP      placed763
 
-near740:
+near762:
 	VMOVUPS Z3, (DI)(CX*4)
 	VMOVUPS Z4, 64(DI)(CX*4)
 
-placed741:
-	JMP both739
+placed763:
+	JMP both761
 
-half738:
+half760:
 	CMPB native+8(FP), $0x00
-	JEQ  ours742
+	JEQ  ours764
 
 	// VCVTNE2PS2BF16 Z3, Z4, Z5
 	LONG $0x485ff262
 	WORD $0xeb72
-	JMP  both743
+	JMP  both765
 
-ours742:
+ours764:
 	VBROADCASTSS element00010000<>+0(SB), Z6
 	VBROADCASTSS element00007fff<>+0(SB), Z7
 	VBROADCASTSS element00008000<>+0(SB), Z8
@@ -9266,52 +9938,52 @@ ours742:
 	VPORD        Z9, Z4, K3, Z3
 	VPERMT2W     Z3, Z10, Z5
 
-both743:
+both765:
 	CMPB     41(AX), $0x00
-	JEQ      near744
+	JEQ      near766
 	VMOVNTDQ Z5, (DI)(CX*2)
-	JMP      placed745
+	JMP      placed767
 
-near744:
+near766:
 	VMOVDQU32 Z5, (DI)(CX*2)
 
-placed745:
-both739:
+placed767:
+both761:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), SI
 	CMPQ SI, DX
-	JLE  cols736
+	JLE  cols758
 
-cols737:
+cols759:
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JGT  cols747
+	JGT  cols769
 
-cols746:
+cols768:
 	VMULPS   (R10)(CX*4), Z2, Z3
 	CMPB     40(AX), $0x00
-	JNE      half748
+	JNE      half770
 	CMPB     41(AX), $0x00
-	JEQ      near750
+	JEQ      near772
 	VMOVNTPS Z3, (DI)(CX*4)
-	JMP      placed751
+	JMP      placed773
 
-near750:
+near772:
 	VMOVUPS Z3, (DI)(CX*4)
 
-placed751:
-	JMP both749
+placed773:
+	JMP both771
 
-half748:
+half770:
 	CMPB native+8(FP), $0x00
-	JEQ  ours752
+	JEQ  ours774
 
 	// VCVTNEPS2BF16 Z3, Y3
 	LONG $0x487ef262
 	WORD $0xdb72
-	JMP  both753
+	JMP  both775
 
-ours752:
+ours774:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -9324,34 +9996,34 @@ ours752:
 	VPSRLD       $0x10, Z7, Z7
 	VPMOVDW      Z7, Y3
 
-both753:
+both775:
 	VMOVDQU16 Y3, (DI)(CX*2)
 
-both749:
+both771:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols746
+	JLE  cols768
 
-cols747:
+cols769:
 	CMPQ    CX, DX
-	JGE     row754
+	JGE     row776
 	VMULPS  (R10)(CX*4), Z2, Z2
 	CMPB    40(AX), $0x00
-	JNE     half755
+	JNE     half777
 	VMOVUPS Z2, K2, (DI)(CX*4)
-	JMP     both756
+	JMP     both778
 
-half755:
+half777:
 	CMPB native+8(FP), $0x00
-	JEQ  ours757
+	JEQ  ours779
 
 	// VCVTNEPS2BF16 Z2, Y2
 	LONG $0x487ef262
 	WORD $0xd272
-	JMP  both758
+	JMP  both780
 
-ours757:
+ours779:
 	VBROADCASTSS element00000001<>+0(SB), Z3
 	VBROADCASTSS element00007fff<>+0(SB), Z4
 	VBROADCASTSS element00400000<>+0(SB), Z5
@@ -9364,19 +10036,19 @@ ours757:
 	VPSRLD       $0x10, Z6, Z6
 	VPMOVDW      Z6, Y2
 
-both758:
+both780:
 	VMOVDQU16 Y2, K2, (DI)(CX*2)
 
-both756:
-row754:
-skip725:
-skip710:
+both778:
+row776:
+skip747:
+skip732:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn665
+	JLT  turn687
 
-done469:
+done491:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -9418,15 +10090,15 @@ TEXT ·bceAVX512(SB), $80-9
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows759:
+rows781:
 	XORQ CX, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JGT  cols761
+	JGT  cols783
 
-cols760:
+cols782:
 	CMPB       16(AX), $0x00
-	JNE        half762
+	JNE        half784
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -9435,9 +10107,9 @@ cols760:
 	VMOVUPS    64(BX)(CX*4), Z5
 	VMOVUPS    128(BX)(CX*4), Z6
 	VMOVUPS    192(BX)(CX*4), Z7
-	JMP        both763
+	JMP        both785
 
-half762:
+half784:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
@@ -9445,9 +10117,9 @@ half762:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z6
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z7
 
-both763:
+both785:
 	CMPB       40(AX), $0x00
-	JNE        half764
+	JNE        half786
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	PREFETCHT0 3200(SI)(CX*4)
@@ -9456,9 +10128,9 @@ both763:
 	VMOVUPS    64(SI)(CX*4), Z9
 	VMOVUPS    128(SI)(CX*4), Z10
 	VMOVUPS    192(SI)(CX*4), Z11
-	JMP        both765
+	JMP        both787
 
-half764:
+half786:
 	PREFETCHT0 3072(SI)(CX*2)
 	PREFETCHT0 3136(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z8
@@ -9466,7 +10138,7 @@ half764:
 	VPERMW.Z   64(SI)(CX*2), Z0, K1, Z10
 	VPERMW.Z   64(SI)(CX*2), Z1, K1, Z11
 
-both765:
+both787:
 	VBROADCASTSS element00000000<>+0(SB), Z12
 	VBROADCASTSS element80000000<>+0(SB), Z13
 	VMAXPS       Z4, Z12, Z17
@@ -9486,7 +10158,7 @@ both765:
 	VADDPS       Z19, Z3, Z3
 	VADDPS       Z12, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half766
+	JNE          half788
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -9568,7 +10240,7 @@ both765:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip768
+	JZ           skip790
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -9607,27 +10279,27 @@ both765:
 	VFMSUB213PS  Z11, Z4, Z19
 	VMULPS       Z21, Z19, Z19
 	CMPB         64(AX), $0x00
-	JNE          half769
+	JNE          half791
 	CMPB         65(AX), $0x00
-	JEQ          near771
+	JEQ          near793
 	VMOVNTPS     Z12, (DI)(CX*4)
 	VMOVNTPS     Z17, 64(DI)(CX*4)
 	VMOVNTPS     Z18, 128(DI)(CX*4)
 	VMOVNTPS     Z19, 192(DI)(CX*4)
-	JMP          placed772
+	JMP          placed794
 
-near771:
+near793:
 	VMOVUPS Z12, (DI)(CX*4)
 	VMOVUPS Z17, 64(DI)(CX*4)
 	VMOVUPS Z18, 128(DI)(CX*4)
 	VMOVUPS Z19, 192(DI)(CX*4)
 
-placed772:
-	JMP both770
+placed794:
+	JMP both792
 
-half769:
+half791:
 	CMPB native+8(FP), $0x00
-	JEQ  ours773
+	JEQ  ours795
 
 	// VCVTNE2PS2BF16 Z12, Z17, Z4
 	LONG $0x4077d262
@@ -9636,9 +10308,9 @@ half769:
 	// VCVTNE2PS2BF16 Z18, Z19, Z10
 	LONG $0x40673262
 	WORD $0xd272
-	JMP  both774
+	JMP  both796
 
-ours773:
+ours795:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -9667,23 +10339,23 @@ ours773:
 	VPORD        Z8, Z19, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both774:
+both796:
 	CMPB     65(AX), $0x00
-	JEQ      near775
+	JEQ      near797
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed776
+	JMP      placed798
 
-near775:
+near797:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed776:
-both770:
-skip768:
-	JMP both767
+placed798:
+both792:
+skip790:
+	JMP both789
 
-half766:
+half788:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z12
 	VMAXPS       Z14, Z12, Z14
 	VMAXPS       Z15, Z12, Z15
@@ -9737,7 +10409,7 @@ half766:
 	VMULPS       Z20, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip777
+	JZ           skip799
 	VBROADCASTSS 352(AX), Z21
 	VBROADCASTSS element00000000<>+0(SB), Z22
 	VCMPPS       $0x01, Z22, Z4, K3
@@ -9764,27 +10436,27 @@ half766:
 	VFMSUB213PS  Z11, Z4, Z13
 	VMULPS       Z21, Z13, Z13
 	CMPB         64(AX), $0x00
-	JNE          half778
+	JNE          half800
 	CMPB         65(AX), $0x00
-	JEQ          near780
+	JEQ          near802
 	VMOVNTPS     Z14, (DI)(CX*4)
 	VMOVNTPS     Z15, 64(DI)(CX*4)
 	VMOVNTPS     Z16, 128(DI)(CX*4)
 	VMOVNTPS     Z13, 192(DI)(CX*4)
-	JMP          placed781
+	JMP          placed803
 
-near780:
+near802:
 	VMOVUPS Z14, (DI)(CX*4)
 	VMOVUPS Z15, 64(DI)(CX*4)
 	VMOVUPS Z16, 128(DI)(CX*4)
 	VMOVUPS Z13, 192(DI)(CX*4)
 
-placed781:
-	JMP both779
+placed803:
+	JMP both801
 
-half778:
+half800:
 	CMPB native+8(FP), $0x00
-	JEQ  ours782
+	JEQ  ours804
 
 	// VCVTNE2PS2BF16 Z14, Z15, Z4
 	LONG $0x4807d262
@@ -9793,9 +10465,9 @@ half778:
 	// VCVTNE2PS2BF16 Z16, Z13, Z10
 	LONG $0x48173262
 	WORD $0xd072
-	JMP  both783
+	JMP  both805
 
-ours782:
+ours804:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -9824,23 +10496,23 @@ ours782:
 	VPORD        Z8, Z13, K3, Z5
 	VPERMT2W     Z5, Z9, Z10
 
-both783:
+both805:
 	CMPB     65(AX), $0x00
-	JEQ      near784
+	JEQ      near806
 	VMOVNTDQ Z4, (DI)(CX*2)
 	VMOVNTDQ Z10, 64(DI)(CX*2)
-	JMP      placed785
+	JMP      placed807
 
-near784:
+near806:
 	VMOVDQU32 Z4, (DI)(CX*2)
 	VMOVDQU32 Z10, 64(DI)(CX*2)
 
-placed785:
-both779:
-skip777:
-both767:
+placed807:
+both801:
+skip799:
+both789:
 	DECQ          R8
-	JNZ           more786
+	JNZ           more808
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -9877,46 +10549,46 @@ both767:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more786:
+more808:
 	ADDQ $0x40, CX
 	LEAQ 64(CX), R10
 	CMPQ R10, DX
-	JLE  cols760
+	JLE  cols782
 
-cols761:
+cols783:
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JGT  cols788
+	JGT  cols810
 
-cols787:
+cols809:
 	CMPB       16(AX), $0x00
-	JNE        half789
+	JNE        half811
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z4
 	VMOVUPS    64(BX)(CX*4), Z5
-	JMP        both790
+	JMP        both812
 
-half789:
+half811:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z4
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z5
 
-both790:
+both812:
 	CMPB       40(AX), $0x00
-	JNE        half791
+	JNE        half813
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Z6
 	VMOVUPS    64(SI)(CX*4), Z7
-	JMP        both792
+	JMP        both814
 
-half791:
+half813:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPERMW.Z   (SI)(CX*2), Z0, K1, Z6
 	VPERMW.Z   (SI)(CX*2), Z1, K1, Z7
 
-both792:
+both814:
 	VBROADCASTSS element00000000<>+0(SB), Z8
 	VBROADCASTSS element80000000<>+0(SB), Z9
 	VMAXPS       Z4, Z8, Z11
@@ -9928,7 +10600,7 @@ both792:
 	VADDPS       Z11, Z3, Z3
 	VADDPS       Z8, Z3, Z3
 	CMPB         16(AX), $0x00
-	JNE          half793
+	JNE          half815
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -9976,7 +10648,7 @@ both792:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip795
+	JZ           skip817
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -9997,30 +10669,30 @@ both792:
 	VFMSUB213PS  Z7, Z4, Z11
 	VMULPS       Z13, Z11, Z11
 	CMPB         64(AX), $0x00
-	JNE          half796
+	JNE          half818
 	CMPB         65(AX), $0x00
-	JEQ          near798
+	JEQ          near820
 	VMOVNTPS     Z8, (DI)(CX*4)
 	VMOVNTPS     Z11, 64(DI)(CX*4)
-	JMP          placed799
+	JMP          placed821
 
-near798:
+near820:
 	VMOVUPS Z8, (DI)(CX*4)
 	VMOVUPS Z11, 64(DI)(CX*4)
 
-placed799:
-	JMP both797
+placed821:
+	JMP both819
 
-half796:
+half818:
 	CMPB native+8(FP), $0x00
-	JEQ  ours800
+	JEQ  ours822
 
 	// VCVTNE2PS2BF16 Z8, Z11, Z4
 	LONG $0x4827d262
 	WORD $0xe072
-	JMP  both801
+	JMP  both823
 
-ours800:
+ours822:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -10038,21 +10710,21 @@ ours800:
 	VPORD        Z9, Z11, K3, Z5
 	VPERMT2W     Z5, Z10, Z4
 
-both801:
+both823:
 	CMPB     65(AX), $0x00
-	JEQ      near802
+	JEQ      near824
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed803
+	JMP      placed825
 
-near802:
+near824:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed803:
-both797:
-skip795:
-	JMP both794
+placed825:
+both819:
+skip817:
+	JMP both816
 
-half793:
+half815:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Z8
 	VMAXPS       Z10, Z8, Z10
 	VMAXPS       Z9, Z8, Z9
@@ -10084,7 +10756,7 @@ half793:
 	VMULPS       Z12, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip804
+	JZ           skip826
 	VBROADCASTSS 352(AX), Z13
 	VBROADCASTSS element00000000<>+0(SB), Z14
 	VCMPPS       $0x01, Z14, Z4, K3
@@ -10099,30 +10771,30 @@ half793:
 	VFMSUB213PS  Z7, Z4, Z9
 	VMULPS       Z13, Z9, Z9
 	CMPB         64(AX), $0x00
-	JNE          half805
+	JNE          half827
 	CMPB         65(AX), $0x00
-	JEQ          near807
+	JEQ          near829
 	VMOVNTPS     Z10, (DI)(CX*4)
 	VMOVNTPS     Z9, 64(DI)(CX*4)
-	JMP          placed808
+	JMP          placed830
 
-near807:
+near829:
 	VMOVUPS Z10, (DI)(CX*4)
 	VMOVUPS Z9, 64(DI)(CX*4)
 
-placed808:
-	JMP both806
+placed830:
+	JMP both828
 
-half805:
+half827:
 	CMPB native+8(FP), $0x00
-	JEQ  ours809
+	JEQ  ours831
 
 	// VCVTNE2PS2BF16 Z10, Z9, Z4
 	LONG $0x4837d262
 	WORD $0xe272
-	JMP  both810
+	JMP  both832
 
-ours809:
+ours831:
 	VBROADCASTSS element00010000<>+0(SB), Z5
 	VBROADCASTSS element00007fff<>+0(SB), Z6
 	VBROADCASTSS element00008000<>+0(SB), Z7
@@ -10140,21 +10812,21 @@ ours809:
 	VPORD        Z8, Z9, K3, Z5
 	VPERMT2W     Z5, Z11, Z4
 
-both810:
+both832:
 	CMPB     65(AX), $0x00
-	JEQ      near811
+	JEQ      near833
 	VMOVNTDQ Z4, (DI)(CX*2)
-	JMP      placed812
+	JMP      placed834
 
-near811:
+near833:
 	VMOVDQU32 Z4, (DI)(CX*2)
 
-placed812:
-both806:
-skip804:
-both794:
+placed834:
+both828:
+skip826:
+both816:
 	DECQ          R8
-	JNZ           more813
+	JNZ           more835
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -10191,272 +10863,40 @@ both794:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more813:
+more835:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R10
 	CMPQ R10, DX
-	JLE  cols787
+	JLE  cols809
 
-cols788:
+cols810:
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JGT  cols815
+	JGT  cols837
 
-cols814:
-	CMPB       16(AX), $0x00
-	JNE        half816
-	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS    (BX)(CX*4), Z4
-	JMP        both817
-
-half816:
-	PREFETCHT0 3072(BX)(CX*2)
-	VPMOVZXWD  (BX)(CX*2), Z4
-	VPSLLD     $0x10, Z4, Z4
-
-both817:
-	CMPB       40(AX), $0x00
-	JNE        half818
-	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS    (SI)(CX*4), Z5
-	JMP        both819
-
-half818:
-	PREFETCHT0 3072(SI)(CX*2)
-	VPMOVZXWD  (SI)(CX*2), Z5
-	VPSLLD     $0x10, Z5, Z5
-
-both819:
-	VBROADCASTSS element00000000<>+0(SB), Z6
-	VBROADCASTSS element80000000<>+0(SB), Z7
-	VMAXPS       Z4, Z6, Z6
-	VFNMADD231PS Z4, Z5, Z6
-	VPORD        Z7, Z4, Z7
-	VADDPS       Z6, Z3, Z3
-	CMPB         16(AX), $0x00
-	JNE          half820
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b40007f<>+0(SB), Z9
-	VMOVAPS      Z9, Z8
-	VFMADD231PS  Z6, Z7, Z8
-	VSUBPS       Z9, Z8, Z6
-	VBROADCASTSS element3f318000<>+0(SB), Z9
-	VBROADCASTSS elementb95e8083<>+0(SB), Z10
-	VFNMADD231PS Z9, Z6, Z7
-	VFNMADD231PS Z10, Z6, Z7
-	VBROADCASTSS element3ab511f9<>+0(SB), Z6
-	VMOVAPS      Z6, Z6
-	VBROADCASTSS element3c091d05<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3d2aac79<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3e2aaa49<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VBROADCASTSS element3efffffe<>+0(SB), Z9
-	VFMADD213PS  Z9, Z7, Z6
-	VMULPS       Z7, Z6, Z6
-	VFMADD213PS  Z7, Z7, Z6
-	VPSLLD       $0x17, Z8, Z8
-	VFMADD213PS  Z8, Z8, Z6
-	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VADDPS       Z7, Z6, Z8
-	VMULPS       Z8, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip822
-	VBROADCASTSS 352(AX), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VCMPPS       $0x01, Z10, Z4, K3
-	VBLENDMPS    Z6, Z7, K3, Z6
-	VRCP14PS     Z8, Z4
-	VMOVAPS      Z7, Z7
-	VFNMADD231PS Z8, Z4, Z7
-	VFMADD231PS  Z7, Z4, Z4
-	VFMSUB213PS  Z5, Z4, Z6
-	VMULPS       Z9, Z6, Z6
-	CMPB         64(AX), $0x00
-	JNE          half823
-	CMPB         65(AX), $0x00
-	JEQ          near825
-	VMOVNTPS     Z6, (DI)(CX*4)
-	JMP          placed826
-
-near825:
-	VMOVUPS Z6, (DI)(CX*4)
-
-placed826:
-	JMP both824
-
-half823:
-	CMPB native+8(FP), $0x00
-	JEQ  ours827
-
-	// VCVTNEPS2BF16 Z6, Y4
-	LONG $0x487ef262
-	WORD $0xe672
-	JMP  both828
-
-ours827:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z7
-	VPSRLD       $0x10, Z6, Z8
-	VPANDD       Z4, Z8, Z8
-	VPADDD       Z5, Z8, Z8
-	VPADDD       Z6, Z8, Z8
-	VCMPPS       $0x03, Z6, Z6, K3
-	VPORD        Z7, Z6, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, Y4
-
-both828:
-	VMOVDQU16 Y4, (DI)(CX*2)
-
-both824:
-skip822:
-	JMP both821
-
-half820:
-	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
-	VMAXPS       Z7, Z6, Z7
-	VBROADCASTSS element4238aa3b<>+0(SB), Z6
-	VBROADCASTSS element4b400000<>+0(SB), Z8
-	VBROADCASTSS element3cb17218<>+0(SB), Z9
-	VMOVUPS      elementPowers<>+0(SB), Z10
-	VMOVUPS      elementPowers<>+64(SB), Z11
-	VMOVAPS      Z8, Z12
-	VFMADD231PS  Z6, Z7, Z12
-	VSUBPS       Z8, Z12, Z6
-	VFNMADD231PS Z9, Z6, Z7
-	VPSLLD       $0x12, Z12, Z6
-	VPERMI2PS    Z11, Z10, Z12
-	VPADDD       Z6, Z12, Z12
-	VFMADD213PS  Z12, Z12, Z7
-	VBROADCASTSS element3f800000<>+0(SB), Z6
-	VADDPS       Z6, Z7, Z8
-	VMULPS       Z8, Z2, Z2
-	MOVQ         48(AX), R10
-	TESTQ        R10, R10
-	JZ           skip829
-	VBROADCASTSS 352(AX), Z9
-	VBROADCASTSS element00000000<>+0(SB), Z10
-	VCMPPS       $0x01, Z10, Z4, K3
-	VBLENDMPS    Z7, Z6, K3, Z7
-	VRCP14PS     Z8, Z4
-	VFMSUB213PS  Z5, Z4, Z7
-	VMULPS       Z9, Z7, Z7
-	CMPB         64(AX), $0x00
-	JNE          half830
-	CMPB         65(AX), $0x00
-	JEQ          near832
-	VMOVNTPS     Z7, (DI)(CX*4)
-	JMP          placed833
-
-near832:
-	VMOVUPS Z7, (DI)(CX*4)
-
-placed833:
-	JMP both831
-
-half830:
-	CMPB native+8(FP), $0x00
-	JEQ  ours834
-
-	// VCVTNEPS2BF16 Z7, Y4
-	LONG $0x487ef262
-	WORD $0xe772
-	JMP  both835
-
-ours834:
-	VBROADCASTSS element00000001<>+0(SB), Z4
-	VBROADCASTSS element00007fff<>+0(SB), Z5
-	VBROADCASTSS element00400000<>+0(SB), Z6
-	VPSRLD       $0x10, Z7, Z8
-	VPANDD       Z4, Z8, Z8
-	VPADDD       Z5, Z8, Z8
-	VPADDD       Z7, Z8, Z8
-	VCMPPS       $0x03, Z7, Z7, K3
-	VPORD        Z6, Z7, K3, Z8
-	VPSRLD       $0x10, Z8, Z8
-	VPMOVDW      Z8, Y4
-
-both835:
-	VMOVDQU16 Y4, (DI)(CX*2)
-
-both831:
-skip829:
-both821:
-	DECQ          R8
-	JNZ           more836
-	VCVTPS2PD     Y3, Z4
-	VEXTRACTF64X4 $0x01, Z3, Y3
-	VCVTPS2PD     Y3, Z3
-	VADDPD        Z3, Z4, Z4
-	VEXTRACTF64X4 $0x01, Z4, Y3
-	VADDPD        Y3, Y4, Y3
-	VEXTRACTF32X4 $0x01, Y3, X4
-	VADDPD        X4, X3, X4
-	VPERMILPD     $0x01, X4, X3
-	VADDSD        X4, X3, X4
-	VADDSD        344(AX), X4, X4
-	VMOVSD        X4, 344(AX)
-	VPBROADCASTQ  elementOne<>+0(SB), Z3
-	VCVTPS2PD     Y2, Z4
-	VMULPD        88(AX), Z4, Z4
-	VPSUBQ        Z3, Z4, Z5
-	VPSRLQ        $0x34, Z5, Z5
-	VPADDQ        216(AX), Z5, Z6
-	VMOVUPD       Z6, 216(AX)
-	VPSLLQ        $0x34, Z5, Z5
-	VPSUBQ        Z5, Z4, Z4
-	VMOVUPD       Z4, 88(AX)
-	VEXTRACTF64X4 $0x01, Z2, Y2
-	VCVTPS2PD     Y2, Z2
-	VMULPD        152(AX), Z2, Z2
-	VPSUBQ        Z3, Z2, Z3
-	VPSRLQ        $0x34, Z3, Z3
-	VPADDQ        280(AX), Z3, Z4
-	VMOVUPD       Z4, 280(AX)
-	VPSLLQ        $0x34, Z3, Z3
-	VPSUBQ        Z3, Z2, Z2
-	VMOVUPD       Z2, 152(AX)
-	VBROADCASTSS  element00000000<>+0(SB), Z3
-	VBROADCASTSS  element3f800000<>+0(SB), Z2
-	MOVQ          $0x00000010, R8
-
-more836:
-	ADDQ $0x10, CX
-	LEAQ 16(CX), R10
-	CMPQ R10, DX
-	JLE  cols814
-
-cols815:
-	CMPQ       CX, DX
-	JGE        row837
+cols836:
 	CMPB       16(AX), $0x00
 	JNE        half838
 	PREFETCHT0 3072(BX)(CX*4)
-	VMOVUPS.Z  (BX)(CX*4), K2, Z4
+	VMOVUPS    (BX)(CX*4), Z4
 	JMP        both839
 
 half838:
-	PREFETCHT0  3072(BX)(CX*2)
-	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
-	VPSLLD      $0x10, Z4, Z4
+	PREFETCHT0 3072(BX)(CX*2)
+	VPMOVZXWD  (BX)(CX*2), Z4
+	VPSLLD     $0x10, Z4, Z4
 
 both839:
 	CMPB       40(AX), $0x00
 	JNE        half840
 	PREFETCHT0 3072(SI)(CX*4)
-	VMOVUPS.Z  (SI)(CX*4), K2, Z5
+	VMOVUPS    (SI)(CX*4), Z5
 	JMP        both841
 
 half840:
-	PREFETCHT0  3072(SI)(CX*2)
-	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
-	VPSLLD      $0x10, Z5, Z5
+	PREFETCHT0 3072(SI)(CX*2)
+	VPMOVZXWD  (SI)(CX*2), Z5
+	VPSLLD     $0x10, Z5, Z5
 
 both841:
 	VBROADCASTSS element00000000<>+0(SB), Z6
@@ -10493,7 +10933,6 @@ both841:
 	VPSLLD       $0x17, Z8, Z8
 	VFMADD213PS  Z8, Z8, Z6
 	VBROADCASTSS element3f800000<>+0(SB), Z7
-	VMOVAPS.Z    Z6, K2, Z6
 	VADDPS       Z7, Z6, Z8
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
@@ -10511,19 +10950,27 @@ both841:
 	VMULPS       Z9, Z6, Z6
 	CMPB         64(AX), $0x00
 	JNE          half845
-	VMOVUPS      Z6, K2, (DI)(CX*4)
-	JMP          both846
+	CMPB         65(AX), $0x00
+	JEQ          near847
+	VMOVNTPS     Z6, (DI)(CX*4)
+	JMP          placed848
+
+near847:
+	VMOVUPS Z6, (DI)(CX*4)
+
+placed848:
+	JMP both846
 
 half845:
 	CMPB native+8(FP), $0x00
-	JEQ  ours847
+	JEQ  ours849
 
 	// VCVTNEPS2BF16 Z6, Y4
 	LONG $0x487ef262
 	WORD $0xe672
-	JMP  both848
+	JMP  both850
 
-ours847:
+ours849:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z7
@@ -10536,8 +10983,8 @@ ours847:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both848:
-	VMOVDQU16 Y4, K2, (DI)(CX*2)
+both850:
+	VMOVDQU16 Y4, (DI)(CX*2)
 
 both846:
 skip844:
@@ -10560,12 +11007,11 @@ half842:
 	VPADDD       Z6, Z12, Z12
 	VFMADD213PS  Z12, Z12, Z7
 	VBROADCASTSS element3f800000<>+0(SB), Z6
-	VMOVAPS.Z    Z7, K2, Z7
 	VADDPS       Z6, Z7, Z8
 	VMULPS       Z8, Z2, Z2
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip849
+	JZ           skip851
 	VBROADCASTSS 352(AX), Z9
 	VBROADCASTSS element00000000<>+0(SB), Z10
 	VCMPPS       $0x01, Z10, Z4, K3
@@ -10574,20 +11020,28 @@ half842:
 	VFMSUB213PS  Z5, Z4, Z7
 	VMULPS       Z9, Z7, Z7
 	CMPB         64(AX), $0x00
-	JNE          half850
-	VMOVUPS      Z7, K2, (DI)(CX*4)
-	JMP          both851
+	JNE          half852
+	CMPB         65(AX), $0x00
+	JEQ          near854
+	VMOVNTPS     Z7, (DI)(CX*4)
+	JMP          placed855
 
-half850:
+near854:
+	VMOVUPS Z7, (DI)(CX*4)
+
+placed855:
+	JMP both853
+
+half852:
 	CMPB native+8(FP), $0x00
-	JEQ  ours852
+	JEQ  ours856
 
 	// VCVTNEPS2BF16 Z7, Y4
 	LONG $0x487ef262
 	WORD $0xe772
-	JMP  both853
+	JMP  both857
 
-ours852:
+ours856:
 	VBROADCASTSS element00000001<>+0(SB), Z4
 	VBROADCASTSS element00007fff<>+0(SB), Z5
 	VBROADCASTSS element00400000<>+0(SB), Z6
@@ -10600,14 +11054,14 @@ ours852:
 	VPSRLD       $0x10, Z8, Z8
 	VPMOVDW      Z8, Y4
 
-both853:
-	VMOVDQU16 Y4, K2, (DI)(CX*2)
+both857:
+	VMOVDQU16 Y4, (DI)(CX*2)
 
-both851:
-skip849:
+both853:
+skip851:
 both843:
 	DECQ          R8
-	JNZ           more854
+	JNZ           more858
 	VCVTPS2PD     Y3, Z4
 	VEXTRACTF64X4 $0x01, Z3, Y3
 	VCVTPS2PD     Y3, Z3
@@ -10644,13 +11098,231 @@ both843:
 	VBROADCASTSS  element3f800000<>+0(SB), Z2
 	MOVQ          $0x00000010, R8
 
-more854:
-row837:
+more858:
+	ADDQ $0x10, CX
+	LEAQ 16(CX), R10
+	CMPQ R10, DX
+	JLE  cols836
+
+cols837:
+	CMPQ       CX, DX
+	JGE        row859
+	CMPB       16(AX), $0x00
+	JNE        half860
+	PREFETCHT0 3072(BX)(CX*4)
+	VMOVUPS.Z  (BX)(CX*4), K2, Z4
+	JMP        both861
+
+half860:
+	PREFETCHT0  3072(BX)(CX*2)
+	VPMOVZXWD.Z (BX)(CX*2), K2, Z4
+	VPSLLD      $0x10, Z4, Z4
+
+both861:
+	CMPB       40(AX), $0x00
+	JNE        half862
+	PREFETCHT0 3072(SI)(CX*4)
+	VMOVUPS.Z  (SI)(CX*4), K2, Z5
+	JMP        both863
+
+half862:
+	PREFETCHT0  3072(SI)(CX*2)
+	VPMOVZXWD.Z (SI)(CX*2), K2, Z5
+	VPSLLD      $0x10, Z5, Z5
+
+both863:
+	VBROADCASTSS element00000000<>+0(SB), Z6
+	VBROADCASTSS element80000000<>+0(SB), Z7
+	VMAXPS       Z4, Z6, Z6
+	VFNMADD231PS Z4, Z5, Z6
+	VPORD        Z7, Z4, Z7
+	VADDPS       Z6, Z3, Z3
+	CMPB         16(AX), $0x00
+	JNE          half864
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z7, Z6, Z7
+	VBROADCASTSS element3fb8aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b40007f<>+0(SB), Z9
+	VMOVAPS      Z9, Z8
+	VFMADD231PS  Z6, Z7, Z8
+	VSUBPS       Z9, Z8, Z6
+	VBROADCASTSS element3f318000<>+0(SB), Z9
+	VBROADCASTSS elementb95e8083<>+0(SB), Z10
+	VFNMADD231PS Z9, Z6, Z7
+	VFNMADD231PS Z10, Z6, Z7
+	VBROADCASTSS element3ab511f9<>+0(SB), Z6
+	VMOVAPS      Z6, Z6
+	VBROADCASTSS element3c091d05<>+0(SB), Z9
+	VFMADD213PS  Z9, Z7, Z6
+	VBROADCASTSS element3d2aac79<>+0(SB), Z9
+	VFMADD213PS  Z9, Z7, Z6
+	VBROADCASTSS element3e2aaa49<>+0(SB), Z9
+	VFMADD213PS  Z9, Z7, Z6
+	VBROADCASTSS element3efffffe<>+0(SB), Z9
+	VFMADD213PS  Z9, Z7, Z6
+	VMULPS       Z7, Z6, Z6
+	VFMADD213PS  Z7, Z7, Z6
+	VPSLLD       $0x17, Z8, Z8
+	VFMADD213PS  Z8, Z8, Z6
+	VBROADCASTSS element3f800000<>+0(SB), Z7
+	VMOVAPS.Z    Z6, K2, Z6
+	VADDPS       Z7, Z6, Z8
+	VMULPS       Z8, Z2, Z2
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip866
+	VBROADCASTSS 352(AX), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VCMPPS       $0x01, Z10, Z4, K3
+	VBLENDMPS    Z6, Z7, K3, Z6
+	VRCP14PS     Z8, Z4
+	VMOVAPS      Z7, Z7
+	VFNMADD231PS Z8, Z4, Z7
+	VFMADD231PS  Z7, Z4, Z4
+	VFMSUB213PS  Z5, Z4, Z6
+	VMULPS       Z9, Z6, Z6
+	CMPB         64(AX), $0x00
+	JNE          half867
+	VMOVUPS      Z6, K2, (DI)(CX*4)
+	JMP          both868
+
+half867:
+	CMPB native+8(FP), $0x00
+	JEQ  ours869
+
+	// VCVTNEPS2BF16 Z6, Y4
+	LONG $0x487ef262
+	WORD $0xe672
+	JMP  both870
+
+ours869:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z7
+	VPSRLD       $0x10, Z6, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z6, Z8, Z8
+	VCMPPS       $0x03, Z6, Z6, K3
+	VPORD        Z7, Z6, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, Y4
+
+both870:
+	VMOVDQU16 Y4, K2, (DI)(CX*2)
+
+both868:
+skip866:
+	JMP both865
+
+half864:
+	VBROADCASTSS elementc2b00f5c<>+0(SB), Z6
+	VMAXPS       Z7, Z6, Z7
+	VBROADCASTSS element4238aa3b<>+0(SB), Z6
+	VBROADCASTSS element4b400000<>+0(SB), Z8
+	VBROADCASTSS element3cb17218<>+0(SB), Z9
+	VMOVUPS      elementPowers<>+0(SB), Z10
+	VMOVUPS      elementPowers<>+64(SB), Z11
+	VMOVAPS      Z8, Z12
+	VFMADD231PS  Z6, Z7, Z12
+	VSUBPS       Z8, Z12, Z6
+	VFNMADD231PS Z9, Z6, Z7
+	VPSLLD       $0x12, Z12, Z6
+	VPERMI2PS    Z11, Z10, Z12
+	VPADDD       Z6, Z12, Z12
+	VFMADD213PS  Z12, Z12, Z7
+	VBROADCASTSS element3f800000<>+0(SB), Z6
+	VMOVAPS.Z    Z7, K2, Z7
+	VADDPS       Z6, Z7, Z8
+	VMULPS       Z8, Z2, Z2
+	MOVQ         48(AX), R10
+	TESTQ        R10, R10
+	JZ           skip871
+	VBROADCASTSS 352(AX), Z9
+	VBROADCASTSS element00000000<>+0(SB), Z10
+	VCMPPS       $0x01, Z10, Z4, K3
+	VBLENDMPS    Z7, Z6, K3, Z7
+	VRCP14PS     Z8, Z4
+	VFMSUB213PS  Z5, Z4, Z7
+	VMULPS       Z9, Z7, Z7
+	CMPB         64(AX), $0x00
+	JNE          half872
+	VMOVUPS      Z7, K2, (DI)(CX*4)
+	JMP          both873
+
+half872:
+	CMPB native+8(FP), $0x00
+	JEQ  ours874
+
+	// VCVTNEPS2BF16 Z7, Y4
+	LONG $0x487ef262
+	WORD $0xe772
+	JMP  both875
+
+ours874:
+	VBROADCASTSS element00000001<>+0(SB), Z4
+	VBROADCASTSS element00007fff<>+0(SB), Z5
+	VBROADCASTSS element00400000<>+0(SB), Z6
+	VPSRLD       $0x10, Z7, Z8
+	VPANDD       Z4, Z8, Z8
+	VPADDD       Z5, Z8, Z8
+	VPADDD       Z7, Z8, Z8
+	VCMPPS       $0x03, Z7, Z7, K3
+	VPORD        Z6, Z7, K3, Z8
+	VPSRLD       $0x10, Z8, Z8
+	VPMOVDW      Z8, Y4
+
+both875:
+	VMOVDQU16 Y4, K2, (DI)(CX*2)
+
+both873:
+skip871:
+both865:
+	DECQ          R8
+	JNZ           more876
+	VCVTPS2PD     Y3, Z4
+	VEXTRACTF64X4 $0x01, Z3, Y3
+	VCVTPS2PD     Y3, Z3
+	VADDPD        Z3, Z4, Z4
+	VEXTRACTF64X4 $0x01, Z4, Y3
+	VADDPD        Y3, Y4, Y3
+	VEXTRACTF32X4 $0x01, Y3, X4
+	VADDPD        X4, X3, X4
+	VPERMILPD     $0x01, X4, X3
+	VADDSD        X4, X3, X4
+	VADDSD        344(AX), X4, X4
+	VMOVSD        X4, 344(AX)
+	VPBROADCASTQ  elementOne<>+0(SB), Z3
+	VCVTPS2PD     Y2, Z4
+	VMULPD        88(AX), Z4, Z4
+	VPSUBQ        Z3, Z4, Z5
+	VPSRLQ        $0x34, Z5, Z5
+	VPADDQ        216(AX), Z5, Z6
+	VMOVUPD       Z6, 216(AX)
+	VPSLLQ        $0x34, Z5, Z5
+	VPSUBQ        Z5, Z4, Z4
+	VMOVUPD       Z4, 88(AX)
+	VEXTRACTF64X4 $0x01, Z2, Y2
+	VCVTPS2PD     Y2, Z2
+	VMULPD        152(AX), Z2, Z2
+	VPSUBQ        Z3, Z2, Z3
+	VPSRLQ        $0x34, Z3, Z3
+	VPADDQ        280(AX), Z3, Z4
+	VMOVUPD       Z4, 280(AX)
+	VPSLLQ        $0x34, Z3, Z3
+	VPSUBQ        Z3, Z2, Z2
+	VMOVUPD       Z2, 152(AX)
+	VBROADCASTSS  element00000000<>+0(SB), Z3
+	VBROADCASTSS  element3f800000<>+0(SB), Z2
+	MOVQ          $0x00000010, R8
+
+more876:
+row859:
 	ADDQ          56(AX), DI
 	ADDQ          32(AX), SI
 	ADDQ          8(AX), BX
 	DECQ          R9
-	JNZ           rows759
+	JNZ           rows781
 	VCVTPS2PD     Y3, Z0
 	VEXTRACTF64X4 $0x01, Z3, Y1
 	VCVTPS2PD     Y1, Z1
@@ -10710,10 +11382,10 @@ TEXT ·mapAVX2(SB), $80-8
 	VCVTSI2SSQ   DX, X4, X4
 	VDIVSS       X4, X3, X3
 	MOVQ         72(AX), R11
-	CMPB         181(AX), $0x00
-	JEQ          skip855
+	CMPB         197(AX), $0x00
+	JEQ          skip877
 	CMPQ         R11, $0x00
-	JLE          last856
+	JLE          last878
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -10721,65 +11393,65 @@ TEXT ·mapAVX2(SB), $80-8
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols858
+	JGT          cols880
 
-cols857:
+cols879:
 	CMPB       40(AX), $0x00
-	JNE        half859
+	JNE        half881
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both860
+	JMP        both882
 
-half859:
+half881:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both860:
+both882:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols857
+	JLE    cols879
 
-cols858:
+cols880:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols862
+	JGT  cols884
 
-cols861:
+cols883:
 	CMPB       40(AX), $0x00
-	JNE        half863
+	JNE        half885
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both864
+	JMP        both886
 
-half863:
+half885:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both864:
+both886:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols861
+	JLE    cols883
 
-cols862:
+cols884:
 	CMPQ       CX, DX
-	JGE        row865
+	JGE        row887
 	CMPB       40(AX), $0x00
-	JNE        half866
+	JNE        half888
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both867
+	JMP        both889
 
-half866:
+half888:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -10787,18 +11459,18 @@ half866:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy868:
+copy890:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy868
+	JNZ       copy890
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both867:
+both889:
 	VADDPS Y6, Y4, Y4
 
-row865:
+row887:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -10809,9 +11481,9 @@ row865:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last856:
+last878:
 	CMPQ         R11, $0x00
-	JLE          last869
+	JLE          last891
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	VBROADCASTSS (R13), Y4
@@ -10820,24 +11492,24 @@ last856:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols871
+	JGT          cols893
 
-cols870:
+cols892:
 	CMPB       40(AX), $0x00
-	JNE        half872
+	JNE        half894
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both873
+	JMP        both895
 
-half872:
+half894:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both873:
+both895:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -10845,43 +11517,43 @@ both873:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols870
+	JLE         cols892
 
-cols871:
+cols893:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols875
+	JGT  cols897
 
-cols874:
+cols896:
 	CMPB       40(AX), $0x00
-	JNE        half876
+	JNE        half898
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both877
+	JMP        both899
 
-half876:
+half898:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both877:
+both899:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols874
+	JLE         cols896
 
-cols875:
+cols897:
 	CMPQ       CX, DX
-	JGE        row878
+	JGE        row900
 	CMPB       40(AX), $0x00
-	JNE        half879
+	JNE        half901
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both880
+	JMP        both902
 
-half879:
+half901:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -10889,20 +11561,20 @@ half879:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy881:
+copy903:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy881
+	JNZ       copy903
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both880:
+both902:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row878:
+row900:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -10911,15 +11583,15 @@ row878:
 	VPERMILPS    $0xb1, X4, X5
 	VADDPS       X4, X5, X4
 	VMULSS       X3, X4, X4
-	VADDSS       176(AX), X4, X4
+	VADDSS       192(AX), X4, X4
 	VSQRTSS      X4, X4, X4
 	VMOVSS       element3f800000<>+0(SB), X5
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last869:
+last891:
 	CMPQ         R11, $0x01
-	JLE          last882
+	JLE          last904
 	MOVQ         SI, R11
 	MOVQ         R8, R12
 	ADDQ         32(AX), R11
@@ -10929,65 +11601,65 @@ last869:
 	XORQ         CX, CX
 	LEAQ         16(CX), R13
 	CMPQ         R13, DX
-	JGT          cols884
+	JGT          cols906
 
-cols883:
+cols905:
 	CMPB       40(AX), $0x00
-	JNE        half885
+	JNE        half907
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
 	VMOVUPS    32(R11)(CX*4), Y7
-	JMP        both886
+	JMP        both908
 
-half885:
+half907:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R11)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both886:
+both908:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R13
 	CMPQ   R13, DX
-	JLE    cols883
+	JLE    cols905
 
-cols884:
+cols906:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols888
+	JGT  cols910
 
-cols887:
+cols909:
 	CMPB       40(AX), $0x00
-	JNE        half889
+	JNE        half911
 	PREFETCHT0 3072(R11)(CX*4)
 	VMOVUPS    (R11)(CX*4), Y6
-	JMP        both890
+	JMP        both912
 
-half889:
+half911:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPMOVZXWD  (R11)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both890:
+both912:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R13
 	CMPQ   R13, DX
-	JLE    cols887
+	JLE    cols909
 
-cols888:
+cols910:
 	CMPQ       CX, DX
-	JGE        row891
+	JGE        row913
 	CMPB       40(AX), $0x00
-	JNE        half892
+	JNE        half914
 	PREFETCHT0 3072(R11)(CX*4)
 	VMASKMOVPS (R11)(CX*4), Y0, Y6
-	JMP        both893
+	JMP        both915
 
-half892:
+half914:
 	PREFETCHT0 3072(R11)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -10995,18 +11667,18 @@ half892:
 	SUBQ       CX, R13
 	LEAQ       (R11)(CX*2), R11
 
-copy894:
+copy916:
 	MOVW      -2(R11)(R13*2), CX
 	MOVW      CX, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy894
+	JNZ       copy916
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both893:
+both915:
 	VADDPS Y6, Y4, Y4
 
-row891:
+row913:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -11017,15 +11689,15 @@ row891:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R12)
 
-last882:
-skip855:
+last904:
+skip877:
 	MOVQ 72(AX), R11
 
-rows895:
-	CMPB         181(AX), $0x00
-	JEQ          skip896
+rows917:
+	CMPB         197(AX), $0x00
+	JEQ          skip918
 	CMPQ         R11, $0x02
-	JLE          last897
+	JLE          last919
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11037,65 +11709,65 @@ rows895:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols899
+	JGT          cols921
 
-cols898:
+cols920:
 	CMPB       40(AX), $0x00
-	JNE        half900
+	JNE        half922
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
 	VMOVUPS    32(R12)(CX*4), Y7
-	JMP        both901
+	JMP        both923
 
-half900:
+half922:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both901:
+both923:
 	VADDPS Y6, Y4, Y4
 	VADDPS Y7, Y5, Y5
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R14
 	CMPQ   R14, DX
-	JLE    cols898
+	JLE    cols920
 
-cols899:
+cols921:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols903
+	JGT  cols925
 
-cols902:
+cols924:
 	CMPB       40(AX), $0x00
-	JNE        half904
+	JNE        half926
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y6
-	JMP        both905
+	JMP        both927
 
-half904:
+half926:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both905:
+both927:
 	VADDPS Y6, Y4, Y4
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R14
 	CMPQ   R14, DX
-	JLE    cols902
+	JLE    cols924
 
-cols903:
+cols925:
 	CMPQ       CX, DX
-	JGE        row906
+	JGE        row928
 	CMPB       40(AX), $0x00
-	JNE        half907
+	JNE        half929
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y6
-	JMP        both908
+	JMP        both930
 
-half907:
+half929:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -11103,18 +11775,18 @@ half907:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy909:
+copy931:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy909
+	JNZ       copy931
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both908:
+both930:
 	VADDPS Y6, Y4, Y4
 
-row906:
+row928:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -11125,9 +11797,9 @@ row906:
 	VMULSS       X3, X5, X5
 	VMOVSS       X5, (R13)
 
-last897:
+last919:
 	CMPQ         R11, $0x01
-	JLE          last910
+	JLE          last932
 	MOVQ         SI, R12
 	MOVQ         R8, R13
 	ADDQ         32(AX), R12
@@ -11138,24 +11810,24 @@ last897:
 	XORQ         CX, CX
 	LEAQ         16(CX), R14
 	CMPQ         R14, DX
-	JGT          cols912
+	JGT          cols934
 
-cols911:
+cols933:
 	CMPB       40(AX), $0x00
-	JNE        half913
+	JNE        half935
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
 	VMOVUPS    32(R12)(CX*4), Y8
-	JMP        both914
+	JMP        both936
 
-half913:
+half935:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(R12)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both914:
+both936:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	VSUBPS      Y4, Y8, Y8
@@ -11163,43 +11835,43 @@ both914:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R14
 	CMPQ        R14, DX
-	JLE         cols911
+	JLE         cols933
 
-cols912:
+cols934:
 	LEAQ 8(CX), R14
 	CMPQ R14, DX
-	JGT  cols916
+	JGT  cols938
 
-cols915:
+cols937:
 	CMPB       40(AX), $0x00
-	JNE        half917
+	JNE        half939
 	PREFETCHT0 3072(R12)(CX*4)
 	VMOVUPS    (R12)(CX*4), Y7
-	JMP        both918
+	JMP        both940
 
-half917:
+half939:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPMOVZXWD  (R12)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both918:
+both940:
 	VSUBPS      Y4, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R14
 	CMPQ        R14, DX
-	JLE         cols915
+	JLE         cols937
 
-cols916:
+cols938:
 	CMPQ       CX, DX
-	JGE        row919
+	JGE        row941
 	CMPB       40(AX), $0x00
-	JNE        half920
+	JNE        half942
 	PREFETCHT0 3072(R12)(CX*4)
 	VMASKMOVPS (R12)(CX*4), Y0, Y7
-	JMP        both921
+	JMP        both943
 
-half920:
+half942:
 	PREFETCHT0 3072(R12)(CX*2)
 	VPXOR      X7, X7, X7
 	VMOVDQU    X7, (SP)
@@ -11207,20 +11879,20 @@ half920:
 	SUBQ       CX, R14
 	LEAQ       (R12)(CX*2), R12
 
-copy922:
+copy944:
 	MOVW      -2(R12)(R14*2), CX
 	MOVW      CX, -2(SP)(R14*2)
 	DECQ      R14
-	JNZ       copy922
+	JNZ       copy944
 	VPMOVZXWD (SP), Y7
 	VPSLLD    $0x10, Y7, Y7
 
-both921:
+both943:
 	VSUBPS      Y4, Y7, Y7
 	VPAND       Y0, Y7, Y7
 	VFMADD231PS Y7, Y7, Y5
 
-row919:
+row941:
 	VADDPS       Y6, Y5, Y5
 	VEXTRACTF128 $0x01, Y5, X4
 	VADDPS       X4, X5, X4
@@ -11229,23 +11901,23 @@ row919:
 	VPERMILPS    $0xb1, X4, X5
 	VADDPS       X4, X5, X4
 	VMULSS       X3, X4, X4
-	VADDSS       176(AX), X4, X4
+	VADDSS       192(AX), X4, X4
 	VSQRTSS      X4, X4, X4
 	VMOVSS       element3f800000<>+0(SB), X5
 	VDIVSS       X4, X5, X5
 	VMOVSS       X5, 4(R13)
 
-last910:
-skip896:
+last932:
+skip918:
 	CMPB  160(AX), $0x00
-	JEQ   skip923
+	JEQ   skip945
 	MOVQ  R10, CX
 	TESTQ R9, R9
-	JZ    id924
+	JZ    id946
 	MOVL  (R9), CX
 	ADDQ  $0x04, R9
 
-id924:
+id946:
 	INCL         R10
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R12
@@ -11270,60 +11942,60 @@ id924:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip923:
+skip945:
 	XORQ CX, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JGT  cols926
+	JGT  cols948
 
-cols925:
+cols947:
 	CMPB       40(AX), $0x00
-	JNE        half927
+	JNE        half949
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
 	VMOVUPS    32(SI)(CX*4), Y5
-	JMP        both928
+	JMP        both950
 
-half927:
+half949:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VPMOVZXWD  16(SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 
-both928:
-	CMPB         180(AX), $0x00
-	JEQ          skip929
-	VBROADCASTSS 168(AX), Y6
+both950:
+	CMPB         196(AX), $0x00
+	JEQ          skip951
+	VBROADCASTSS 184(AX), Y6
 	VMULPS       Y6, Y4, Y4
 	VMULPS       Y6, Y5, Y5
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip930
-	VBROADCASTSS 172(AX), Y6
+	JZ           skip952
+	VBROADCASTSS 188(AX), Y6
 	CMPB         64(AX), $0x00
-	JNE          half931
+	JNE          half953
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y7
 	VMOVUPS      32(DI)(CX*4), Y8
-	JMP          both932
+	JMP          both954
 
-half931:
+half953:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 	VPMOVZXWD  16(DI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both932:
+both954:
 	VFMADD231PS Y6, Y7, Y4
 	VFMADD231PS Y6, Y8, Y5
 
-skip930:
-skip929:
+skip952:
+skip951:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip933
+	JZ           skip955
 	VBROADCASTSS (R8), Y6
 	VBROADCASTSS 4(R8), Y7
 	VSUBPS       Y6, Y4, Y4
@@ -11331,58 +12003,58 @@ skip929:
 	VSUBPS       Y6, Y5, Y5
 	VMULPS       Y7, Y5, Y5
 
-skip933:
+skip955:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip934
+	JZ      skip956
 	VMOVUPS (R12)(CX*4), Y6
 	VSUBPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VSUBPS  Y6, Y5, Y5
 
-skip934:
+skip956:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip936
+	JZ          skip958
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip937
+	JZ          skip959
 	VMOVUPS     (R13)(CX*4), Y6
 	VMOVUPS     (R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y4
 	VMOVUPS     32(R13)(CX*4), Y6
 	VMOVUPS     32(R12)(CX*4), Y7
 	VFMADD213PS Y6, Y7, Y5
-	JMP         normal935
+	JMP         normal957
 
-skip937:
+skip959:
 	VMOVUPS (R12)(CX*4), Y6
 	VMULPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VMULPS  Y6, Y5, Y5
 
-skip936:
+skip958:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip938
+	JZ      skip960
 	VMOVUPS (R12)(CX*4), Y6
 	VADDPS  Y6, Y4, Y4
 	VMOVUPS 32(R12)(CX*4), Y6
 	VADDPS  Y6, Y5, Y5
 
-skip938:
-normal935:
-	CMPB         182(AX), $0x00
-	JEQ          none939
-	CMPB         182(AX), $0x01
-	JNE          act940
+skip960:
+normal957:
+	CMPB         198(AX), $0x00
+	JEQ          none961
+	CMPB         198(AX), $0x01
+	JNE          act962
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
 
-act940:
-	CMPB         182(AX), $0x03
-	JNE          act941
+act962:
+	CMPB         198(AX), $0x03
+	JNE          act963
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
 	VMULPS       Y6, Y4, Y8
@@ -11392,11 +12064,11 @@ act940:
 	VCMPPS       $0x01, Y7, Y5, Y6
 	VBLENDVPS    Y6, Y8, Y5, Y5
 
-act941:
-	CMPB         182(AX), $0x02
-	JNE          act942
+act963:
+	CMPB         198(AX), $0x02
+	JNE          act964
 	CMPB         16(AX), $0x00
-	JNE          half943
+	JNE          half965
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -11445,9 +12117,9 @@ act941:
 	VFMADD213PS  Y6, Y13, Y11
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
-	JMP          both944
+	JMP          both966
 
-half943:
+half965:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	VBROADCASTSS element00000000<>+0(SB), Y8
@@ -11488,11 +12160,11 @@ half943:
 	VCMPPS       $0x1e, Y8, Y5, Y6
 	VBLENDVPS    Y6, Y5, Y11, Y5
 
-both944:
-act942:
-none939:
+both966:
+act964:
+none961:
 	CMPB         160(AX), $0x00
-	JEQ          skip945
+	JEQ          skip967
 	VBROADCASTSS element7feb352d<>+0(SB), Y6
 	VBROADCASTSS element846ca68b<>+0(SB), Y7
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y8
@@ -11516,14 +12188,14 @@ none939:
 	VMULPS       Y10, Y5, Y5
 	VPAND        Y6, Y5, Y5
 
-skip945:
+skip967:
 	CMPB    16(AX), $0x00
-	JNE     half946
+	JNE     half968
 	VMOVUPS Y4, (BX)(CX*4)
 	VMOVUPS Y5, 32(BX)(CX*4)
-	JMP     both947
+	JMP     both969
 
-half946:
+half968:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -11553,115 +12225,115 @@ half946:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, 16(BX)(CX*2)
 
-both947:
+both969:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R12
 	CMPQ R12, DX
-	JLE  cols925
-
-cols926:
-	LEAQ 8(CX), R12
-	CMPQ R12, DX
-	JGT  cols949
+	JLE  cols947
 
 cols948:
+	LEAQ 8(CX), R12
+	CMPQ R12, DX
+	JGT  cols971
+
+cols970:
 	CMPB       40(AX), $0x00
-	JNE        half950
+	JNE        half972
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both951
+	JMP        both973
 
-half950:
+half972:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both951:
-	CMPB         180(AX), $0x00
-	JEQ          skip952
-	VBROADCASTSS 168(AX), Y5
+both973:
+	CMPB         196(AX), $0x00
+	JEQ          skip974
+	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip953
-	VBROADCASTSS 172(AX), Y5
+	JZ           skip975
+	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half954
+	JNE          half976
 	PREFETCHT0   3072(DI)(CX*4)
 	VMOVUPS      (DI)(CX*4), Y6
-	JMP          both955
+	JMP          both977
 
-half954:
+half976:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both955:
+both977:
 	VFMADD231PS Y5, Y6, Y4
 
-skip953:
-skip952:
+skip975:
+skip974:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip956
+	JZ           skip978
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip956:
+skip978:
 	MOVQ    104(AX), R12
 	TESTQ   R12, R12
-	JZ      skip957
+	JZ      skip979
 	VMOVUPS (R12)(CX*4), Y5
 	VSUBPS  Y5, Y4, Y4
 
-skip957:
+skip979:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip959
+	JZ          skip981
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip960
+	JZ          skip982
 	VMOVUPS     (R13)(CX*4), Y5
 	VMOVUPS     (R12)(CX*4), Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal958
+	JMP         normal980
 
-skip960:
+skip982:
 	VMOVUPS (R12)(CX*4), Y5
 	VMULPS  Y5, Y4, Y4
 
-skip959:
+skip981:
 	MOVQ    120(AX), R12
 	TESTQ   R12, R12
-	JZ      skip961
+	JZ      skip983
 	VMOVUPS (R12)(CX*4), Y5
 	VADDPS  Y5, Y4, Y4
 
-skip961:
-normal958:
-	CMPB         182(AX), $0x00
-	JEQ          none962
-	CMPB         182(AX), $0x01
-	JNE          act963
+skip983:
+normal980:
+	CMPB         198(AX), $0x00
+	JEQ          none984
+	CMPB         198(AX), $0x01
+	JNE          act985
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act963:
-	CMPB         182(AX), $0x03
-	JNE          act964
+act985:
+	CMPB         198(AX), $0x03
+	JNE          act986
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act964:
-	CMPB         182(AX), $0x02
-	JNE          act965
+act986:
+	CMPB         198(AX), $0x02
+	JNE          act987
 	CMPB         16(AX), $0x00
-	JNE          half966
+	JNE          half988
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -11692,9 +12364,9 @@ act964:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both967
+	JMP          both989
 
-half966:
+half988:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -11720,11 +12392,11 @@ half966:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both967:
-act965:
-none962:
+both989:
+act987:
+none984:
 	CMPB         160(AX), $0x00
-	JEQ          skip968
+	JEQ          skip990
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -11744,13 +12416,13 @@ none962:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip968:
+skip990:
 	CMPB    16(AX), $0x00
-	JNE     half969
+	JNE     half991
 	VMOVUPS Y4, (BX)(CX*4)
-	JMP     both970
+	JMP     both992
 
-half969:
+half991:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -11766,22 +12438,22 @@ half969:
 	VPACKUSDW    X4, X8, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both970:
+both992:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R12
 	CMPQ R12, DX
-	JLE  cols948
+	JLE  cols970
 
-cols949:
+cols971:
 	CMPQ       CX, DX
-	JGE        row971
+	JGE        row993
 	CMPB       40(AX), $0x00
-	JNE        half972
+	JNE        half994
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both973
+	JMP        both995
 
-half972:
+half994:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -11789,30 +12461,30 @@ half972:
 	SUBQ       CX, R12
 	LEAQ       (SI)(CX*2), R14
 
-copy974:
+copy996:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy974
+	JNZ       copy996
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both973:
-	CMPB         180(AX), $0x00
-	JEQ          skip975
-	VBROADCASTSS 168(AX), Y5
+both995:
+	CMPB         196(AX), $0x00
+	JEQ          skip997
+	VBROADCASTSS 184(AX), Y5
 	VMULPS       Y5, Y4, Y4
 	MOVQ         48(AX), R12
 	TESTQ        R12, R12
-	JZ           skip976
-	VBROADCASTSS 172(AX), Y5
+	JZ           skip998
+	VBROADCASTSS 188(AX), Y5
 	CMPB         64(AX), $0x00
-	JNE          half977
+	JNE          half999
 	PREFETCHT0   3072(DI)(CX*4)
 	VMASKMOVPS   (DI)(CX*4), Y0, Y6
-	JMP          both978
+	JMP          both1000
 
-half977:
+half999:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -11820,80 +12492,80 @@ half977:
 	SUBQ       CX, R12
 	LEAQ       (DI)(CX*2), R14
 
-copy979:
+copy1001:
 	MOVW      -2(R14)(R12*2), R13
 	MOVW      R13, -2(SP)(R12*2)
 	DECQ      R12
-	JNZ       copy979
+	JNZ       copy1001
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both978:
+both1000:
 	VFMADD231PS Y5, Y6, Y4
 
-skip976:
-skip975:
+skip998:
+skip997:
 	MOVQ         88(AX), R12
 	TESTQ        R12, R12
-	JZ           skip980
+	JZ           skip1002
 	VBROADCASTSS (R8), Y5
 	VBROADCASTSS 4(R8), Y6
 	VSUBPS       Y5, Y4, Y4
 	VMULPS       Y6, Y4, Y4
 
-skip980:
+skip1002:
 	MOVQ       104(AX), R12
 	TESTQ      R12, R12
-	JZ         skip981
+	JZ         skip1003
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VSUBPS     Y5, Y4, Y4
 
-skip981:
+skip1003:
 	MOVQ        112(AX), R12
 	TESTQ       R12, R12
-	JZ          skip983
+	JZ          skip1005
 	MOVQ        120(AX), R13
 	TESTQ       R13, R13
-	JZ          skip984
+	JZ          skip1006
 	VMASKMOVPS  (R13)(CX*4), Y0, Y5
 	VMASKMOVPS  (R12)(CX*4), Y0, Y6
 	VFMADD213PS Y5, Y6, Y4
-	JMP         normal982
+	JMP         normal1004
 
-skip984:
+skip1006:
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VMULPS     Y5, Y4, Y4
 
-skip983:
+skip1005:
 	MOVQ       120(AX), R12
 	TESTQ      R12, R12
-	JZ         skip985
+	JZ         skip1007
 	VMASKMOVPS (R12)(CX*4), Y0, Y5
 	VADDPS     Y5, Y4, Y4
 
-skip985:
-normal982:
-	CMPB         182(AX), $0x00
-	JEQ          none986
-	CMPB         182(AX), $0x01
-	JNE          act987
+skip1007:
+normal1004:
+	CMPB         198(AX), $0x00
+	JEQ          none1008
+	CMPB         198(AX), $0x01
+	JNE          act1009
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 
-act987:
-	CMPB         182(AX), $0x03
-	JNE          act988
+act1009:
+	CMPB         198(AX), $0x03
+	JNE          act1010
 	VBROADCASTSS element3c23d70a<>+0(SB), Y5
 	VBROADCASTSS element00000000<>+0(SB), Y6
 	VMULPS       Y5, Y4, Y5
 	VCMPPS       $0x01, Y6, Y4, Y6
 	VBLENDVPS    Y6, Y5, Y4, Y4
 
-act988:
-	CMPB         182(AX), $0x02
-	JNE          act989
+act1010:
+	CMPB         198(AX), $0x02
+	JNE          act1011
 	CMPB         16(AX), $0x00
-	JNE          half990
+	JNE          half1012
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -11924,9 +12596,9 @@ act988:
 	VFMADD213PS  Y5, Y9, Y8
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
-	JMP          both991
+	JMP          both1013
 
-half990:
+half1012:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element00000000<>+0(SB), Y7
@@ -11952,11 +12624,11 @@ half990:
 	VCMPPS       $0x1e, Y7, Y4, Y5
 	VBLENDVPS    Y5, Y4, Y8, Y4
 
-both991:
-act989:
-none986:
+both1013:
+act1011:
+none1008:
 	CMPB         160(AX), $0x00
-	JEQ          skip992
+	JEQ          skip1014
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS element78dde6c4<>+0(SB), Y7
@@ -11976,13 +12648,13 @@ none986:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-skip992:
+skip1014:
 	CMPB       16(AX), $0x00
-	JNE        half993
+	JNE        half1015
 	VMASKMOVPS Y4, Y0, (BX)(CX*4)
-	JMP        both994
+	JMP        both1016
 
-half993:
+half1015:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -12001,20 +12673,20 @@ half993:
 	SUBQ         CX, R12
 	LEAQ         (BX)(CX*2), R13
 
-copy995:
+copy1017:
 	MOVW -2(SP)(R12*2), CX
 	MOVW CX, -2(R13)(R12*2)
 	DECQ R12
-	JNZ  copy995
+	JNZ  copy1017
 
-both994:
-row971:
+both1016:
+row993:
 	ADDQ 96(AX), R8
 	ADDQ 8(AX), BX
 	ADDQ 56(AX), DI
 	ADDQ 32(AX), SI
 	DECQ R11
-	JNZ  rows895
+	JNZ  rows917
 	VZEROUPPER
 	RET
 
@@ -12050,16 +12722,16 @@ TEXT ·actGradAVX2(SB), $80-8
 	MOVL    112(AX), R9
 	MOVQ    72(AX), R10
 
-rows996:
+rows1018:
 	CMPB  128(AX), $0x00
-	JEQ   skip997
+	JEQ   skip1019
 	MOVQ  R9, CX
 	TESTQ R8, R8
-	JZ    id998
+	JZ    id1020
 	MOVL  (R8), CX
 	ADDQ  $0x04, R8
 
-id998:
+id1020:
 	INCL         R9
 	INCQ         CX
 	MOVQ         $0x9e3779b97f4a7c15, R11
@@ -12084,56 +12756,56 @@ id998:
 	VPSRLQ       $0x20, X2, X2
 	VPBROADCASTD X2, Y2
 
-skip997:
+skip1019:
 	XORQ CX, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JGT  cols1000
+	JGT  cols1022
 
-cols999:
+cols1021:
 	CMPB       40(AX), $0x00
-	JNE        half1001
+	JNE        half1023
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
 	VMOVUPS    32(SI)(CX*4), Y4
-	JMP        both1002
+	JMP        both1024
 
-half1001:
+half1023:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1002:
-	CMPB       136(AX), $0x00
-	JEQ        skip1003
+both1024:
+	CMPB       152(AX), $0x00
+	JEQ        skip1025
 	CMPB       64(AX), $0x00
-	JNE        half1004
+	JNE        half1026
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y5
 	VMOVUPS    32(DI)(CX*4), Y6
-	JMP        both1005
+	JMP        both1027
 
-half1004:
+half1026:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VPMOVZXWD  16(DI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1005:
+both1027:
 	VBROADCASTSS element00000000<>+0(SB), Y7
-	CMPB         136(AX), $0x01
-	JNE          act1006
+	CMPB         152(AX), $0x01
+	JNE          act1028
 	VCMPPS       $0x1e, Y7, Y5, Y8
 	VPAND        Y8, Y3, Y3
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VPAND        Y8, Y4, Y4
 
-act1006:
-	CMPB         136(AX), $0x03
-	JNE          act1007
+act1028:
+	CMPB         152(AX), $0x03
+	JNE          act1029
 	VBROADCASTSS element3c23d70a<>+0(SB), Y8
 	VMULPS       Y8, Y3, Y9
 	VCMPPS       $0x1e, Y7, Y5, Y10
@@ -12142,16 +12814,16 @@ act1006:
 	VCMPPS       $0x1e, Y7, Y6, Y8
 	VBLENDVPS    Y8, Y4, Y9, Y4
 
-act1007:
-	CMPB         136(AX), $0x02
-	JNE          act1008
+act1029:
+	CMPB         152(AX), $0x02
+	JNE          act1030
 	VBROADCASTSS element3f800000<>+0(SB), Y8
 	VBROADCASTSS element3f800000<>+0(SB), Y9
 	CMPB         128(AX), $0x00
-	JEQ          skip1009
+	JEQ          skip1031
 	VBROADCASTSS 124(AX), Y8
 
-skip1009:
+skip1031:
 	VMINPS      Y5, Y7, Y5
 	VFMADD213PS Y9, Y8, Y5
 	VMULPS      Y5, Y3, Y3
@@ -12159,18 +12831,18 @@ skip1009:
 	VFMADD213PS Y9, Y8, Y6
 	VMULPS      Y6, Y4, Y4
 
-act1008:
-skip1003:
+act1030:
+skip1025:
 	CMPB         128(AX), $0x00
-	JEQ          skip1010
-	CMPB         136(AX), $0x01
-	JNE          draws1011
+	JEQ          skip1032
+	CMPB         152(AX), $0x01
+	JNE          draws1033
 	VBROADCASTSS 120(AX), Y5
 	VMULPS       Y5, Y3, Y3
 	VMULPS       Y5, Y4, Y4
-	JMP          drawn1012
+	JMP          drawn1034
 
-draws1011:
+draws1033:
 	VBROADCASTSS element7feb352d<>+0(SB), Y5
 	VBROADCASTSS element846ca68b<>+0(SB), Y6
 	VBROADCASTSS elementf1bbcd88<>+0(SB), Y7
@@ -12194,15 +12866,15 @@ draws1011:
 	VMULPS       Y9, Y4, Y4
 	VPAND        Y5, Y4, Y4
 
-drawn1012:
-skip1010:
+drawn1034:
+skip1032:
 	CMPB    16(AX), $0x00
-	JNE     half1013
+	JNE     half1035
 	VMOVUPS Y3, (BX)(CX*4)
 	VMOVUPS Y4, 32(BX)(CX*4)
-	JMP     both1014
+	JMP     both1036
 
-half1013:
+half1035:
 	VBROADCASTSS element00000001<>+0(SB), Y5
 	VBROADCASTSS element00007fff<>+0(SB), Y6
 	VBROADCASTSS element00400000<>+0(SB), Y7
@@ -12232,92 +12904,92 @@ half1013:
 	VPACKUSDW    X5, X8, X5
 	VMOVDQU      X5, 16(BX)(CX*2)
 
-both1014:
+both1036:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1015
+	JZ      skip1037
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 	VADDPS  32(R11)(CX*4), Y4, Y4
 	VMOVUPS Y4, 32(R11)(CX*4)
 
-skip1015:
+skip1037:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R11
 	CMPQ R11, DX
-	JLE  cols999
+	JLE  cols1021
 
-cols1000:
+cols1022:
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JGT  cols1017
+	JGT  cols1039
 
-cols1016:
+cols1038:
 	CMPB       40(AX), $0x00
-	JNE        half1018
+	JNE        half1040
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y3
-	JMP        both1019
+	JMP        both1041
 
-half1018:
+half1040:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1019:
-	CMPB       136(AX), $0x00
-	JEQ        skip1020
+both1041:
+	CMPB       152(AX), $0x00
+	JEQ        skip1042
 	CMPB       64(AX), $0x00
-	JNE        half1021
+	JNE        half1043
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y4
-	JMP        both1022
+	JMP        both1044
 
-half1021:
+half1043:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1022:
+both1044:
 	VBROADCASTSS element00000000<>+0(SB), Y5
-	CMPB         136(AX), $0x01
-	JNE          act1023
+	CMPB         152(AX), $0x01
+	JNE          act1045
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1023:
-	CMPB         136(AX), $0x03
-	JNE          act1024
+act1045:
+	CMPB         152(AX), $0x03
+	JNE          act1046
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1024:
-	CMPB         136(AX), $0x02
-	JNE          act1025
+act1046:
+	CMPB         152(AX), $0x02
+	JNE          act1047
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1026
+	JEQ          skip1048
 	VBROADCASTSS 124(AX), Y6
 
-skip1026:
+skip1048:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1025:
-skip1020:
+act1047:
+skip1042:
 	CMPB         128(AX), $0x00
-	JEQ          skip1027
-	CMPB         136(AX), $0x01
-	JNE          draws1028
+	JEQ          skip1049
+	CMPB         152(AX), $0x01
+	JNE          draws1050
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1029
+	JMP          drawn1051
 
-draws1028:
+draws1050:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -12337,14 +13009,14 @@ draws1028:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1029:
-skip1027:
+drawn1051:
+skip1049:
 	CMPB    16(AX), $0x00
-	JNE     half1030
+	JNE     half1052
 	VMOVUPS Y3, (BX)(CX*4)
-	JMP     both1031
+	JMP     both1053
 
-half1030:
+half1052:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -12360,29 +13032,29 @@ half1030:
 	VPACKUSDW    X4, X7, X4
 	VMOVDQU      X4, (BX)(CX*2)
 
-both1031:
+both1053:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1032
+	JZ      skip1054
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1032:
+skip1054:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R11
 	CMPQ R11, DX
-	JLE  cols1016
+	JLE  cols1038
 
-cols1017:
+cols1039:
 	CMPQ       CX, DX
-	JGE        row1033
+	JGE        row1055
 	CMPB       40(AX), $0x00
-	JNE        half1034
+	JNE        half1056
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1035
+	JMP        both1057
 
-half1034:
+half1056:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -12390,24 +13062,24 @@ half1034:
 	SUBQ       CX, R11
 	LEAQ       (SI)(CX*2), R13
 
-copy1036:
+copy1058:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1036
+	JNZ       copy1058
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1035:
-	CMPB       136(AX), $0x00
-	JEQ        skip1037
+both1057:
+	CMPB       152(AX), $0x00
+	JEQ        skip1059
 	CMPB       64(AX), $0x00
-	JNE        half1038
+	JNE        half1060
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1039
+	JMP        both1061
 
-half1038:
+half1060:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -12415,54 +13087,54 @@ half1038:
 	SUBQ       CX, R11
 	LEAQ       (DI)(CX*2), R13
 
-copy1040:
+copy1062:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1040
+	JNZ       copy1062
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1039:
+both1061:
 	VBROADCASTSS element00000000<>+0(SB), Y5
-	CMPB         136(AX), $0x01
-	JNE          act1041
+	CMPB         152(AX), $0x01
+	JNE          act1063
 	VCMPPS       $0x1e, Y5, Y4, Y6
 	VPAND        Y6, Y3, Y3
 
-act1041:
-	CMPB         136(AX), $0x03
-	JNE          act1042
+act1063:
+	CMPB         152(AX), $0x03
+	JNE          act1064
 	VBROADCASTSS element3c23d70a<>+0(SB), Y6
 	VMULPS       Y6, Y3, Y6
 	VCMPPS       $0x1e, Y5, Y4, Y7
 	VBLENDVPS    Y7, Y3, Y6, Y3
 
-act1042:
-	CMPB         136(AX), $0x02
-	JNE          act1043
+act1064:
+	CMPB         152(AX), $0x02
+	JNE          act1065
 	VBROADCASTSS element3f800000<>+0(SB), Y6
 	VBROADCASTSS element3f800000<>+0(SB), Y7
 	CMPB         128(AX), $0x00
-	JEQ          skip1044
+	JEQ          skip1066
 	VBROADCASTSS 124(AX), Y6
 
-skip1044:
+skip1066:
 	VMINPS      Y4, Y5, Y4
 	VFMADD213PS Y7, Y6, Y4
 	VMULPS      Y4, Y3, Y3
 
-act1043:
-skip1037:
+act1065:
+skip1059:
 	CMPB         128(AX), $0x00
-	JEQ          skip1045
-	CMPB         136(AX), $0x01
-	JNE          draws1046
+	JEQ          skip1067
+	CMPB         152(AX), $0x01
+	JNE          draws1068
 	VBROADCASTSS 120(AX), Y4
 	VMULPS       Y4, Y3, Y3
-	JMP          drawn1047
+	JMP          drawn1069
 
-draws1046:
+draws1068:
 	VBROADCASTSS element7feb352d<>+0(SB), Y4
 	VBROADCASTSS element846ca68b<>+0(SB), Y5
 	VBROADCASTSS element78dde6c4<>+0(SB), Y6
@@ -12482,14 +13154,14 @@ draws1046:
 	VMULPS       Y8, Y3, Y3
 	VPAND        Y4, Y3, Y3
 
-drawn1047:
-skip1045:
+drawn1069:
+skip1067:
 	CMPB       16(AX), $0x00
-	JNE        half1048
+	JNE        half1070
 	VMASKMOVPS Y3, Y0, (BX)(CX*4)
-	JMP        both1049
+	JMP        both1071
 
-half1048:
+half1070:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -12508,26 +13180,26 @@ half1048:
 	SUBQ         CX, R11
 	LEAQ         (BX)(CX*2), R13
 
-copy1050:
+copy1072:
 	MOVW -2(SP)(R11*2), R12
 	MOVW R12, -2(R13)(R11*2)
 	DECQ R11
-	JNZ  copy1050
+	JNZ  copy1072
 
-both1049:
+both1071:
 	MOVQ    88(AX), R11
 	TESTQ   R11, R11
-	JZ      skip1051
+	JZ      skip1073
 	VADDPS  (R11)(CX*4), Y3, Y3
 	VMOVUPS Y3, (R11)(CX*4)
 
-skip1051:
-row1033:
+skip1073:
+row1055:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R10
-	JNZ  rows996
+	JNZ  rows1018
 	VZEROUPPER
 	RET
 
@@ -12550,43 +13222,43 @@ TEXT ·normGradAVX2(SB), $80-8
 	MOVQ    112(AX), R11
 	MOVQ    72(AX), R12
 
-rows1052:
+rows1074:
 	XORQ CX, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JGT  cols1054
+	JGT  cols1076
 
-cols1053:
+cols1075:
 	CMPB       40(AX), $0x00
-	JNE        half1055
+	JNE        half1077
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
 	VMOVUPS    32(SI)(CX*4), Y2
-	JMP        both1056
+	JMP        both1078
 
-half1055:
+half1077:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 	VPMOVZXWD  16(SI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1056:
+both1078:
 	CMPB       64(AX), $0x00
-	JNE        half1057
+	JNE        half1079
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y3
 	VMOVUPS    32(DI)(CX*4), Y4
-	JMP        both1058
+	JMP        both1080
 
-half1057:
+half1079:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 	VPMOVZXWD  16(DI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1058:
+both1080:
 	VMOVUPS      (R8)(CX*4), Y5
 	VSUBPS       Y5, Y3, Y3
 	VMOVUPS      (R9)(CX*4), Y5
@@ -12602,12 +13274,12 @@ both1058:
 	VMOVUPS      32(R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y4, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1059
+	JNE          half1081
 	VMOVUPS      Y1, (BX)(CX*4)
 	VMOVUPS      Y2, 32(BX)(CX*4)
-	JMP          both1060
+	JMP          both1082
 
-half1059:
+half1081:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -12637,42 +13309,42 @@ half1059:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, 16(BX)(CX*2)
 
-both1060:
+both1082:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R13
 	CMPQ R13, DX
-	JLE  cols1053
+	JLE  cols1075
 
-cols1054:
+cols1076:
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JGT  cols1062
+	JGT  cols1084
 
-cols1061:
+cols1083:
 	CMPB       40(AX), $0x00
-	JNE        half1063
+	JNE        half1085
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y1
-	JMP        both1064
+	JMP        both1086
 
-half1063:
+half1085:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y1
 	VPSLLD     $0x10, Y1, Y1
 
-both1064:
+both1086:
 	CMPB       64(AX), $0x00
-	JNE        half1065
+	JNE        half1087
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1066
+	JMP        both1088
 
-half1065:
+half1087:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1066:
+both1088:
 	VMOVUPS      (R8)(CX*4), Y3
 	VSUBPS       Y3, Y2, Y2
 	VMOVUPS      (R9)(CX*4), Y3
@@ -12681,11 +13353,11 @@ both1066:
 	VMOVUPS      (R11)(CX*4), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1067
+	JNE          half1089
 	VMOVUPS      Y1, (BX)(CX*4)
-	JMP          both1068
+	JMP          both1090
 
-half1067:
+half1089:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -12701,22 +13373,22 @@ half1067:
 	VPACKUSDW    X1, X5, X1
 	VMOVDQU      X1, (BX)(CX*2)
 
-both1068:
+both1090:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R13
 	CMPQ R13, DX
-	JLE  cols1061
+	JLE  cols1083
 
-cols1062:
+cols1084:
 	CMPQ       CX, DX
-	JGE        row1069
+	JGE        row1091
 	CMPB       40(AX), $0x00
-	JNE        half1070
+	JNE        half1092
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y1
-	JMP        both1071
+	JMP        both1093
 
-half1070:
+half1092:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X1, X1, X1
 	VMOVDQU    X1, (SP)
@@ -12724,22 +13396,22 @@ half1070:
 	SUBQ       CX, R13
 	LEAQ       (SI)(CX*2), R15
 
-copy1072:
+copy1094:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1072
+	JNZ       copy1094
 	VPMOVZXWD (SP), Y1
 	VPSLLD    $0x10, Y1, Y1
 
-both1071:
+both1093:
 	CMPB       64(AX), $0x00
-	JNE        half1073
+	JNE        half1095
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1074
+	JMP        both1096
 
-half1073:
+half1095:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -12747,15 +13419,15 @@ half1073:
 	SUBQ       CX, R13
 	LEAQ       (DI)(CX*2), R15
 
-copy1075:
+copy1097:
 	MOVW      -2(R15)(R13*2), R14
 	MOVW      R14, -2(SP)(R13*2)
 	DECQ      R13
-	JNZ       copy1075
+	JNZ       copy1097
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1074:
+both1096:
 	VMASKMOVPS   (R8)(CX*4), Y0, Y3
 	VSUBPS       Y3, Y2, Y2
 	VMASKMOVPS   (R9)(CX*4), Y0, Y3
@@ -12764,11 +13436,11 @@ both1074:
 	VMASKMOVPS   (R11)(CX*4), Y0, Y3
 	VFNMADD231PS Y3, Y2, Y1
 	CMPB         16(AX), $0x00
-	JNE          half1076
+	JNE          half1098
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
-	JMP          both1077
+	JMP          both1099
 
-half1076:
+half1098:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -12787,19 +13459,19 @@ half1076:
 	SUBQ         CX, R13
 	LEAQ         (BX)(CX*2), R14
 
-copy1078:
+copy1100:
 	MOVW -2(SP)(R13*2), CX
 	MOVW CX, -2(R14)(R13*2)
 	DECQ R13
-	JNZ  copy1078
+	JNZ  copy1100
 
-both1077:
-row1069:
+both1099:
+row1091:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	DECQ R12
-	JNZ  rows1052
+	JNZ  rows1074
 	VZEROUPPER
 	RET
 
@@ -12823,9 +13495,9 @@ TEXT ·layerGradAVX2(SB), $80-8
 	VDIVSS     X2, X1, X1
 	MOVQ       72(AX), R9
 
-group1079:
+group1101:
 	CMPQ         R9, $0x01
-	JLT          group1080
+	JLT          group1102
 	VBROADCASTSS 4(R8), Y2
 	VBROADCASTSS (R8), Y3
 	VBROADCASTSS element00000000<>+0(SB), Y4
@@ -12839,39 +13511,39 @@ group1079:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1082
+	JGT          cols1104
 
-cols1081:
+cols1103:
 	CMPB       40(AX), $0x00
-	JNE        half1083
+	JNE        half1105
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
 	VMOVUPS    32(SI)(CX*4), Y9
-	JMP        both1084
+	JMP        both1106
 
-half1083:
+half1105:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 	VPMOVZXWD  16(SI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1084:
+both1106:
 	CMPB       64(AX), $0x00
-	JNE        half1085
+	JNE        half1107
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y10
 	VMOVUPS    32(DI)(CX*4), Y11
-	JMP        both1086
+	JMP        both1108
 
-half1085:
+half1107:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y10
 	VPSLLD     $0x10, Y10, Y10
 	VPMOVZXWD  16(DI)(CX*2), Y11
 	VPSLLD     $0x10, Y11, Y11
 
-both1086:
+both1108:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -12900,38 +13572,38 @@ both1086:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1081
+	JLE         cols1103
 
-cols1082:
+cols1104:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1088
+	JGT  cols1110
 
-cols1087:
+cols1109:
 	CMPB       40(AX), $0x00
-	JNE        half1089
+	JNE        half1111
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y8
-	JMP        both1090
+	JMP        both1112
 
-half1089:
+half1111:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
 
-both1090:
+both1112:
 	CMPB       64(AX), $0x00
-	JNE        half1091
+	JNE        half1113
 	PREFETCHT0 3072(DI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y9
-	JMP        both1092
+	JMP        both1114
 
-half1091:
+half1113:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y9
 	VPSLLD     $0x10, Y9, Y9
 
-both1092:
+both1114:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -12949,18 +13621,18 @@ both1092:
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R10
 	CMPQ        R10, DX
-	JLE         cols1087
+	JLE         cols1109
 
-cols1088:
+cols1110:
 	CMPQ       CX, DX
-	JGE        row1093
+	JGE        row1115
 	CMPB       40(AX), $0x00
-	JNE        half1094
+	JNE        half1116
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y8
-	JMP        both1095
+	JMP        both1117
 
-half1094:
+half1116:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X8, X8, X8
 	VMOVDQU    X8, (SP)
@@ -12968,22 +13640,22 @@ half1094:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1096:
+copy1118:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1096
+	JNZ       copy1118
 	VPMOVZXWD (SP), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1095:
+both1117:
 	CMPB       64(AX), $0x00
-	JNE        half1097
+	JNE        half1119
 	PREFETCHT0 3072(DI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y9
-	JMP        both1098
+	JMP        both1120
 
-half1097:
+half1119:
 	PREFETCHT0 3072(DI)(CX*2)
 	VPXOR      X9, X9, X9
 	VMOVDQU    X9, (SP)
@@ -12991,15 +13663,15 @@ half1097:
 	SUBQ       CX, R10
 	LEAQ       (DI)(CX*2), R12
 
-copy1099:
+copy1121:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1099
+	JNZ       copy1121
 	VPMOVZXWD (SP), Y9
 	VPSLLD    $0x10, Y9, Y9
 
-both1098:
+both1120:
 	MOVQ        104(AX), R10
 	MOVQ        112(AX), R11
 	MOVQ        120(AX), R12
@@ -13015,7 +13687,7 @@ both1098:
 	VMOVUPS     Y11, (R11)(CX*4)
 	VMOVUPS     Y12, (R12)(CX*4)
 
-row1093:
+row1115:
 	VADDPS       Y5, Y4, Y4
 	VEXTRACTF128 $0x01, Y4, X5
 	VADDPS       X5, X4, X5
@@ -13041,36 +13713,36 @@ row1093:
 	XORQ         CX, CX
 	LEAQ         16(CX), R10
 	CMPQ         R10, DX
-	JGT          cols1101
+	JGT          cols1123
 
-cols1100:
+cols1122:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1102
+	JNE     half1124
 	VMOVUPS (SI)(CX*4), Y3
 	VMOVUPS 32(SI)(CX*4), Y6
-	JMP     both1103
+	JMP     both1125
 
-half1102:
+half1124:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 	VPMOVZXWD 16(SI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1103:
+both1125:
 	CMPB    64(AX), $0x00
-	JNE     half1104
+	JNE     half1126
 	VMOVUPS (DI)(CX*4), Y7
 	VMOVUPS 32(DI)(CX*4), Y8
-	JMP     both1105
+	JMP     both1127
 
-half1104:
+half1126:
 	VPMOVZXWD (DI)(CX*2), Y7
 	VPSLLD    $0x10, Y7, Y7
 	VPMOVZXWD 16(DI)(CX*2), Y8
 	VPSLLD    $0x10, Y8, Y8
 
-both1105:
+both1127:
 	VFMADD213PS Y4, Y5, Y7
 	VMOVUPS     (R10)(CX*4), Y9
 	VMULPS      Y9, Y3, Y3
@@ -13080,12 +13752,12 @@ both1105:
 	VMULPS      Y7, Y6, Y6
 	VFMSUB213PS Y8, Y2, Y6
 	CMPB        16(AX), $0x00
-	JNE         half1106
+	JNE         half1128
 	VMOVUPS     Y3, (BX)(CX*4)
 	VMOVUPS     Y6, 32(BX)(CX*4)
-	JMP         both1107
+	JMP         both1129
 
-half1106:
+half1128:
 	VBROADCASTSS element00000001<>+0(SB), Y7
 	VBROADCASTSS element00007fff<>+0(SB), Y8
 	VBROADCASTSS element00400000<>+0(SB), Y9
@@ -13115,49 +13787,49 @@ half1106:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, 16(BX)(CX*2)
 
-both1107:
+both1129:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R10
 	CMPQ R10, DX
-	JLE  cols1100
+	JLE  cols1122
 
-cols1101:
+cols1123:
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1109
+	JGT  cols1131
 
-cols1108:
+cols1130:
 	MOVQ    104(AX), R10
 	CMPB    40(AX), $0x00
-	JNE     half1110
+	JNE     half1132
 	VMOVUPS (SI)(CX*4), Y3
-	JMP     both1111
+	JMP     both1133
 
-half1110:
+half1132:
 	VPMOVZXWD (SI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1111:
+both1133:
 	CMPB    64(AX), $0x00
-	JNE     half1112
+	JNE     half1134
 	VMOVUPS (DI)(CX*4), Y6
-	JMP     both1113
+	JMP     both1135
 
-half1112:
+half1134:
 	VPMOVZXWD (DI)(CX*2), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1113:
+both1135:
 	VFMADD213PS Y4, Y5, Y6
 	VMOVUPS     (R10)(CX*4), Y7
 	VMULPS      Y7, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1114
+	JNE         half1136
 	VMOVUPS     Y3, (BX)(CX*4)
-	JMP         both1115
+	JMP         both1137
 
-half1114:
+half1136:
 	VBROADCASTSS element00000001<>+0(SB), Y6
 	VBROADCASTSS element00007fff<>+0(SB), Y7
 	VBROADCASTSS element00400000<>+0(SB), Y8
@@ -13173,68 +13845,68 @@ half1114:
 	VPACKUSDW    X3, X9, X3
 	VMOVDQU      X3, (BX)(CX*2)
 
-both1115:
+both1137:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1108
+	JLE  cols1130
 
-cols1109:
+cols1131:
 	CMPQ       CX, DX
-	JGE        row1116
+	JGE        row1138
 	MOVQ       104(AX), R10
 	CMPB       40(AX), $0x00
-	JNE        half1117
+	JNE        half1139
 	VMASKMOVPS (SI)(CX*4), Y0, Y3
-	JMP        both1118
+	JMP        both1140
 
-half1117:
+half1139:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (SI)(CX*2), R13
 
-copy1119:
+copy1141:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1119
+	JNZ       copy1141
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1118:
+both1140:
 	CMPB       64(AX), $0x00
-	JNE        half1120
+	JNE        half1142
 	VMASKMOVPS (DI)(CX*4), Y0, Y6
-	JMP        both1121
+	JMP        both1143
 
-half1120:
+half1142:
 	VPXOR   X6, X6, X6
 	VMOVDQU X6, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R13
 
-copy1122:
+copy1144:
 	MOVW      -2(R13)(R11*2), R12
 	MOVW      R12, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1122
+	JNZ       copy1144
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1121:
+both1143:
 	VFMADD213PS Y4, Y5, Y6
 	VMASKMOVPS  (R10)(CX*4), Y0, Y4
 	VMULPS      Y4, Y3, Y3
 	VFMSUB213PS Y6, Y2, Y3
 	CMPB        16(AX), $0x00
-	JNE         half1123
+	JNE         half1145
 	VMASKMOVPS  Y3, Y0, (BX)(CX*4)
-	JMP         both1124
+	JMP         both1146
 
-half1123:
+half1145:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -13253,21 +13925,21 @@ half1123:
 	SUBQ         CX, R10
 	LEAQ         (BX)(CX*2), R11
 
-copy1125:
+copy1147:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1125
+	JNZ  copy1147
 
-both1124:
-row1116:
+both1146:
+row1138:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 56(AX), DI
 	SUBQ $0x01, R9
-	JMP  group1079
+	JMP  group1101
 
-group1080:
+group1102:
 	VZEROUPPER
 	RET
 
@@ -13285,23 +13957,23 @@ TEXT ·softmaxAVX2(SB), $80-8
 	XORQ    CX, CX
 	XORQ    R9, R9
 
-far1127:
+far1149:
 	INCQ R9
 	ADDQ DX, CX
 	ADDQ DX, CX
 	CMPQ CX, $0x00000c00
-	JLT  far1127
+	JLT  far1149
 
-turn1128:
+turn1150:
 	CMPQ  BX, 48(AX)
-	JCC   skip1129
+	JCC   skip1151
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1130
+	JZ    have1152
 	MOVL  (CX)(BX*4), SI
 
-have1130:
+have1152:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13309,25 +13981,25 @@ have1130:
 	LEAQ  15(DX), SI
 	ANDQ  $-16, SI
 	TESTQ $0x00000001, BX
-	JZ    even1131
+	JZ    even1153
 	LEAQ  (CX)(SI*4), CX
 
-even1131:
+even1153:
 	MOVQ  64(AX), R8
 	LEAQ  (BX)(R9*1), CX
 	MOVQ  DI, SI
 	CMPQ  CX, 48(AX)
-	JGE   next1132
+	JGE   next1154
 	MOVQ  CX, SI
 	TESTQ R8, R8
-	JZ    unlisted1133
+	JZ    unlisted1155
 	MOVL  (R8)(CX*4), SI
 
-unlisted1133:
+unlisted1155:
 	IMULQ 8(AX), SI
 	ADDQ  (AX), SI
 
-next1132:
+next1154:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -13335,17 +14007,17 @@ next1132:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1135
+	JGT          cols1157
 
-cols1134:
+cols1156:
 	CMPB       16(AX), $0x00
-	JNE        half1136
+	JNE        half1158
 	PREFETCHT0 (SI)(CX*4)
 	VMAXPS     (DI)(CX*4), Y3, Y3
 	VMAXPS     32(DI)(CX*4), Y4, Y4
-	JMP        both1137
+	JMP        both1159
 
-half1136:
+half1158:
 	PREFETCHT0 (SI)(CX*2)
 	VMOVUPS    (DI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -13353,46 +14025,46 @@ half1136:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1137:
+both1159:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1134
+	JLE  cols1156
 
-cols1135:
+cols1157:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1139
+	JGT  cols1161
 
-cols1138:
+cols1160:
 	CMPB       16(AX), $0x00
-	JNE        half1140
+	JNE        half1162
 	PREFETCHT0 (SI)(CX*4)
 	VMOVUPS    (DI)(CX*4), Y2
-	JMP        both1141
+	JMP        both1163
 
-half1140:
+half1162:
 	PREFETCHT0 (SI)(CX*2)
 	VPMOVZXWD  (DI)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1141:
+both1163:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1138
+	JLE    cols1160
 
-cols1139:
+cols1161:
 	CMPQ       CX, DX
-	JGE        row1142
+	JGE        row1164
 	CMPB       16(AX), $0x00
-	JNE        half1143
+	JNE        half1165
 	PREFETCHT0 (SI)(CX*4)
 	VMASKMOVPS (DI)(CX*4), Y0, Y2
-	JMP        both1144
+	JMP        both1166
 
-half1143:
+half1165:
 	PREFETCHT0 (SI)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -13400,19 +14072,19 @@ half1143:
 	SUBQ       CX, SI
 	LEAQ       (DI)(CX*2), DI
 
-copy1145:
+copy1167:
 	MOVW      -2(DI)(SI*2), CX
 	MOVW      CX, -2(SP)(SI*2)
 	DECQ      SI
-	JNZ       copy1145
+	JNZ       copy1167
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1144:
+both1166:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1142:
+row1164:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -13423,17 +14095,17 @@ row1142:
 	MOVQ         88(AX), CX
 	VMOVSS       X1, (CX)(BX*4)
 
-skip1129:
+skip1151:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1146
+	JCC   skip1168
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1147
+	JZ    have1169
 	MOVL  (CX)(BX*4), SI
 
-have1147:
+have1169:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13441,10 +14113,10 @@ have1147:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1148
+	JZ    even1170
 	LEAQ  (R10)(CX*4), R10
 
-even1148:
+even1170:
 	MOVQ         88(AX), CX
 	VBROADCASTSS (CX)(BX*4), Y1
 	VBROADCASTSS element00000000<>+0(SB), Y2
@@ -13452,26 +14124,26 @@ even1148:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1150
+	JGT          cols1172
 
-cols1149:
+cols1171:
 	CMPB    16(AX), $0x00
-	JNE     half1151
+	JNE     half1173
 	VMOVUPS (DI)(CX*4), Y4
 	VMOVUPS 32(DI)(CX*4), Y5
-	JMP     both1152
+	JMP     both1174
 
-half1151:
+half1173:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 	VPMOVZXWD 16(DI)(CX*2), Y5
 	VPSLLD    $0x10, Y5, Y5
 
-both1152:
+both1174:
 	VSUBPS       Y1, Y4, Y4
 	VSUBPS       Y1, Y5, Y5
 	CMPB         16(AX), $0x00
-	JNE          half1153
+	JNE          half1175
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -13516,9 +14188,9 @@ both1152:
 	VADDPS       Y6, Y2, Y2
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
-	JMP          both1154
+	JMP          both1176
 
-half1153:
+half1175:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y6
 	VMAXPS       Y4, Y6, Y4
 	VMAXPS       Y5, Y6, Y5
@@ -13555,31 +14227,31 @@ half1153:
 	VMOVUPS      Y7, 32(R10)(CX*4)
 	VADDPS       Y7, Y3, Y3
 
-both1154:
+both1176:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1149
+	JLE  cols1171
 
-cols1150:
+cols1172:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1156
+	JGT  cols1178
 
-cols1155:
+cols1177:
 	CMPB    16(AX), $0x00
-	JNE     half1157
+	JNE     half1179
 	VMOVUPS (DI)(CX*4), Y4
-	JMP     both1158
+	JMP     both1180
 
-half1157:
+half1179:
 	VPMOVZXWD (DI)(CX*2), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1158:
+both1180:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1159
+	JNE          half1181
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -13607,9 +14279,9 @@ both1158:
 	VFMADD213PS  Y6, Y6, Y5
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
-	JMP          both1160
+	JMP          both1182
 
-half1159:
+half1181:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y4, Y5, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -13632,39 +14304,39 @@ half1159:
 	VMOVUPS      Y5, (R10)(CX*4)
 	VADDPS       Y5, Y2, Y2
 
-both1160:
+both1182:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JLE  cols1155
+	JLE  cols1177
 
-cols1156:
+cols1178:
 	CMPQ       CX, DX
-	JGE        row1161
+	JGE        row1183
 	CMPB       16(AX), $0x00
-	JNE        half1162
+	JNE        half1184
 	VMASKMOVPS (DI)(CX*4), Y0, Y4
-	JMP        both1163
+	JMP        both1185
 
-half1162:
+half1184:
 	VPXOR   X4, X4, X4
 	VMOVDQU X4, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (DI)(CX*2), R11
 
-copy1164:
+copy1186:
 	MOVW      -2(R11)(R8*2), DI
 	MOVW      DI, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1164
+	JNZ       copy1186
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1163:
+both1185:
 	VSUBPS       Y1, Y4, Y4
 	CMPB         16(AX), $0x00
-	JNE          half1165
+	JNE          half1187
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -13693,9 +14365,9 @@ both1163:
 	VPAND        Y0, Y1, Y1
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
-	JMP          both1166
+	JMP          both1188
 
-half1165:
+half1187:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y1
 	VMAXPS       Y4, Y1, Y4
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y1
@@ -13719,8 +14391,8 @@ half1165:
 	VMOVUPS      Y1, (R10)(CX*4)
 	VADDPS       Y1, Y2, Y2
 
-both1166:
-row1161:
+both1188:
+row1183:
 	VADDPS       Y3, Y2, Y2
 	VEXTRACTF128 $0x01, Y2, X1
 	VADDPS       X1, X2, X1
@@ -13733,28 +14405,28 @@ row1161:
 	MOVQ         $-1, R8
 	MOVQ         72(AX), CX
 	TESTQ        CX, CX
-	JZ           skip1168
+	JZ           skip1190
 	MOVL         (CX)(SI*4), R8
 
-skip1168:
+skip1190:
 	TESTQ  R8, R8
-	JS     unlabelled1167
+	JS     unlabelled1189
 	VMOVSS (R10)(R8*4), X2
 	VSUBSS X1, X2, X2
 	VMOVSS X2, (R10)(R8*4)
 
-unlabelled1167:
-skip1146:
+unlabelled1189:
+skip1168:
 	DECQ  BX
 	CMPQ  BX, 48(AX)
-	JCC   skip1169
+	JCC   skip1191
 	MOVQ  64(AX), CX
 	MOVQ  BX, SI
 	TESTQ CX, CX
-	JZ    have1170
+	JZ    have1192
 	MOVL  (CX)(BX*4), SI
 
-have1170:
+have1192:
 	MOVQ  SI, DI
 	IMULQ 8(AX), DI
 	ADDQ  (AX), DI
@@ -13762,17 +14434,17 @@ have1170:
 	LEAQ  15(DX), CX
 	ANDQ  $-16, CX
 	TESTQ $0x00000001, BX
-	JZ    even1171
+	JZ    even1193
 	LEAQ  (R10)(CX*4), R10
 
-even1171:
+even1193:
 	MOVQ  $-1, R8
 	MOVQ  72(AX), CX
 	TESTQ CX, CX
-	JZ    skip1172
+	JZ    skip1194
 	MOVL  (CX)(SI*4), R8
 
-skip1172:
+skip1194:
 	MOVQ   88(AX), CX
 	VMOVSS (CX)(BX*4), X1
 	MOVQ   80(AX), CX
@@ -13780,92 +14452,92 @@ skip1172:
 	MOVQ   80(AX), CX
 	VMOVSS X2, (CX)(BX*4)
 	TESTQ  R8, R8
-	JS     unlabelled1173
+	JS     unlabelled1195
 	CMPB   16(AX), $0x00
-	JNE    half1174
+	JNE    half1196
 	VMOVSS (DI)(R8*4), X3
-	JMP    both1175
+	JMP    both1197
 
-half1174:
+half1196:
 	MOVWLZX (DI)(R8*2), CX
 	SHLL    $0x10, CX
 	VMOVD   CX, X3
 
-both1175:
+both1197:
 	VSUBSS       X3, X1, X4
 	MOVQ         88(AX), CX
 	VMOVSS       X4, (CX)(BX*4)
 	VUCOMISS     X3, X1
-	JNE          unlabelled1173
+	JNE          unlabelled1195
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1177:
+next1199:
 	LEAQ    8(CX), R11
 	CMPQ    R11, DX
-	JGT     last1179
+	JGT     last1201
 	CMPB    16(AX), $0x00
-	JNE     half1180
+	JNE     half1202
 	VMOVUPS (DI)(CX*4), Y3
-	JMP     both1181
+	JMP     both1203
 
-half1180:
+half1202:
 	VPMOVZXWD (DI)(CX*2), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1181:
+both1203:
 	VCMPPS    $0x00, Y1, Y3, Y3
 	VMOVMSKPS Y3, R11
 	TESTL     R11, R11
-	JNZ       found1176
+	JNZ       found1198
 	ADDQ      $0x08, CX
-	JMP       next1177
+	JMP       next1199
 
-last1179:
+last1201:
 	CMPQ       CX, DX
-	JGE        end1178
+	JGE        end1200
 	CMPB       16(AX), $0x00
-	JNE        half1182
+	JNE        half1204
 	VMASKMOVPS (DI)(CX*4), Y0, Y3
-	JMP        both1183
+	JMP        both1205
 
-half1182:
+half1204:
 	VPXOR   X3, X3, X3
 	VMOVDQU X3, (SP)
 	MOVQ    DX, R11
 	SUBQ    CX, R11
 	LEAQ    (DI)(CX*2), R12
 
-copy1184:
+copy1206:
 	MOVW      -2(R12)(R11*2), DI
 	MOVW      DI, -2(SP)(R11*2)
 	DECQ      R11
-	JNZ       copy1184
+	JNZ       copy1206
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1183:
+both1205:
 	VCMPPS    $0x00, Y1, Y3, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R11
 	TESTL     R11, R11
-	JNZ       found1176
+	JNZ       found1198
 	MOVQ      DX, CX
-	JMP       end1178
+	JMP       end1200
 
-found1176:
+found1198:
 	BSFL R11, R11
 	ADDQ R11, CX
 
-end1178:
+end1200:
 	CMPQ CX, R8
-	JNE  unlabelled1173
+	JNE  unlabelled1195
 	INCQ 112(AX)
 
-unlabelled1173:
+unlabelled1195:
 	MOVQ         24(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1185
+	JZ           skip1207
 	IMULQ        32(AX), SI
 	ADDQ         SI, DI
 	VMOVSS       104(AX), X1
@@ -13874,18 +14546,18 @@ unlabelled1173:
 	XORQ         CX, CX
 	LEAQ         16(CX), SI
 	CMPQ         SI, DX
-	JGT          cols1187
+	JGT          cols1209
 
-cols1186:
+cols1208:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	VMULPS  32(R10)(CX*4), Y1, Y3
 	CMPB    40(AX), $0x00
-	JNE     half1188
+	JNE     half1210
 	VMOVUPS Y2, (DI)(CX*4)
 	VMOVUPS Y3, 32(DI)(CX*4)
-	JMP     both1189
+	JMP     both1211
 
-half1188:
+half1210:
 	VBROADCASTSS element00000001<>+0(SB), Y4
 	VBROADCASTSS element00007fff<>+0(SB), Y5
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -13915,25 +14587,25 @@ half1188:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, 16(DI)(CX*2)
 
-both1189:
+both1211:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), SI
 	CMPQ SI, DX
-	JLE  cols1186
+	JLE  cols1208
 
-cols1187:
+cols1209:
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JGT  cols1191
+	JGT  cols1213
 
-cols1190:
+cols1212:
 	VMULPS  (R10)(CX*4), Y1, Y2
 	CMPB    40(AX), $0x00
-	JNE     half1192
+	JNE     half1214
 	VMOVUPS Y2, (DI)(CX*4)
-	JMP     both1193
+	JMP     both1215
 
-half1192:
+half1214:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y5
@@ -13949,22 +14621,22 @@ half1192:
 	VPACKUSDW    X2, X6, X2
 	VMOVDQU      X2, (DI)(CX*2)
 
-both1193:
+both1215:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), SI
 	CMPQ SI, DX
-	JLE  cols1190
+	JLE  cols1212
 
-cols1191:
+cols1213:
 	CMPQ       CX, DX
-	JGE        row1194
+	JGE        row1216
 	VMULPS     (R10)(CX*4), Y1, Y1
 	CMPB       40(AX), $0x00
-	JNE        half1195
+	JNE        half1217
 	VMASKMOVPS Y1, Y0, (DI)(CX*4)
-	JMP        both1196
+	JMP        both1218
 
-half1195:
+half1217:
 	VBROADCASTSS element00000001<>+0(SB), Y2
 	VBROADCASTSS element00007fff<>+0(SB), Y3
 	VBROADCASTSS element00400000<>+0(SB), Y4
@@ -13983,20 +14655,20 @@ half1195:
 	SUBQ         CX, SI
 	LEAQ         (DI)(CX*2), DI
 
-copy1197:
+copy1219:
 	MOVW -2(SP)(SI*2), CX
 	MOVW CX, -2(DI)(SI*2)
 	DECQ SI
-	JNZ  copy1197
+	JNZ  copy1219
 
-both1196:
-row1194:
-skip1185:
-skip1169:
+both1218:
+row1216:
+skip1207:
+skip1191:
 	ADDQ $0x03, BX
 	LEAQ -2(BX), CX
 	CMPQ CX, 48(AX)
-	JLT  turn1128
+	JLT  turn1150
 	VZEROUPPER
 	RET
 
@@ -14018,37 +14690,37 @@ TEXT ·bceAVX2(SB), $80-8
 	MOVQ         $0x00000010, R8
 	MOVQ         72(AX), R9
 
-rows1198:
+rows1220:
 	XORQ CX, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JGT  cols1200
+	JGT  cols1222
 
-cols1199:
+cols1221:
 	CMPB       16(AX), $0x00
-	JNE        half1201
+	JNE        half1223
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y3
-	JMP        both1202
+	JMP        both1224
 
-half1201:
+half1223:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y3
 	VPSLLD     $0x10, Y3, Y3
 
-both1202:
+both1224:
 	CMPB       40(AX), $0x00
-	JNE        half1203
+	JNE        half1225
 	PREFETCHT0 3072(SI)(CX*4)
 	VMOVUPS    (SI)(CX*4), Y4
-	JMP        both1204
+	JMP        both1226
 
-half1203:
+half1225:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 
-both1204:
+both1226:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -14056,7 +14728,7 @@ both1204:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1205
+	JNE          half1227
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14087,7 +14759,7 @@ both1204:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1207
+	JZ           skip1229
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14096,11 +14768,11 @@ both1204:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1208
+	JNE          half1230
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1209
+	JMP          both1231
 
-half1208:
+half1230:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14116,11 +14788,11 @@ half1208:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1209:
-skip1207:
-	JMP both1206
+both1231:
+skip1229:
+	JMP both1228
 
-half1205:
+half1227:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14145,7 +14817,7 @@ half1205:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1210
+	JZ           skip1232
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14154,11 +14826,11 @@ half1205:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1211
+	JNE          half1233
 	VMOVUPS      Y5, (DI)(CX*4)
-	JMP          both1212
+	JMP          both1234
 
-half1211:
+half1233:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14174,11 +14846,11 @@ half1211:
 	VPACKUSDW    X3, X7, X3
 	VMOVDQU      X3, (DI)(CX*2)
 
-both1212:
-skip1210:
-both1206:
+both1234:
+skip1232:
+both1228:
 	DECQ         R8
-	JNZ          more1213
+	JNZ          more1235
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -14213,22 +14885,22 @@ both1206:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1213:
+more1235:
 	ADDQ $0x08, CX
 	LEAQ 8(CX), R10
 	CMPQ R10, DX
-	JLE  cols1199
+	JLE  cols1221
 
-cols1200:
+cols1222:
 	CMPQ       CX, DX
-	JGE        row1214
+	JGE        row1236
 	CMPB       16(AX), $0x00
-	JNE        half1215
+	JNE        half1237
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y3
-	JMP        both1216
+	JMP        both1238
 
-half1215:
+half1237:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -14236,22 +14908,22 @@ half1215:
 	SUBQ       CX, R10
 	LEAQ       (BX)(CX*2), R12
 
-copy1217:
+copy1239:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1217
+	JNZ       copy1239
 	VPMOVZXWD (SP), Y3
 	VPSLLD    $0x10, Y3, Y3
 
-both1216:
+both1238:
 	CMPB       40(AX), $0x00
-	JNE        half1218
+	JNE        half1240
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), Y0, Y4
-	JMP        both1219
+	JMP        both1241
 
-half1218:
+half1240:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X4, X4, X4
 	VMOVDQU    X4, (SP)
@@ -14259,15 +14931,15 @@ half1218:
 	SUBQ       CX, R10
 	LEAQ       (SI)(CX*2), R12
 
-copy1220:
+copy1242:
 	MOVW      -2(R12)(R10*2), R11
 	MOVW      R11, -2(SP)(R10*2)
 	DECQ      R10
-	JNZ       copy1220
+	JNZ       copy1242
 	VPMOVZXWD (SP), Y4
 	VPSLLD    $0x10, Y4, Y4
 
-both1219:
+both1241:
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	VBROADCASTSS element80000000<>+0(SB), Y6
 	VMAXPS       Y3, Y5, Y5
@@ -14275,7 +14947,7 @@ both1219:
 	VPOR         Y6, Y3, Y6
 	VADDPS       Y5, Y2, Y2
 	CMPB         16(AX), $0x00
-	JNE          half1221
+	JNE          half1243
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14307,7 +14979,7 @@ both1219:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1223
+	JZ           skip1245
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14316,11 +14988,11 @@ both1219:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1224
+	JNE          half1246
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1225
+	JMP          both1247
 
-half1224:
+half1246:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14339,17 +15011,17 @@ half1224:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1226:
+copy1248:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1226
+	JNZ  copy1248
 
-both1225:
-skip1223:
-	JMP both1222
+both1247:
+skip1245:
+	JMP both1244
 
-half1221:
+half1243:
 	VBROADCASTSS elementc2b00f5c<>+0(SB), Y5
 	VMAXPS       Y6, Y5, Y6
 	VBROADCASTSS element3fb8aa3b<>+0(SB), Y5
@@ -14375,7 +15047,7 @@ half1221:
 	VMULPS       Y7, Y1, Y1
 	MOVQ         48(AX), R10
 	TESTQ        R10, R10
-	JZ           skip1227
+	JZ           skip1249
 	VBROADCASTSS 352(AX), Y8
 	VBROADCASTSS element00000000<>+0(SB), Y9
 	VCMPPS       $0x01, Y9, Y3, Y3
@@ -14384,11 +15056,11 @@ half1221:
 	VSUBPS       Y4, Y5, Y5
 	VMULPS       Y8, Y5, Y5
 	CMPB         64(AX), $0x00
-	JNE          half1228
+	JNE          half1250
 	VMASKMOVPS   Y5, Y0, (DI)(CX*4)
-	JMP          both1229
+	JMP          both1251
 
-half1228:
+half1250:
 	VBROADCASTSS element00000001<>+0(SB), Y3
 	VBROADCASTSS element00007fff<>+0(SB), Y4
 	VBROADCASTSS element00400000<>+0(SB), Y6
@@ -14407,17 +15079,17 @@ half1228:
 	SUBQ         CX, R10
 	LEAQ         (DI)(CX*2), R11
 
-copy1230:
+copy1252:
 	MOVW -2(SP)(R10*2), CX
 	MOVW CX, -2(R11)(R10*2)
 	DECQ R10
-	JNZ  copy1230
+	JNZ  copy1252
 
-both1229:
-skip1227:
-both1222:
+both1251:
+skip1249:
+both1244:
 	DECQ         R8
-	JNZ          more1231
+	JNZ          more1253
 	VCVTPS2PD    X2, Y3
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -14452,13 +15124,13 @@ both1222:
 	VBROADCASTSS element3f800000<>+0(SB), Y1
 	MOVQ         $0x00000010, R8
 
-more1231:
-row1214:
+more1253:
+row1236:
 	ADDQ         56(AX), DI
 	ADDQ         32(AX), SI
 	ADDQ         8(AX), BX
 	DECQ         R9
-	JNZ          rows1198
+	JNZ          rows1220
 	VCVTPS2PD    X2, Y0
 	VEXTRACTF128 $0x01, Y2, X2
 	VCVTPS2PD    X2, Y2
@@ -14512,24 +15184,24 @@ TEXT ·dotAVX512(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         48(AX), DI
 
-rows1232:
+rows1254:
 	XORQ CX, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JGT  cols1234
+	JGT  cols1256
 
-cols1233:
+cols1255:
 	CMPB       16(AX), $0x00
-	JNE        half1235
+	JNE        half1257
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
 	VCVTPS2PD  64(BX)(CX*4), Z6
 	VCVTPS2PD  96(BX)(CX*4), Z7
-	JMP        both1236
+	JMP        both1258
 
-half1235:
+half1257:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -14544,18 +15216,18 @@ half1235:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1236:
+both1258:
 	CMPB       40(AX), $0x00
-	JNE        half1237
+	JNE        half1259
 	PREFETCHT0 3072(SI)(CX*4)
 	PREFETCHT0 3136(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z8
 	VCVTPS2PD  32(SI)(CX*4), Z9
 	VCVTPS2PD  64(SI)(CX*4), Z10
 	VCVTPS2PD  96(SI)(CX*4), Z11
-	JMP        both1238
+	JMP        both1260
 
-half1237:
+half1259:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y8
 	VPSLLD     $0x10, Y8, Y8
@@ -14570,7 +15242,7 @@ half1237:
 	VPSLLD     $0x10, Y11, Y11
 	VCVTPS2PD  Y11, Z11
 
-both1238:
+both1260:
 	VFMADD231PD Z4, Z8, Z0
 	VFMADD231PD Z5, Z9, Z1
 	VFMADD231PD Z6, Z10, Z2
@@ -14578,22 +15250,22 @@ both1238:
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1233
+	JLE         cols1255
 
-cols1234:
+cols1256:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1240
+	JGT  cols1262
 
-cols1239:
+cols1261:
 	CMPB       16(AX), $0x00
-	JNE        half1241
+	JNE        half1263
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
 	VCVTPS2PD  32(BX)(CX*4), Z5
-	JMP        both1242
+	JMP        both1264
 
-half1241:
+half1263:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
@@ -14602,15 +15274,15 @@ half1241:
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1242:
+both1264:
 	CMPB       40(AX), $0x00
-	JNE        half1243
+	JNE        half1265
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z6
 	VCVTPS2PD  32(SI)(CX*4), Z7
-	JMP        both1244
+	JMP        both1266
 
-half1243:
+half1265:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
@@ -14619,88 +15291,88 @@ half1243:
 	VPSLLD     $0x10, Y7, Y7
 	VCVTPS2PD  Y7, Z7
 
-both1244:
+both1266:
 	VFMADD231PD Z4, Z6, Z0
 	VFMADD231PD Z5, Z7, Z1
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1239
+	JLE         cols1261
 
-cols1240:
+cols1262:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1246
+	JGT  cols1268
 
-cols1245:
+cols1267:
 	CMPB       16(AX), $0x00
-	JNE        half1247
+	JNE        half1269
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Z4
-	JMP        both1248
+	JMP        both1270
 
-half1247:
+half1269:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1248:
+both1270:
 	CMPB       40(AX), $0x00
-	JNE        half1249
+	JNE        half1271
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Z5
-	JMP        both1250
+	JMP        both1272
 
-half1249:
+half1271:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1250:
+both1272:
 	VFMADD231PD Z4, Z5, Z0
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1245
+	JLE         cols1267
 
-cols1246:
+cols1268:
 	CMPQ        CX, DX
-	JGE         row1251
+	JGE         row1273
 	CMPB        16(AX), $0x00
-	JNE         half1252
+	JNE         half1274
 	PREFETCHT0  3072(BX)(CX*4)
 	VCVTPS2PD.Z (BX)(CX*4), K1, Z4
-	JMP         both1253
+	JMP         both1275
 
-half1252:
+half1274:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1253:
+both1275:
 	CMPB        40(AX), $0x00
-	JNE         half1254
+	JNE         half1276
 	PREFETCHT0  3072(SI)(CX*4)
 	VCVTPS2PD.Z (SI)(CX*4), K1, Z5
-	JMP         both1255
+	JMP         both1277
 
-half1254:
+half1276:
 	PREFETCHT0  3072(SI)(CX*2)
 	VPMOVZXWD.Z (SI)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1255:
+both1277:
 	VFMADD231PD Z4, Z5, Z0
 
-row1251:
+row1273:
 	ADDQ          8(AX), BX
 	ADDQ          32(AX), SI
 	DECQ          DI
-	JNZ           rows1232
+	JNZ           rows1254
 	VADDPD        Z1, Z0, Z0
 	VADDPD        Z3, Z2, Z2
 	VADDPD        Z2, Z0, Z0
@@ -14738,15 +15410,15 @@ TEXT ·finiteAVX512(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Z6
 	MOVQ         24(AX), SI
 
-rows1256:
+rows1278:
 	XORQ CX, CX
 	LEAQ 64(CX), DI
 	CMPQ DI, DX
-	JGT  cols1258
+	JGT  cols1280
 
-cols1257:
+cols1279:
 	CMPB       16(AX), $0x00
-	JNE        half1259
+	JNE        half1281
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	PREFETCHT0 3200(BX)(CX*4)
@@ -14755,9 +15427,9 @@ cols1257:
 	VMOVUPS    64(BX)(CX*4), Z8
 	VMOVUPS    128(BX)(CX*4), Z9
 	VMOVUPS    192(BX)(CX*4), Z10
-	JMP        both1260
+	JMP        both1282
 
-half1259:
+half1281:
 	PREFETCHT0 3072(BX)(CX*2)
 	PREFETCHT0 3136(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
@@ -14765,7 +15437,7 @@ half1259:
 	VPERMW.Z   64(BX)(CX*2), Z0, K1, Z9
 	VPERMW.Z   64(BX)(CX*2), Z1, K1, Z10
 
-both1260:
+both1282:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	VFMADD231PS Z9, Z2, Z5
@@ -14773,80 +15445,80 @@ both1260:
 	ADDQ        $0x40, CX
 	LEAQ        64(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1257
+	JLE         cols1279
 
-cols1258:
+cols1280:
 	LEAQ 32(CX), DI
 	CMPQ DI, DX
-	JGT  cols1262
+	JGT  cols1284
 
-cols1261:
+cols1283:
 	CMPB       16(AX), $0x00
-	JNE        half1263
+	JNE        half1285
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
 	VMOVUPS    64(BX)(CX*4), Z8
-	JMP        both1264
+	JMP        both1286
 
-half1263:
+half1285:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPERMW.Z   (BX)(CX*2), Z0, K1, Z7
 	VPERMW.Z   (BX)(CX*2), Z1, K1, Z8
 
-both1264:
+both1286:
 	VFMADD231PS Z7, Z2, Z3
 	VFMADD231PS Z8, Z2, Z4
 	ADDQ        $0x20, CX
 	LEAQ        32(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1261
+	JLE         cols1283
 
-cols1262:
+cols1284:
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1266
+	JGT  cols1288
 
-cols1265:
+cols1287:
 	CMPB       16(AX), $0x00
-	JNE        half1267
+	JNE        half1289
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z7
-	JMP        both1268
+	JMP        both1290
 
-half1267:
+half1289:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z7
 	VPSLLD     $0x10, Z7, Z7
 
-both1268:
+both1290:
 	VFMADD231PS Z7, Z2, Z3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1265
+	JLE         cols1287
 
-cols1266:
+cols1288:
 	CMPQ       CX, DX
-	JGE        row1269
+	JGE        row1291
 	CMPB       16(AX), $0x00
-	JNE        half1270
+	JNE        half1292
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K2, Z7
-	JMP        both1271
+	JMP        both1293
 
-half1270:
+half1292:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K2, Z7
 	VPSLLD      $0x10, Z7, Z7
 
-both1271:
+both1293:
 	VFMADD231PS Z7, Z2, Z3
 
-row1269:
+row1291:
 	ADDQ          8(AX), BX
 	DECQ          SI
-	JNZ           rows1256
+	JNZ           rows1278
 	VADDPS        Z4, Z3, Z3
 	VADDPS        Z5, Z3, Z3
 	VADDPS        Z6, Z3, Z3
@@ -14878,14 +15550,14 @@ TEXT ·columnSumsAVX512(SB), $80-8
 	MOVQ  24(AX), SI
 	MOVQ  48(AX), DI
 	CMPB  16(AX), $0x00
-	JEQ   wide1272
+	JEQ   wide1294
 	MOVQ  64(AX), CX
 	TESTQ CX, CX
-	JZ    skip1273
+	JZ    skip1295
 	CMPB  40(AX), $0x00
-	JEQ   wide1272
+	JEQ   wide1294
 
-skip1273:
+skip1295:
 	VMOVDQU32 elementToUpper<>+0(SB), Z0
 	VMOVDQU32 elementToUpper<>+64(SB), Z1
 	MOVL      $0xaaaaaaaa, CX
@@ -14897,22 +15569,22 @@ skip1273:
 	BZHIQ     CX, R9, R9
 	KMOVW     R9, K3
 
-group1274:
+group1296:
 	CMPQ DI, $0x10
-	JLT  group1275
+	JLT  group1297
 	XORQ CX, CX
 	LEAQ 32(CX), R9
 	CMPQ R9, R8
-	JGT  cols1277
+	JGT  cols1299
 
-cols1276:
+cols1298:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	VBROADCASTSS element00000000<>+0(SB), Z4
 	VBROADCASTSS element00000000<>+0(SB), Z5
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1278
+	JZ           plain1300
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y7
 	VINSERTF64X4 $0x01, Y7, Z6, Z7
@@ -14941,7 +15613,7 @@ cols1276:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1280:
+pair1302:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z11
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z12
 	ADDQ        32(AX), R9
@@ -14977,10 +15649,10 @@ pair1280:
 	ADDQ        $0x80, R10
 	ADDQ        $0x80, R12
 	DECQ        R13
-	JNZ         pair1280
-	JMP         summed1279
+	JNZ         pair1302
+	JMP         summed1301
 
-plain1278:
+plain1300:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -14989,7 +15661,7 @@ plain1278:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1281:
+pair1303:
 	VPERMW.Z    (R9)(CX*2), Z0, K2, Z7
 	VPERMW.Z    (R9)(CX*2), Z1, K2, Z8
 	ADDQ        8(AX), R9
@@ -15008,9 +15680,9 @@ pair1281:
 	VFMADD231PS Z8, Z8, Z5
 	ADDQ        $0x80, R10
 	DECQ        R11
-	JNZ         pair1281
+	JNZ         pair1303
 
-summed1279:
+summed1301:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z7
 	VADDPD        (R9)(CX*8), Z7, Z7
@@ -15046,19 +15718,19 @@ summed1279:
 	ADDQ          $0x20, CX
 	LEAQ          32(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1276
+	JLE           cols1298
 
-cols1277:
+cols1299:
 	LEAQ 16(CX), R9
 	CMPQ R9, R8
-	JGT  cols1283
+	JGT  cols1305
 
-cols1282:
+cols1304:
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1284
+	JZ           plain1306
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -15080,7 +15752,7 @@ cols1282:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1286:
+pair1308:
 	VPMOVZXWD   (R9)(CX*2), Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -15106,10 +15778,10 @@ pair1286:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1286
-	JMP         summed1285
+	JNZ         pair1308
+	JMP         summed1307
 
-plain1284:
+plain1306:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -15118,7 +15790,7 @@ plain1284:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1287:
+pair1309:
 	VPMOVZXWD   (R9)(CX*2), Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -15132,9 +15804,9 @@ pair1287:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1287
+	JNZ         pair1309
 
-summed1285:
+summed1307:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -15154,16 +15826,16 @@ summed1285:
 	ADDQ          $0x10, CX
 	LEAQ          16(CX), R9
 	CMPQ          R9, R8
-	JLE           cols1282
+	JLE           cols1304
 
-cols1283:
+cols1305:
 	CMPQ         CX, R8
-	JGE          row1288
+	JGE          row1310
 	VBROADCASTSS element00000000<>+0(SB), Z2
 	VBROADCASTSS element00000000<>+0(SB), Z3
 	MOVQ         64(AX), R9
 	TESTQ        R9, R9
-	JZ           plain1289
+	JZ           plain1311
 	VCVTPD2PS    (R9)(CX*8), Y6
 	VCVTPD2PS    64(R9)(CX*8), Y4
 	VINSERTF64X4 $0x01, Y4, Z6, Z4
@@ -15185,7 +15857,7 @@ cols1283:
 	ADDQ         BX, R12
 	MOVQ         $0x00000008, R13
 
-pair1291:
+pair1313:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z7
 	VPSLLD      $0x10, Z7, Z7
 	ADDQ        32(AX), R9
@@ -15211,10 +15883,10 @@ pair1291:
 	ADDQ        $0x40, R10
 	ADDQ        $0x40, R12
 	DECQ        R13
-	JNZ         pair1291
-	JMP         summed1290
+	JNZ         pair1313
+	JMP         summed1312
 
-plain1289:
+plain1311:
 	MOVQ   BX, R9
 	MOVQ   CX, R10
 	ADDQ   R10, R10
@@ -15223,7 +15895,7 @@ plain1289:
 	ADDQ   BX, R10
 	MOVQ   $0x00000008, R11
 
-pair1292:
+pair1314:
 	VPMOVZXWD.Z (R9)(CX*2), K3, Z4
 	VPSLLD      $0x10, Z4, Z4
 	ADDQ        8(AX), R9
@@ -15237,9 +15909,9 @@ pair1292:
 	VFMADD231PS Z4, Z4, Z3
 	ADDQ        $0x40, R10
 	DECQ        R11
-	JNZ         pair1292
+	JNZ         pair1314
 
-summed1290:
+summed1312:
 	MOVQ          80(AX), R9
 	VCVTPS2PD     Y2, Z4
 	VADDPD        (R9)(CX*8), Z4, Z4
@@ -15257,7 +15929,7 @@ summed1290:
 	VADDPD        64(R9)(CX*8), Z2, Z2
 	VMOVUPD       Z2, 64(R9)(CX*8)
 
-row1288:
+row1310:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -15291,32 +15963,32 @@ row1288:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x10, DI
-	JMP  group1274
+	JMP  group1296
 
-group1275:
-wide1272:
-group1293:
+group1297:
+wide1294:
+group1315:
 	CMPQ DI, $0x04
-	JLT  group1294
+	JLT  group1316
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1296
+	JGT  cols1318
 
-cols1295:
+cols1317:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1297
+	JZ         plain1319
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1299
+	JNE        half1321
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -15330,9 +16002,9 @@ cols1295:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z7
 	ADDQ       32(AX), R8
-	JMP        both1300
+	JMP        both1322
 
-half1299:
+half1321:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -15354,10 +16026,10 @@ half1299:
 	VCVTPS2PD  Y7, Z7
 	ADDQ       32(AX), R8
 
-both1300:
+both1322:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1301
+	JNE        half1323
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -15371,9 +16043,9 @@ both1300:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z11
 	ADDQ       8(AX), R8
-	JMP        both1302
+	JMP        both1324
 
-half1301:
+half1323:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -15395,7 +16067,7 @@ half1301:
 	VCVTPS2PD  Y11, Z11
 	ADDQ       8(AX), R8
 
-both1302:
+both1324:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -15412,12 +16084,12 @@ both1302:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1298
+	JMP         summed1320
 
-plain1297:
+plain1319:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1303
+	JNE        half1325
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -15431,9 +16103,9 @@ plain1297:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Z5
 	ADDQ       8(AX), R8
-	JMP        both1304
+	JMP        both1326
 
-half1303:
+half1325:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -15455,7 +16127,7 @@ half1303:
 	VCVTPS2PD  Y5, Z5
 	ADDQ       8(AX), R8
 
-both1304:
+both1326:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -15465,7 +16137,7 @@ both1304:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1298:
+summed1320:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -15473,24 +16145,24 @@ summed1298:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1295
+	JLE     cols1317
 
-cols1296:
+cols1318:
 	CMPQ        CX, DX
-	JGE         row1305
+	JGE         row1327
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1306
+	JZ          plain1328
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1308
+	JNE         half1330
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -15504,9 +16176,9 @@ cols1296:
 	ADDQ        32(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z7
 	ADDQ        32(AX), R8
-	JMP         both1309
+	JMP         both1331
 
-half1308:
+half1330:
 	MOVQ        32(AX), R9
 	LEAQ        (SI)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -15528,10 +16200,10 @@ half1308:
 	VCVTPS2PD   Y7, Z7
 	ADDQ        32(AX), R8
 
-both1309:
+both1331:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1310
+	JNE         half1332
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -15545,9 +16217,9 @@ both1309:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z11
 	ADDQ        8(AX), R8
-	JMP         both1311
+	JMP         both1333
 
-half1310:
+half1332:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -15569,7 +16241,7 @@ half1310:
 	VCVTPS2PD   Y11, Z11
 	ADDQ        8(AX), R8
 
-both1311:
+both1333:
 	VSUBPD      Z2, Z8, Z8
 	VMULPD      Z3, Z8, Z8
 	VADDPD      Z4, Z0, Z0
@@ -15586,12 +16258,12 @@ both1311:
 	VMULPD      Z3, Z11, Z11
 	VADDPD      Z7, Z0, Z0
 	VFMADD231PD Z7, Z11, Z1
-	JMP         summed1307
+	JMP         summed1329
 
-plain1306:
+plain1328:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1312
+	JNE         half1334
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*8), R9
@@ -15605,9 +16277,9 @@ plain1306:
 	ADDQ        8(AX), R8
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
 	ADDQ        8(AX), R8
-	JMP         both1313
+	JMP         both1335
 
-half1312:
+half1334:
 	MOVQ        8(AX), R9
 	LEAQ        (BX)(R9*4), R9
 	LEAQ        (R9)(CX*4), R9
@@ -15629,7 +16301,7 @@ half1312:
 	VCVTPS2PD   Y5, Z5
 	ADDQ        8(AX), R8
 
-both1313:
+both1335:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 	VADDPD      Z3, Z0, Z0
@@ -15639,13 +16311,13 @@ both1313:
 	VADDPD      Z5, Z0, Z0
 	VFMADD231PD Z5, Z5, Z1
 
-summed1307:
+summed1329:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1305:
+row1327:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -15655,81 +16327,81 @@ row1305:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1293
+	JMP  group1315
 
-group1294:
-group1314:
+group1316:
+group1336:
 	CMPQ DI, $0x01
-	JLT  group1315
+	JLT  group1337
 	XORQ CX, CX
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1317
+	JGT  cols1339
 
-cols1316:
+cols1338:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Z0
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Z1
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1318
+	JZ         plain1340
 	VMOVUPD    (R8)(CX*8), Z2
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Z3
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1320
+	JNE        half1342
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z4
-	JMP        both1321
+	JMP        both1343
 
-half1320:
+half1342:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y4
 	VPSLLD     $0x10, Y4, Y4
 	VCVTPS2PD  Y4, Z4
 
-both1321:
+both1343:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1322
+	JNE        half1344
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z5
-	JMP        both1323
+	JMP        both1345
 
-half1322:
+half1344:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y5
 	VCVTPS2PD  Y5, Z5
 
-both1323:
+both1345:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1319
+	JMP         summed1341
 
-plain1318:
+plain1340:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1324
+	JNE        half1346
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Z2
-	JMP        both1325
+	JMP        both1347
 
-half1324:
+half1346:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 	VCVTPS2PD  Y2, Z2
 
-both1325:
+both1347:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1319:
+summed1341:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -15737,86 +16409,86 @@ summed1319:
 	ADDQ    $0x08, CX
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1316
+	JLE     cols1338
 
-cols1317:
+cols1339:
 	CMPQ        CX, DX
-	JGE         row1326
+	JGE         row1348
 	MOVQ        80(AX), R8
 	VMOVUPD     (R8)(CX*8), Z0
 	MOVQ        88(AX), R8
 	VMOVUPD     (R8)(CX*8), Z1
 	MOVQ        64(AX), R8
 	TESTQ       R8, R8
-	JZ          plain1327
+	JZ          plain1349
 	VMOVUPD     (R8)(CX*8), Z2
 	MOVQ        72(AX), R8
 	VMOVUPD     (R8)(CX*8), Z3
 	MOVQ        SI, R8
 	CMPB        40(AX), $0x00
-	JNE         half1329
+	JNE         half1351
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z4
-	JMP         both1330
+	JMP         both1352
 
-half1329:
+half1351:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y4
 	VPSLLD      $0x10, Y4, Y4
 	VCVTPS2PD   Y4, Z4
 
-both1330:
+both1352:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1331
+	JNE         half1353
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z5
-	JMP         both1332
+	JMP         both1354
 
-half1331:
+half1353:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y5
 	VPSLLD      $0x10, Y5, Y5
 	VCVTPS2PD   Y5, Z5
 
-both1332:
+both1354:
 	VSUBPD      Z2, Z5, Z5
 	VMULPD      Z3, Z5, Z5
 	VADDPD      Z4, Z0, Z0
 	VFMADD231PD Z4, Z5, Z1
-	JMP         summed1328
+	JMP         summed1350
 
-plain1327:
+plain1349:
 	MOVQ        BX, R8
 	CMPB        16(AX), $0x00
-	JNE         half1333
+	JNE         half1355
 	PREFETCHT0  3072(R8)(CX*4)
 	VCVTPS2PD.Z (R8)(CX*4), K1, Z2
-	JMP         both1334
+	JMP         both1356
 
-half1333:
+half1355:
 	PREFETCHT0  3072(R8)(CX*2)
 	VPMOVZXWD.Z (R8)(CX*2), K1, Y2
 	VPSLLD      $0x10, Y2, Y2
 	VCVTPS2PD   Y2, Z2
 
-both1334:
+both1356:
 	VADDPD      Z2, Z0, Z0
 	VFMADD231PD Z2, Z2, Z1
 
-summed1328:
+summed1350:
 	MOVQ    80(AX), R8
 	VMOVUPD Z0, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Z1, (R8)(CX*8)
 
-row1326:
+row1348:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1314
+	JMP  group1336
 
-group1315:
+group1337:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -15839,7 +16511,7 @@ TEXT ·argmaxAVX512(SB), $80-8
 	MOVQ      40(AX), SI
 	MOVQ      24(AX), DI
 
-rows1335:
+rows1357:
 	VBROADCASTSS elementff800000<>+0(SB), Z0
 	VBROADCASTSS elementffff0000<>+0(SB), Z1
 	VMOVAPS      Z0, Z2
@@ -15847,18 +16519,18 @@ rows1335:
 	XORQ         CX, CX
 	LEAQ         32(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1337
+	JGT          cols1359
 
-cols1336:
+cols1358:
 	CMPB       16(AX), $0x00
-	JNE        half1338
+	JNE        half1360
 	PREFETCHT0 3072(BX)(CX*4)
 	PREFETCHT0 3136(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Z2, Z2
 	VMAXPS     64(BX)(CX*4), Z3, Z3
-	JMP        both1339
+	JMP        both1361
 
-half1338:
+half1360:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Z4
 	VPSLLD     $0x10, Z4, Z5
@@ -15866,55 +16538,55 @@ half1338:
 	VMAXPS     Z5, Z2, Z2
 	VMAXPS     Z4, Z3, Z3
 
-both1339:
+both1361:
 	ADDQ $0x20, CX
 	LEAQ 32(CX), R8
 	CMPQ R8, DX
-	JLE  cols1336
+	JLE  cols1358
 
-cols1337:
+cols1359:
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1341
+	JGT  cols1363
 
-cols1340:
+cols1362:
 	CMPB       16(AX), $0x00
-	JNE        half1342
+	JNE        half1364
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Z1
-	JMP        both1343
+	JMP        both1365
 
-half1342:
+half1364:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Z1
 	VPSLLD     $0x10, Z1, Z1
 
-both1343:
+both1365:
 	VMAXPS Z1, Z2, Z2
 	ADDQ   $0x10, CX
 	LEAQ   16(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1340
+	JLE    cols1362
 
-cols1341:
+cols1363:
 	CMPQ       CX, DX
-	JGE        row1344
+	JGE        row1366
 	CMPB       16(AX), $0x00
-	JNE        half1345
+	JNE        half1367
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS.Z  (BX)(CX*4), K1, Z1
-	JMP        both1346
+	JMP        both1368
 
-half1345:
+half1367:
 	PREFETCHT0  3072(BX)(CX*2)
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1346:
+both1368:
 	VBLENDMPS Z1, Z0, K1, Z1
 	VMAXPS    Z1, Z2, Z2
 
-row1344:
+row1366:
 	VMAXPS        Z3, Z2, Z2
 	VEXTRACTF64X4 $0x01, Z2, Y0
 	VMAXPS        Y0, Y2, Y0
@@ -15927,53 +16599,53 @@ row1344:
 	VBROADCASTSS  X1, Z0
 	XORQ          CX, CX
 
-next1348:
+next1370:
 	LEAQ    16(CX), R8
 	CMPQ    R8, DX
-	JGT     last1350
+	JGT     last1372
 	CMPB    16(AX), $0x00
-	JNE     half1351
+	JNE     half1373
 	VMOVUPS (BX)(CX*4), Z1
-	JMP     both1352
+	JMP     both1374
 
-half1351:
+half1373:
 	VPMOVZXWD (BX)(CX*2), Z1
 	VPSLLD    $0x10, Z1, Z1
 
-both1352:
+both1374:
 	VCMPPS $0x00, Z0, Z1, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1347
+	JNZ    found1369
 	ADDQ   $0x10, CX
-	JMP    next1348
+	JMP    next1370
 
-last1350:
+last1372:
 	CMPQ      CX, DX
-	JGE       end1349
+	JGE       end1371
 	CMPB      16(AX), $0x00
-	JNE       half1353
+	JNE       half1375
 	VMOVUPS.Z (BX)(CX*4), K1, Z1
-	JMP       both1354
+	JMP       both1376
 
-half1353:
+half1375:
 	VPMOVZXWD.Z (BX)(CX*2), K1, Z1
 	VPSLLD      $0x10, Z1, Z1
 
-both1354:
+both1376:
 	VCMPPS $0x00, Z0, Z1, K2
 	KANDW  K1, K2, K2
 	KMOVW  K2, R8
 	TESTL  R8, R8
-	JNZ    found1347
+	JNZ    found1369
 	MOVQ   DX, CX
-	JMP    end1349
+	JMP    end1371
 
-found1347:
+found1369:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1349:
+end1371:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -15981,7 +16653,7 @@ end1349:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1335
+	JNZ     rows1357
 	SFENCE
 	VZEROUPPER
 	RET
@@ -16007,9 +16679,9 @@ TEXT ·adamAVX512(SB), $80-8
 	XORQ      CX, CX
 	LEAQ      16(CX), R9
 	CMPQ      R9, DX
-	JGT       cols1356
+	JGT       cols1378
 
-cols1355:
+cols1377:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VMOVUPS      (DI)(CX*4), Z2
@@ -16039,11 +16711,11 @@ cols1355:
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1355
+	JLE          cols1377
 
-cols1356:
+cols1378:
 	CMPQ         CX, DX
-	JGE          row1357
+	JGE          row1379
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VMOVUPS.Z    (DI)(CX*4), K1, Z2
@@ -16071,7 +16743,7 @@ cols1356:
 	VFMSUB132PS  Z1, Z2, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1357:
+row1379:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -16095,77 +16767,77 @@ TEXT ·sgdAVX512(SB), $80-8
 	XORQ      CX, CX
 	LEAQ      16(CX), DI
 	CMPQ      DI, DX
-	JGT       cols1359
+	JGT       cols1381
 
-cols1358:
+cols1380:
 	VMOVUPS      (BX)(CX*4), Z0
 	VMOVUPS      (SI)(CX*4), Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1360
+	JZ           skip1382
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1361
+	JNE          first1383
 	VMOVUPS      (DI)(CX*4), Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1361:
+first1383:
 	VMOVUPS     Z3, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1362
+	JEQ         plain1384
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1363
+	JMP         moved1385
 
-plain1362:
+plain1384:
 	VMOVAPS Z3, Z1
 
-moved1363:
-skip1360:
+moved1385:
+skip1382:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, (BX)(CX*4)
 	ADDQ         $0x10, CX
 	LEAQ         16(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1358
+	JLE          cols1380
 
-cols1359:
+cols1381:
 	CMPQ         CX, DX
-	JGE          row1364
+	JGE          row1386
 	VMOVUPS.Z    (BX)(CX*4), K1, Z0
 	VMOVUPS.Z    (SI)(CX*4), K1, Z1
 	VBROADCASTSS 40(AX), Z2
 	VFMADD231PS  Z2, Z0, Z1
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1365
+	JZ           skip1387
 	VBROADCASTSS 36(AX), Z2
 	VMOVAPS      Z1, Z3
 	CMPB         45(AX), $0x00
-	JNE          first1366
+	JNE          first1388
 	VMOVUPS.Z    (DX)(CX*4), K1, Z4
 	VFMADD231PS  Z2, Z4, Z3
 
-first1366:
+first1388:
 	VMOVUPS     Z3, K1, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1367
+	JEQ         plain1389
 	VFMADD231PS Z2, Z3, Z1
-	JMP         moved1368
+	JMP         moved1390
 
-plain1367:
+plain1389:
 	VMOVAPS Z3, Z1
 
-moved1368:
-skip1365:
+moved1390:
+skip1387:
 	VBROADCASTSS 32(AX), Z2
 	VFNMADD231PS Z2, Z1, Z0
 	VMOVUPS      Z0, K1, (BX)(CX*4)
 
-row1364:
+row1386:
 	SFENCE
 	VZEROUPPER
 	RET
@@ -16188,23 +16860,23 @@ TEXT ·dotAVX2(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Y4
 	MOVQ         48(AX), DI
 
-rows1369:
+rows1391:
 	XORQ CX, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JGT  cols1371
+	JGT  cols1393
 
-cols1370:
+cols1392:
 	CMPB       16(AX), $0x00
-	JNE        half1372
+	JNE        half1394
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
 	VCVTPS2PD  32(BX)(CX*4), Y7
 	VCVTPS2PD  48(BX)(CX*4), Y8
-	JMP        both1373
+	JMP        both1395
 
-half1372:
+half1394:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -16219,17 +16891,17 @@ half1372:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1373:
+both1395:
 	CMPB       40(AX), $0x00
-	JNE        half1374
+	JNE        half1396
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y9
 	VCVTPS2PD  16(SI)(CX*4), Y10
 	VCVTPS2PD  32(SI)(CX*4), Y11
 	VCVTPS2PD  48(SI)(CX*4), Y12
-	JMP        both1375
+	JMP        both1397
 
-half1374:
+half1396:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X9
 	VPSLLD     $0x10, X9, X9
@@ -16244,7 +16916,7 @@ half1374:
 	VPSLLD     $0x10, X12, X12
 	VCVTPS2PD  X12, Y12
 
-both1375:
+both1397:
 	VFMADD231PD Y5, Y9, Y1
 	VFMADD231PD Y6, Y10, Y2
 	VFMADD231PD Y7, Y11, Y3
@@ -16252,22 +16924,22 @@ both1375:
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1370
+	JLE         cols1392
 
-cols1371:
+cols1393:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1377
+	JGT  cols1399
 
-cols1376:
+cols1398:
 	CMPB       16(AX), $0x00
-	JNE        half1378
+	JNE        half1400
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
 	VCVTPS2PD  16(BX)(CX*4), Y6
-	JMP        both1379
+	JMP        both1401
 
-half1378:
+half1400:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
@@ -16276,15 +16948,15 @@ half1378:
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1379:
+both1401:
 	CMPB       40(AX), $0x00
-	JNE        half1380
+	JNE        half1402
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y7
 	VCVTPS2PD  16(SI)(CX*4), Y8
-	JMP        both1381
+	JMP        both1403
 
-half1380:
+half1402:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X7
 	VPSLLD     $0x10, X7, X7
@@ -16293,63 +16965,63 @@ half1380:
 	VPSLLD     $0x10, X8, X8
 	VCVTPS2PD  X8, Y8
 
-both1381:
+both1403:
 	VFMADD231PD Y5, Y7, Y1
 	VFMADD231PD Y6, Y8, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1376
+	JLE         cols1398
 
-cols1377:
+cols1399:
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1383
+	JGT  cols1405
 
-cols1382:
+cols1404:
 	CMPB       16(AX), $0x00
-	JNE        half1384
+	JNE        half1406
 	PREFETCHT0 3072(BX)(CX*4)
 	VCVTPS2PD  (BX)(CX*4), Y5
-	JMP        both1385
+	JMP        both1407
 
-half1384:
+half1406:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1385:
+both1407:
 	CMPB       40(AX), $0x00
-	JNE        half1386
+	JNE        half1408
 	PREFETCHT0 3072(SI)(CX*4)
 	VCVTPS2PD  (SI)(CX*4), Y6
-	JMP        both1387
+	JMP        both1409
 
-half1386:
+half1408:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPMOVZXWD  (SI)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1387:
+both1409:
 	VFMADD231PD Y5, Y6, Y1
 	ADDQ        $0x04, CX
 	LEAQ        4(CX), R8
 	CMPQ        R8, DX
-	JLE         cols1382
+	JLE         cols1404
 
-cols1383:
+cols1405:
 	CMPQ       CX, DX
-	JGE        row1388
+	JGE        row1410
 	CMPB       16(AX), $0x00
-	JNE        half1389
+	JNE        half1411
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1390
+	JMP        both1412
 
-half1389:
+half1411:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -16357,24 +17029,24 @@ half1389:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R10
 
-copy1391:
+copy1413:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1391
+	JNZ       copy1413
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1390:
+both1412:
 	CMPB       40(AX), $0x00
-	JNE        half1392
+	JNE        half1414
 	PREFETCHT0 3072(SI)(CX*4)
 	VMASKMOVPS (SI)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1393
+	JMP        both1415
 
-half1392:
+half1414:
 	PREFETCHT0 3072(SI)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -16382,23 +17054,23 @@ half1392:
 	SUBQ       CX, R8
 	LEAQ       (SI)(CX*2), R9
 
-copy1394:
+copy1416:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1394
+	JNZ       copy1416
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1393:
+both1415:
 	VFMADD231PD Y5, Y6, Y1
 
-row1388:
+row1410:
 	ADDQ         8(AX), BX
 	ADDQ         32(AX), SI
 	DECQ         DI
-	JNZ          rows1369
+	JNZ          rows1391
 	VADDPD       Y2, Y1, Y1
 	VADDPD       Y4, Y3, Y3
 	VADDPD       Y3, Y1, Y1
@@ -16429,69 +17101,69 @@ TEXT ·finiteAVX2(SB), $80-8
 	VBROADCASTSS element00000000<>+0(SB), Y5
 	MOVQ         24(AX), SI
 
-rows1395:
+rows1417:
 	XORQ CX, CX
 	LEAQ 16(CX), DI
 	CMPQ DI, DX
-	JGT  cols1397
+	JGT  cols1419
 
-cols1396:
+cols1418:
 	CMPB       16(AX), $0x00
-	JNE        half1398
+	JNE        half1420
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
 	VMOVUPS    32(BX)(CX*4), Y7
-	JMP        both1399
+	JMP        both1421
 
-half1398:
+half1420:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 	VPMOVZXWD  16(BX)(CX*2), Y7
 	VPSLLD     $0x10, Y7, Y7
 
-both1399:
+both1421:
 	VFMADD231PS Y6, Y1, Y2
 	VFMADD231PS Y7, Y1, Y3
 	ADDQ        $0x10, CX
 	LEAQ        16(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1396
+	JLE         cols1418
 
-cols1397:
+cols1419:
 	LEAQ 8(CX), DI
 	CMPQ DI, DX
-	JGT  cols1401
+	JGT  cols1423
 
-cols1400:
+cols1422:
 	CMPB       16(AX), $0x00
-	JNE        half1402
+	JNE        half1424
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y6
-	JMP        both1403
+	JMP        both1425
 
-half1402:
+half1424:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y6
 	VPSLLD     $0x10, Y6, Y6
 
-both1403:
+both1425:
 	VFMADD231PS Y6, Y1, Y2
 	ADDQ        $0x08, CX
 	LEAQ        8(CX), DI
 	CMPQ        DI, DX
-	JLE         cols1400
+	JLE         cols1422
 
-cols1401:
+cols1423:
 	CMPQ       CX, DX
-	JGE        row1404
+	JGE        row1426
 	CMPB       16(AX), $0x00
-	JNE        half1405
+	JNE        half1427
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y6
-	JMP        both1406
+	JMP        both1428
 
-half1405:
+half1427:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -16499,21 +17171,21 @@ half1405:
 	SUBQ       CX, DI
 	LEAQ       (BX)(CX*2), R8
 
-copy1407:
+copy1429:
 	MOVW      -2(R8)(DI*2), CX
 	MOVW      CX, -2(SP)(DI*2)
 	DECQ      DI
-	JNZ       copy1407
+	JNZ       copy1429
 	VPMOVZXWD (SP), Y6
 	VPSLLD    $0x10, Y6, Y6
 
-both1406:
+both1428:
 	VFMADD231PS Y6, Y1, Y2
 
-row1404:
+row1426:
 	ADDQ         8(AX), BX
 	DECQ         SI
-	JNZ          rows1395
+	JNZ          rows1417
 	VADDPS       Y3, Y2, Y2
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y5, Y2, Y2
@@ -16542,28 +17214,28 @@ TEXT ·columnSumsAVX2(SB), $80-8
 	MOVQ    24(AX), SI
 	MOVQ    48(AX), DI
 
-group1408:
+group1430:
 	CMPQ DI, $0x04
-	JLT  group1409
+	JLT  group1431
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1411
+	JGT  cols1433
 
-cols1410:
+cols1432:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1412
+	JZ         plain1434
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1414
+	JNE        half1436
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16576,9 +17248,9 @@ cols1410:
 	ADDQ       32(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y8
 	ADDQ       32(AX), R8
-	JMP        both1415
+	JMP        both1437
 
-half1414:
+half1436:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16600,10 +17272,10 @@ half1414:
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
 
-both1415:
+both1437:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1416
+	JNE        half1438
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16616,9 +17288,9 @@ both1415:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y12
 	ADDQ       8(AX), R8
-	JMP        both1417
+	JMP        both1439
 
-half1416:
+half1438:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16640,7 +17312,7 @@ half1416:
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
 
-both1417:
+both1439:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -16657,12 +17329,12 @@ both1417:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1413
+	JMP         summed1435
 
-plain1412:
+plain1434:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1418
+	JNE        half1440
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16675,9 +17347,9 @@ plain1412:
 	ADDQ       8(AX), R8
 	VCVTPS2PD  (R8)(CX*4), Y6
 	ADDQ       8(AX), R8
-	JMP        both1419
+	JMP        both1441
 
-half1418:
+half1440:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16699,7 +17371,7 @@ half1418:
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
 
-both1419:
+both1441:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -16709,7 +17381,7 @@ both1419:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1413:
+summed1435:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -16717,24 +17389,24 @@ summed1413:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1410
+	JLE     cols1432
 
-cols1411:
+cols1433:
 	CMPQ       CX, DX
-	JGE        row1420
+	JGE        row1442
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1421
+	JZ         plain1443
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1423
+	JNE        half1445
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16751,9 +17423,9 @@ cols1411:
 	VMASKMOVPS (R8)(CX*4), X0, X8
 	VCVTPS2PD  X8, Y8
 	ADDQ       32(AX), R8
-	JMP        both1424
+	JMP        both1446
 
-half1423:
+half1445:
 	MOVQ       32(AX), R9
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16764,11 +17436,11 @@ half1423:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1425:
+copy1447:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1425
+	JNZ       copy1447
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -16779,11 +17451,11 @@ copy1425:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1426:
+copy1448:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1426
+	JNZ       copy1448
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
@@ -16794,11 +17466,11 @@ copy1426:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1427:
+copy1449:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1427
+	JNZ       copy1449
 	VPMOVZXWD (SP), X7
 	VPSLLD    $0x10, X7, X7
 	VCVTPS2PD X7, Y7
@@ -16809,20 +17481,20 @@ copy1427:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1428:
+copy1450:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1428
+	JNZ       copy1450
 	VPMOVZXWD (SP), X8
 	VPSLLD    $0x10, X8, X8
 	VCVTPS2PD X8, Y8
 	ADDQ      32(AX), R8
 
-both1424:
+both1446:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1429
+	JNE        half1451
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16839,9 +17511,9 @@ both1424:
 	VMASKMOVPS (R8)(CX*4), X0, X12
 	VCVTPS2PD  X12, Y12
 	ADDQ       8(AX), R8
-	JMP        both1430
+	JMP        both1452
 
-half1429:
+half1451:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16852,11 +17524,11 @@ half1429:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1431:
+copy1453:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1431
+	JNZ       copy1453
 	VPMOVZXWD (SP), X9
 	VPSLLD    $0x10, X9, X9
 	VCVTPS2PD X9, Y9
@@ -16867,11 +17539,11 @@ copy1431:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1432:
+copy1454:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1432
+	JNZ       copy1454
 	VPMOVZXWD (SP), X10
 	VPSLLD    $0x10, X10, X10
 	VCVTPS2PD X10, Y10
@@ -16882,11 +17554,11 @@ copy1432:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1433:
+copy1455:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1433
+	JNZ       copy1455
 	VPMOVZXWD (SP), X11
 	VPSLLD    $0x10, X11, X11
 	VCVTPS2PD X11, Y11
@@ -16897,17 +17569,17 @@ copy1433:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1434:
+copy1456:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1434
+	JNZ       copy1456
 	VPMOVZXWD (SP), X12
 	VPSLLD    $0x10, X12, X12
 	VCVTPS2PD X12, Y12
 	ADDQ      8(AX), R8
 
-both1430:
+both1452:
 	VSUBPD      Y3, Y9, Y9
 	VMULPD      Y4, Y9, Y9
 	VADDPD      Y5, Y1, Y1
@@ -16924,12 +17596,12 @@ both1430:
 	VMULPD      Y4, Y12, Y12
 	VADDPD      Y8, Y1, Y1
 	VFMADD231PD Y8, Y12, Y2
-	JMP         summed1422
+	JMP         summed1444
 
-plain1421:
+plain1443:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1435
+	JNE        half1457
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*8), R9
@@ -16946,9 +17618,9 @@ plain1421:
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
 	ADDQ       8(AX), R8
-	JMP        both1436
+	JMP        both1458
 
-half1435:
+half1457:
 	MOVQ       8(AX), R9
 	LEAQ       (BX)(R9*4), R9
 	LEAQ       (R9)(CX*4), R9
@@ -16959,11 +17631,11 @@ half1435:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R11
 
-copy1437:
+copy1459:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1437
+	JNZ       copy1459
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
@@ -16974,11 +17646,11 @@ copy1437:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1438:
+copy1460:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1438
+	JNZ       copy1460
 	VPMOVZXWD (SP), X4
 	VPSLLD    $0x10, X4, X4
 	VCVTPS2PD X4, Y4
@@ -16989,11 +17661,11 @@ copy1438:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1439:
+copy1461:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1439
+	JNZ       copy1461
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
@@ -17004,17 +17676,17 @@ copy1439:
 	SUBQ      CX, R9
 	LEAQ      (R8)(CX*2), R11
 
-copy1440:
+copy1462:
 	MOVW      -2(R11)(R9*2), R10
 	MOVW      R10, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1440
+	JNZ       copy1462
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 	ADDQ      8(AX), R8
 
-both1436:
+both1458:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 	VADDPD      Y4, Y1, Y1
@@ -17024,13 +17696,13 @@ both1436:
 	VADDPD      Y6, Y1, Y1
 	VFMADD231PD Y6, Y6, Y2
 
-summed1422:
+summed1444:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1420:
+row1442:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	ADDQ 8(AX), BX
@@ -17040,81 +17712,81 @@ row1420:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x04, DI
-	JMP  group1408
+	JMP  group1430
 
-group1409:
-group1441:
+group1431:
+group1463:
 	CMPQ DI, $0x01
-	JLT  group1442
+	JLT  group1464
 	XORQ CX, CX
 	LEAQ 4(CX), R8
 	CMPQ R8, DX
-	JGT  cols1444
+	JGT  cols1466
 
-cols1443:
+cols1465:
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1445
+	JZ         plain1467
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1447
+	JNE        half1469
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y5
-	JMP        both1448
+	JMP        both1470
 
-half1447:
+half1469:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X5
 	VPSLLD     $0x10, X5, X5
 	VCVTPS2PD  X5, Y5
 
-both1448:
+both1470:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1449
+	JNE        half1471
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y6
-	JMP        both1450
+	JMP        both1472
 
-half1449:
+half1471:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X6
 	VPSLLD     $0x10, X6, X6
 	VCVTPS2PD  X6, Y6
 
-both1450:
+both1472:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1446
+	JMP         summed1468
 
-plain1445:
+plain1467:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1451
+	JNE        half1473
 	PREFETCHT0 3072(R8)(CX*4)
 	VCVTPS2PD  (R8)(CX*4), Y3
-	JMP        both1452
+	JMP        both1474
 
-half1451:
+half1473:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPMOVZXWD  (R8)(CX*2), X3
 	VPSLLD     $0x10, X3, X3
 	VCVTPS2PD  X3, Y3
 
-both1452:
+both1474:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1446:
+summed1468:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
@@ -17122,30 +17794,30 @@ summed1446:
 	ADDQ    $0x04, CX
 	LEAQ    4(CX), R8
 	CMPQ    R8, DX
-	JLE     cols1443
+	JLE     cols1465
 
-cols1444:
+cols1466:
 	CMPQ       CX, DX
-	JGE        row1453
+	JGE        row1475
 	MOVQ       80(AX), R8
 	VMOVUPD    (R8)(CX*8), Y1
 	MOVQ       88(AX), R8
 	VMOVUPD    (R8)(CX*8), Y2
 	MOVQ       64(AX), R8
 	TESTQ      R8, R8
-	JZ         plain1454
+	JZ         plain1476
 	VMOVUPD    (R8)(CX*8), Y3
 	MOVQ       72(AX), R8
 	VMOVUPD    (R8)(CX*8), Y4
 	MOVQ       SI, R8
 	CMPB       40(AX), $0x00
-	JNE        half1456
+	JNE        half1478
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X5
 	VCVTPS2PD  X5, Y5
-	JMP        both1457
+	JMP        both1479
 
-half1456:
+half1478:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X5, X5, X5
 	VMOVDQU    X5, (SP)
@@ -17153,25 +17825,25 @@ half1456:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1458:
+copy1480:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1458
+	JNZ       copy1480
 	VPMOVZXWD (SP), X5
 	VPSLLD    $0x10, X5, X5
 	VCVTPS2PD X5, Y5
 
-both1457:
+both1479:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1459
+	JNE        half1481
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X6
 	VCVTPS2PD  X6, Y6
-	JMP        both1460
+	JMP        both1482
 
-half1459:
+half1481:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X6, X6, X6
 	VMOVDQU    X6, (SP)
@@ -17179,32 +17851,32 @@ half1459:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1461:
+copy1483:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1461
+	JNZ       copy1483
 	VPMOVZXWD (SP), X6
 	VPSLLD    $0x10, X6, X6
 	VCVTPS2PD X6, Y6
 
-both1460:
+both1482:
 	VSUBPD      Y3, Y6, Y6
 	VMULPD      Y4, Y6, Y6
 	VADDPD      Y5, Y1, Y1
 	VFMADD231PD Y5, Y6, Y2
-	JMP         summed1455
+	JMP         summed1477
 
-plain1454:
+plain1476:
 	MOVQ       BX, R8
 	CMPB       16(AX), $0x00
-	JNE        half1462
+	JNE        half1484
 	PREFETCHT0 3072(R8)(CX*4)
 	VMASKMOVPS (R8)(CX*4), X0, X3
 	VCVTPS2PD  X3, Y3
-	JMP        both1463
+	JMP        both1485
 
-half1462:
+half1484:
 	PREFETCHT0 3072(R8)(CX*2)
 	VPXOR      X3, X3, X3
 	VMOVDQU    X3, (SP)
@@ -17212,32 +17884,32 @@ half1462:
 	SUBQ       CX, R9
 	LEAQ       (R8)(CX*2), R10
 
-copy1464:
+copy1486:
 	MOVW      -2(R10)(R9*2), R8
 	MOVW      R8, -2(SP)(R9*2)
 	DECQ      R9
-	JNZ       copy1464
+	JNZ       copy1486
 	VPMOVZXWD (SP), X3
 	VPSLLD    $0x10, X3, X3
 	VCVTPS2PD X3, Y3
 
-both1463:
+both1485:
 	VADDPD      Y3, Y1, Y1
 	VFMADD231PD Y3, Y3, Y2
 
-summed1455:
+summed1477:
 	MOVQ    80(AX), R8
 	VMOVUPD Y1, (R8)(CX*8)
 	MOVQ    88(AX), R8
 	VMOVUPD Y2, (R8)(CX*8)
 
-row1453:
+row1475:
 	ADDQ 8(AX), BX
 	ADDQ 32(AX), SI
 	SUBQ $0x01, DI
-	JMP  group1441
+	JMP  group1463
 
-group1442:
+group1464:
 	VZEROUPPER
 	RET
 
@@ -17255,7 +17927,7 @@ TEXT ·argmaxAVX2(SB), $80-8
 	MOVQ    40(AX), SI
 	MOVQ    24(AX), DI
 
-rows1465:
+rows1487:
 	VBROADCASTSS elementff800000<>+0(SB), Y1
 	VBROADCASTSS elementffff0000<>+0(SB), Y2
 	VMOVAPS      Y1, Y3
@@ -17263,17 +17935,17 @@ rows1465:
 	XORQ         CX, CX
 	LEAQ         16(CX), R8
 	CMPQ         R8, DX
-	JGT          cols1467
+	JGT          cols1489
 
-cols1466:
+cols1488:
 	CMPB       16(AX), $0x00
-	JNE        half1468
+	JNE        half1490
 	PREFETCHT0 3072(BX)(CX*4)
 	VMAXPS     (BX)(CX*4), Y3, Y3
 	VMAXPS     32(BX)(CX*4), Y4, Y4
-	JMP        both1469
+	JMP        both1491
 
-half1468:
+half1490:
 	PREFETCHT0 3072(BX)(CX*2)
 	VMOVUPS    (BX)(CX*2), Y5
 	VPSLLD     $0x10, Y5, Y6
@@ -17281,46 +17953,46 @@ half1468:
 	VMAXPS     Y6, Y3, Y3
 	VMAXPS     Y5, Y4, Y4
 
-both1469:
+both1491:
 	ADDQ $0x10, CX
 	LEAQ 16(CX), R8
 	CMPQ R8, DX
-	JLE  cols1466
+	JLE  cols1488
 
-cols1467:
+cols1489:
 	LEAQ 8(CX), R8
 	CMPQ R8, DX
-	JGT  cols1471
+	JGT  cols1493
 
-cols1470:
+cols1492:
 	CMPB       16(AX), $0x00
-	JNE        half1472
+	JNE        half1494
 	PREFETCHT0 3072(BX)(CX*4)
 	VMOVUPS    (BX)(CX*4), Y2
-	JMP        both1473
+	JMP        both1495
 
-half1472:
+half1494:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPMOVZXWD  (BX)(CX*2), Y2
 	VPSLLD     $0x10, Y2, Y2
 
-both1473:
+both1495:
 	VMAXPS Y2, Y3, Y3
 	ADDQ   $0x08, CX
 	LEAQ   8(CX), R8
 	CMPQ   R8, DX
-	JLE    cols1470
+	JLE    cols1492
 
-cols1471:
+cols1493:
 	CMPQ       CX, DX
-	JGE        row1474
+	JGE        row1496
 	CMPB       16(AX), $0x00
-	JNE        half1475
+	JNE        half1497
 	PREFETCHT0 3072(BX)(CX*4)
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1476
+	JMP        both1498
 
-half1475:
+half1497:
 	PREFETCHT0 3072(BX)(CX*2)
 	VPXOR      X2, X2, X2
 	VMOVDQU    X2, (SP)
@@ -17328,19 +18000,19 @@ half1475:
 	SUBQ       CX, R8
 	LEAQ       (BX)(CX*2), R9
 
-copy1477:
+copy1499:
 	MOVW      -2(R9)(R8*2), CX
 	MOVW      CX, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1477
+	JNZ       copy1499
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1476:
+both1498:
 	VBLENDVPS Y0, Y2, Y1, Y2
 	VMAXPS    Y2, Y3, Y3
 
-row1474:
+row1496:
 	VMAXPS       Y4, Y3, Y3
 	VEXTRACTF128 $0x01, Y3, X1
 	VMAXPS       X1, X3, X1
@@ -17351,64 +18023,64 @@ row1474:
 	VBROADCASTSS X1, Y1
 	XORQ         CX, CX
 
-next1479:
+next1501:
 	LEAQ    8(CX), R8
 	CMPQ    R8, DX
-	JGT     last1481
+	JGT     last1503
 	CMPB    16(AX), $0x00
-	JNE     half1482
+	JNE     half1504
 	VMOVUPS (BX)(CX*4), Y2
-	JMP     both1483
+	JMP     both1505
 
-half1482:
+half1504:
 	VPMOVZXWD (BX)(CX*2), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1483:
+both1505:
 	VCMPPS    $0x00, Y1, Y2, Y2
 	VMOVMSKPS Y2, R8
 	TESTL     R8, R8
-	JNZ       found1478
+	JNZ       found1500
 	ADDQ      $0x08, CX
-	JMP       next1479
+	JMP       next1501
 
-last1481:
+last1503:
 	CMPQ       CX, DX
-	JGE        end1480
+	JGE        end1502
 	CMPB       16(AX), $0x00
-	JNE        half1484
+	JNE        half1506
 	VMASKMOVPS (BX)(CX*4), Y0, Y2
-	JMP        both1485
+	JMP        both1507
 
-half1484:
+half1506:
 	VPXOR   X2, X2, X2
 	VMOVDQU X2, (SP)
 	MOVQ    DX, R8
 	SUBQ    CX, R8
 	LEAQ    (BX)(CX*2), R10
 
-copy1486:
+copy1508:
 	MOVW      -2(R10)(R8*2), R9
 	MOVW      R9, -2(SP)(R8*2)
 	DECQ      R8
-	JNZ       copy1486
+	JNZ       copy1508
 	VPMOVZXWD (SP), Y2
 	VPSLLD    $0x10, Y2, Y2
 
-both1485:
+both1507:
 	VCMPPS    $0x00, Y1, Y2, Y1
 	VPAND     Y0, Y1, Y1
 	VMOVMSKPS Y1, R8
 	TESTL     R8, R8
-	JNZ       found1478
+	JNZ       found1500
 	MOVQ      DX, CX
-	JMP       end1480
+	JMP       end1502
 
-found1478:
+found1500:
 	BSFL R8, R8
 	ADDQ R8, CX
 
-end1480:
+end1502:
 	XORQ    R8, R8
 	CMPQ    CX, DX
 	CMOVQGE R8, CX
@@ -17416,7 +18088,7 @@ end1480:
 	ADDQ    $0x04, SI
 	ADDQ    8(AX), BX
 	DECQ    DI
-	JNZ     rows1465
+	JNZ     rows1487
 	VZEROUPPER
 	RET
 
@@ -17437,9 +18109,9 @@ TEXT ·adamAVX2(SB), $80-8
 	XORQ    CX, CX
 	LEAQ    8(CX), R9
 	CMPQ    R9, DX
-	JGT     cols1488
+	JGT     cols1510
 
-cols1487:
+cols1509:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VMOVUPS      (DI)(CX*4), Y3
@@ -17469,11 +18141,11 @@ cols1487:
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), R9
 	CMPQ         R9, DX
-	JLE          cols1487
+	JLE          cols1509
 
-cols1488:
+cols1510:
 	CMPQ         CX, DX
-	JGE          row1489
+	JGE          row1511
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VMASKMOVPS   (DI)(CX*4), Y0, Y3
@@ -17501,7 +18173,7 @@ cols1488:
 	VFMSUB132PS  Y2, Y3, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1489:
+row1511:
 	VZEROUPPER
 	RET
 
@@ -17520,77 +18192,874 @@ TEXT ·sgdAVX2(SB), $80-8
 	XORQ    CX, CX
 	LEAQ    8(CX), DI
 	CMPQ    DI, DX
-	JGT     cols1491
+	JGT     cols1513
 
-cols1490:
+cols1512:
 	VMOVUPS      (BX)(CX*4), Y1
 	VMOVUPS      (SI)(CX*4), Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DI
 	TESTQ        DI, DI
-	JZ           skip1492
+	JZ           skip1514
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1493
+	JNE          first1515
 	VMOVUPS      (DI)(CX*4), Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1493:
+first1515:
 	VMOVUPS     Y4, (DI)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1494
+	JEQ         plain1516
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1495
+	JMP         moved1517
 
-plain1494:
+plain1516:
 	VMOVAPS Y4, Y2
 
-moved1495:
-skip1492:
+moved1517:
+skip1514:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMOVUPS      Y1, (BX)(CX*4)
 	ADDQ         $0x08, CX
 	LEAQ         8(CX), DI
 	CMPQ         DI, DX
-	JLE          cols1490
+	JLE          cols1512
 
-cols1491:
+cols1513:
 	CMPQ         CX, DX
-	JGE          row1496
+	JGE          row1518
 	VMASKMOVPS   (BX)(CX*4), Y0, Y1
 	VMASKMOVPS   (SI)(CX*4), Y0, Y2
 	VBROADCASTSS 40(AX), Y3
 	VFMADD231PS  Y3, Y1, Y2
 	MOVQ         16(AX), DX
 	TESTQ        DX, DX
-	JZ           skip1497
+	JZ           skip1519
 	VBROADCASTSS 36(AX), Y3
 	VMOVAPS      Y2, Y4
 	CMPB         45(AX), $0x00
-	JNE          first1498
+	JNE          first1520
 	VMASKMOVPS   (DX)(CX*4), Y0, Y5
 	VFMADD231PS  Y3, Y5, Y4
 
-first1498:
+first1520:
 	VMASKMOVPS  Y4, Y0, (DX)(CX*4)
 	CMPB        44(AX), $0x00
-	JEQ         plain1499
+	JEQ         plain1521
 	VFMADD231PS Y3, Y4, Y2
-	JMP         moved1500
+	JMP         moved1522
 
-plain1499:
+plain1521:
 	VMOVAPS Y4, Y2
 
-moved1500:
-skip1497:
+moved1522:
+skip1519:
 	VBROADCASTSS 32(AX), Y3
 	VFNMADD231PS Y3, Y2, Y1
 	VMASKMOVPS   Y1, Y0, (BX)(CX*4)
 
-row1496:
+row1518:
+	VZEROUPPER
+	RET
+
+// func keptAVX512(a *byte)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
+TEXT ·keptAVX512(SB), $80-8
+	MOVQ         a+0(FP), AX
+	MOVQ         64(AX), CX
+	MOVQ         (AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         72(AX), SI
+	XORQ         DI, DI
+	XORQ         R8, R8
+	VPBROADCASTD 16(AX), Y0
+	VPADDD       elementEight<>+0(SB), Y0, Y0
+	MOVQ         $0x9e3779b97f4a7c15, R9
+	VPBROADCASTQ R9, Z1
+	MOVQ         $0xbf58476d1ce4e5b9, R9
+	VPBROADCASTQ R9, Z2
+	MOVQ         $0x94d049bb133111eb, R9
+	VPBROADCASTQ R9, Z3
+	MOVQ         $0x0000000000000001, R9
+	VPBROADCASTQ R9, Z5
+	VPBROADCASTQ 8(AX), Z4
+	VPBROADCASTW 20(AX), Z6
+	VBROADCASTSS element7feb352d<>+0(SB), Z7
+	VBROADCASTSS element846ca68b<>+0(SB), Z8
+	MOVQ         80(AX), R9
+	MOVQ         R9, R10
+	XORQ         R11, R11
+	MOVQ         80(AX), R12
+	TESTQ        R12, R12
+	JZ           skip1523
+	CMPB         96(AX), $0x00
+	JNE          half1524
+	IMUL3Q       $0x20, CX, R11
+	JMP          both1525
+
+half1524:
+	IMUL3Q $0x10, CX, R11
+
+both1525:
+skip1523:
+	MOVQ   104(AX), R12
+	MOVQ   R12, R13
+	XORQ   R14, R14
+	MOVQ   104(AX), R15
+	TESTQ  R15, R15
+	JZ     skip1526
+	CMPB   120(AX), $0x00
+	JNE    half1527
+	IMUL3Q $0x20, CX, R14
+	JMP    both1528
+
+half1527:
+	IMUL3Q $0x10, CX, R14
+
+both1528:
+skip1526:
+	CMPQ         CX, $0x08
+	JGT          wider1530
+	MOVQ         CX, AX
+	MOVQ         $0xffffffff, R15
+	BZHIQ        CX, R15, CX
+	MOVQ         $0x01010101, R15
+	IMULQ        R15, CX
+	IMUL3Q       $0x04, AX, AX
+	VBROADCASTSS elemente3779b10<>+0(SB), Z9
+	VMOVDQU32    elementPairs4<>+0(SB), Z9
+
+eight1531:
+	TESTQ     DX, DX
+	JZ        plain1532
+	VPMOVZXDQ (DX), Z10
+	ADDQ      $0x20, DX
+	JMP       have1533
+
+plain1532:
+	VPMOVZXDQ Y0, Z10
+	VPADDD    elementEight<>+32(SB), Y0, Y0
+
+have1533:
+	VPADDQ  Z5, Z10, Z10
+	VPMULLQ Z1, Z10, Z10
+	VPADDQ  Z4, Z10, Z10
+	VPSRLQ  $0x1e, Z10, Z11
+	VPXORQ  Z11, Z10, Z10
+	VPMULLQ Z2, Z10, Z10
+	VPSRLQ  $0x1b, Z10, Z11
+	VPXORQ  Z11, Z10, Z10
+	VPMULLQ Z3, Z10, Z10
+	VPSRLQ  $0x1f, Z10, Z11
+	VPXORQ  Z11, Z10, Z10
+	ADDQ    R11, R10
+
+ask1534:
+	CMPQ       R9, R10
+	JAE        asked1535
+	PREFETCHT1 (R9)
+	ADDQ       $0x40, R9
+	JMP        ask1534
+
+asked1535:
+	ADDQ R14, R13
+
+ask1536:
+	CMPQ       R12, R13
+	JAE        asked1537
+	PREFETCHT1 (R12)
+	ADDQ       $0x40, R12
+	JMP        ask1536
+
+asked1537:
+	VMOVDQU32  elementKeys4<>+0(SB), Z12
+	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys4<>+64(SB), Z12
+	VPERMD     Z10, Z12, Z12
+	VPADDD     Z9, Z11, Z11
+	VPSRLD     $0x10, Z11, Z13
+	VPXORD     Z11, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z11
+	VPTERNLOGD $0x96, Z11, Z12, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	PEXTQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       AX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys4<>+128(SB), Z12
+	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys4<>+192(SB), Z12
+	VPERMD     Z10, Z12, Z10
+	VPADDD     Z9, Z11, Z11
+	VPSRLD     $0x10, Z11, Z12
+	VPXORD     Z11, Z12, Z12
+	VPMULLD    Z7, Z12, Z12
+	VPSRLD     $0x0f, Z12, Z11
+	VPTERNLOGD $0x96, Z11, Z10, Z12
+	VPMULLD    Z8, Z12, Z12
+	VPCMPUW    $0x05, Z6, Z12, K1
+	KMOVD      K1, R15
+	PEXTQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       AX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	SUBQ       $0x08, BX
+	JNZ        eight1531
+	JMP        kept1529
+
+wider1530:
+	CMPQ         CX, $0x10
+	JGT          wider1538
+	MOVQ         CX, AX
+	MOVQ         $0xffffffff, R15
+	BZHIQ        CX, R15, CX
+	MOVQ         $0x00010001, R15
+	IMULQ        R15, CX
+	IMUL3Q       $0x02, AX, AX
+	VBROADCASTSS elemente3779b10<>+0(SB), Z9
+	VMOVDQU32    elementPairs2<>+0(SB), Z9
+
+eight1539:
+	TESTQ     DX, DX
+	JZ        plain1540
+	VPMOVZXDQ (DX), Z10
+	ADDQ      $0x20, DX
+	JMP       have1541
+
+plain1540:
+	VPMOVZXDQ Y0, Z10
+	VPADDD    elementEight<>+32(SB), Y0, Y0
+
+have1541:
+	VPADDQ  Z5, Z10, Z10
+	VPMULLQ Z1, Z10, Z10
+	VPADDQ  Z4, Z10, Z10
+	VPSRLQ  $0x1e, Z10, Z11
+	VPXORQ  Z11, Z10, Z10
+	VPMULLQ Z2, Z10, Z10
+	VPSRLQ  $0x1b, Z10, Z11
+	VPXORQ  Z11, Z10, Z10
+	VPMULLQ Z3, Z10, Z10
+	VPSRLQ  $0x1f, Z10, Z11
+	VPXORQ  Z11, Z10, Z10
+	ADDQ    R11, R10
+
+ask1542:
+	CMPQ       R9, R10
+	JAE        asked1543
+	PREFETCHT1 (R9)
+	ADDQ       $0x40, R9
+	JMP        ask1542
+
+asked1543:
+	ADDQ R14, R13
+
+ask1544:
+	CMPQ       R12, R13
+	JAE        asked1545
+	PREFETCHT1 (R12)
+	ADDQ       $0x40, R12
+	JMP        ask1544
+
+asked1545:
+	VMOVDQU32  elementKeys2<>+0(SB), Z12
+	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+64(SB), Z12
+	VPERMD     Z10, Z12, Z12
+	VPADDD     Z9, Z11, Z11
+	VPSRLD     $0x10, Z11, Z13
+	VPXORD     Z11, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z11
+	VPTERNLOGD $0x96, Z11, Z12, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	PEXTQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       AX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys2<>+128(SB), Z12
+	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+192(SB), Z12
+	VPERMD     Z10, Z12, Z12
+	VPADDD     Z9, Z11, Z11
+	VPSRLD     $0x10, Z11, Z13
+	VPXORD     Z11, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z11
+	VPTERNLOGD $0x96, Z11, Z12, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	PEXTQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       AX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys2<>+256(SB), Z12
+	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+320(SB), Z12
+	VPERMD     Z10, Z12, Z12
+	VPADDD     Z9, Z11, Z11
+	VPSRLD     $0x10, Z11, Z13
+	VPXORD     Z11, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z11
+	VPTERNLOGD $0x96, Z11, Z12, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	PEXTQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       AX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys2<>+384(SB), Z12
+	VPERMD     Z10, Z12, Z11
+	VMOVDQU32  elementKeys2<>+448(SB), Z12
+	VPERMD     Z10, Z12, Z10
+	VPADDD     Z9, Z11, Z11
+	VPSRLD     $0x10, Z11, Z12
+	VPXORD     Z11, Z12, Z12
+	VPMULLD    Z7, Z12, Z12
+	VPSRLD     $0x0f, Z12, Z11
+	VPTERNLOGD $0x96, Z11, Z10, Z12
+	VPMULLD    Z8, Z12, Z12
+	VPCMPUW    $0x05, Z6, Z12, K1
+	KMOVD      K1, R15
+	PEXTQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       AX, R8
+	MOVQ       R8, R15
+	ANDQ       $-8, R15
+	SHRXQ      R15, DI, DI
+	SHRQ       $0x03, R15
+	ADDQ       R15, SI
+	ANDQ       $0x07, R8
+	SUBQ       $0x08, BX
+	JNZ        eight1539
+	JMP        kept1529
+
+wider1538:
+	MOVQ         CX, AX
+	VBROADCASTSS elemente3779b10<>+0(SB), Z10
+	VMOVDQU32    elementPairs1<>+0(SB), Z9
+
+eight1547:
+	TESTQ     DX, DX
+	JZ        plain1548
+	VPMOVZXDQ (DX), Z11
+	ADDQ      $0x20, DX
+	JMP       have1549
+
+plain1548:
+	VPMOVZXDQ Y0, Z11
+	VPADDD    elementEight<>+32(SB), Y0, Y0
+
+have1549:
+	VPADDQ  Z5, Z11, Z11
+	VPMULLQ Z1, Z11, Z11
+	VPADDQ  Z4, Z11, Z11
+	VPSRLQ  $0x1e, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	VPMULLQ Z2, Z11, Z11
+	VPSRLQ  $0x1b, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	VPMULLQ Z3, Z11, Z11
+	VPSRLQ  $0x1f, Z11, Z12
+	VPXORQ  Z12, Z11, Z11
+	ADDQ    R11, R10
+
+ask1550:
+	CMPQ       R9, R10
+	JAE        asked1551
+	PREFETCHT1 (R9)
+	ADDQ       $0x40, R9
+	JMP        ask1550
+
+asked1551:
+	ADDQ R14, R13
+
+ask1552:
+	CMPQ       R12, R13
+	JAE        asked1553
+	PREFETCHT1 (R12)
+	ADDQ       $0x40, R12
+	JMP        ask1552
+
+asked1553:
+	VMOVDQU32 elementKeys1<>+0(SB), Z13
+	VPERMD    Z11, Z13, Z12
+	VMOVDQU32 elementKeys1<>+64(SB), Z13
+	VPERMD    Z11, Z13, Z13
+	VPADDD    Z9, Z12, Z12
+	MOVQ      AX, CX
+	MOVQ      $0x00000020, R15
+
+columns1554:
+	CMPQ       CX, $0x20
+	JLE        last1555
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1554
+
+last1555:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+128(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+192(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1556:
+	CMPQ       CX, $0x20
+	JLE        last1557
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1556
+
+last1557:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+256(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+320(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1558:
+	CMPQ       CX, $0x20
+	JLE        last1559
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1558
+
+last1559:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+384(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+448(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1560:
+	CMPQ       CX, $0x20
+	JLE        last1561
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1560
+
+last1561:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+512(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+576(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1562:
+	CMPQ       CX, $0x20
+	JLE        last1563
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1562
+
+last1563:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+640(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+704(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1564:
+	CMPQ       CX, $0x20
+	JLE        last1565
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1564
+
+last1565:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+768(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+832(SB), Z13
+	VPERMD     Z11, Z13, Z13
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1566:
+	CMPQ       CX, $0x20
+	JLE        last1567
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z15
+	VPTERNLOGD $0x96, Z15, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1566
+
+last1567:
+	VPSRLD     $0x10, Z12, Z14
+	VPXORD     Z12, Z14, Z14
+	VPMULLD    Z7, Z14, Z14
+	VPSRLD     $0x0f, Z14, Z12
+	VPTERNLOGD $0x96, Z12, Z13, Z14
+	VPMULLD    Z8, Z14, Z14
+	VPCMPUW    $0x05, Z6, Z14, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	VMOVDQU32  elementKeys1<>+896(SB), Z13
+	VPERMD     Z11, Z13, Z12
+	VMOVDQU32  elementKeys1<>+960(SB), Z13
+	VPERMD     Z11, Z13, Z11
+	VPADDD     Z9, Z12, Z12
+	MOVQ       AX, CX
+	MOVQ       $0x00000020, R15
+
+columns1568:
+	CMPQ       CX, $0x20
+	JLE        last1569
+	VPSRLD     $0x10, Z12, Z13
+	VPXORD     Z12, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z14
+	VPTERNLOGD $0x96, Z14, Z11, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, BP
+	SHLXQ      R8, BP, BP
+	ORQ        BP, DI
+	MOVQ       DI, (SI)
+	ADDQ       R15, R8
+	MOVQ       R8, BP
+	ANDQ       $-8, BP
+	SHRXQ      BP, DI, DI
+	SHRQ       $0x03, BP
+	ADDQ       BP, SI
+	ANDQ       $0x07, R8
+	VPADDD     Z10, Z12, Z12
+	SUBQ       $0x20, CX
+	JMP        columns1568
+
+last1569:
+	VPSRLD     $0x10, Z12, Z13
+	VPXORD     Z12, Z13, Z13
+	VPMULLD    Z7, Z13, Z13
+	VPSRLD     $0x0f, Z13, Z12
+	VPTERNLOGD $0x96, Z12, Z11, Z13
+	VPMULLD    Z8, Z13, Z13
+	VPCMPUW    $0x05, Z6, Z13, K1
+	KMOVD      K1, R15
+	BZHIQ      CX, R15, R15
+	SHLXQ      R8, R15, R15
+	ORQ        R15, DI
+	MOVQ       DI, (SI)
+	ADDQ       CX, R8
+	MOVQ       R8, CX
+	ANDQ       $-8, CX
+	SHRXQ      CX, DI, DI
+	SHRQ       $0x03, CX
+	ADDQ       CX, SI
+	ANDQ       $0x07, R8
+	SUBQ       $0x08, BX
+	JNZ        eight1547
+
+kept1529:
+	SFENCE
 	VZEROUPPER
 	RET
 

@@ -4,6 +4,7 @@ package simd
 
 func runMap(_ Level, m *Map)               { mapGeneric(m) }
 func runActGrad(_ Level, g *ActGrad)       { actGradGeneric(g) }
+func runKept(_ Level, k *Kept)             { keptGeneric(k) }
 func runDot(_ Level, d *Dot)               { dotGeneric(d) }
 func runFinite(_ Level, f *Finite)         { finiteGeneric(f) }
 func runColumnSums(_ Level, s *ColumnSums) { columnSumsGeneric(s) }

@@ -11,22 +11,46 @@ const dropC0 = 0x9e3779b1
 // iota16 is pair·c0 of the first sixteen pairs of columns.
 var iota16 Mem
 
-// drops draws the columns of a row, two vectors at a time.
+// drops draws the columns of a row, two vectors at a time, or looks up what to keep.
 type drops struct {
 	k         *kernel
-	ids, id   reg.GPVirtual
-	next, top vec // the hash's start for the next pairs of columns; the upper half of the row's key
+	ids, id   reg.GPVirtual // ids are the bits of the next row where these are given
+	next, top vec           // the hash's start for the next pairs of columns; the upper half of the row's key
 }
 
 func (k *kernel) newDrops() *drops {
 	d := &drops{k: k, next: k.reg(), top: k.reg()}
 	d.ids, d.id = k.load("Drop.IDs"), GP64()
 	MOVL(k.field("Drop.First"), d.id.As32())
+	if k.zmm {
+		k.ifPointer("Drop.Bits", func(bits reg.GPVirtual) { MOVQ(bits, d.ids) })
+	}
 	return d
 }
 
-// row computes the key of the next row.
+// drawing runs body unless what to keep is given: then, other.
+func (d *drops) drawing(body, other func()) {
+	if !d.k.zmm {
+		body()
+		return
+	}
+	given, done := label("given"), label("decided")
+	CMPQ(d.k.field("Drop.Bits"), Imm(0))
+	JNE(LabelRef(given))
+	body()
+	JMP(LabelRef(done))
+	Label(given)
+	other()
+	Label(done)
+}
+
+// row goes on to the next row.
 func (d *drops) row() {
+	d.drawing(d.rowKey, func() { ADDQ(d.k.field("Drop.BitStride"), d.ids) })
+}
+
+// rowKey computes the key of the next row.
+func (d *drops) rowKey() {
 	have, z, t := label("id"), GP64(), GP64()
 	MOVQ(d.id, z)
 	TESTQ(d.ids, d.ids)
@@ -63,6 +87,25 @@ func (d *drops) row() {
 
 // apply keeps and scales, or zeroes, the numbers of the next columns.
 func (d *drops) apply(v []vec) {
+	d.drawing(func() { d.draw(v) }, func() { d.lookUp(v) })
+}
+
+// lookUp is apply by the bits of the columns; row has gone beyond them.
+func (d *drops) lookUp(v []vec) {
+	k, at, scale := d.k, GP64(), d.k.all(d.k.field("Drop.Scale"))
+	MOVQ(k.j, at)
+	SHRQ(Imm(3), at)
+	ADDQ(d.ids, at)
+	SUBQ(k.field("Drop.BitStride"), at)
+	for i, x := range v {
+		m := K()
+		KMOVW(Mem{Base: at, Disp: 2 * i}, m)
+		VMULPS_Z(scale, x, m, x)
+	}
+}
+
+// draw is apply by draws.
+func (d *drops) draw(v []vec) {
 	k := d.k
 	c1, c2 := k.all(bits(0x7feb352d)), k.all(bits(0x846ca68b))
 	// A single vector is the first of two, of which the other may follow.

@@ -12,7 +12,7 @@ import (
 )
 
 func main() {
-	offset = offsets("../block.go", "../element.go", "../norm.go", "../loss.go", "../optim.go")
+	offset = offsets("../block.go", "../element.go", "../kept.go", "../norm.go", "../loss.go", "../optim.go")
 	ConstraintExpr("amd64")
 	makeTables()
 	for _, s := range []set{avx512Rounds, avx2} {
@@ -31,6 +31,7 @@ func main() {
 		adamKernel(s)
 		sgdKernel(s)
 	}
+	keptKernel()
 	clearLines()
 	settle()
 	Generate()
