@@ -9,19 +9,21 @@ import (
 // Groups end in any order and wait for each other at each piece of the result; it is the same for any number of threads.
 func TestScoreSumsIgnoreThreads(t *testing.T) {
 	g := randomEdges(rand.New(rand.NewPCG(2, 3)), 2*pieceRows+100, 300, 12, 0)
-	var first []float32
-	for _, threads := range []int{1, 2, 5} {
-		d := NewCPU(threads)
-		if n := scoreGroups(g.sparse(d, false), Attention{Heads: 4}); n < 8 {
-			t.Fatalf("%d groups", n)
+	for _, heads := range []int{1, 4, 8} {
+		var first []float32
+		for _, threads := range []int{1, 2, 5} {
+			d := NewCPU(threads)
+			if n := scoreGroups(g.sparse(d, false), Attention{Heads: heads}); n < 8 {
+				t.Fatalf("%d groups", n)
+			}
+			dright := attentionResults(d, NewRef(), rand.New(rand.NewPCG(1, 1)), g, heads, 4)[4]
+			if first == nil {
+				first = slices.Clone(dright.f32)
+			} else if !slices.Equal(first, dright.f32) {
+				t.Errorf("%d heads: %d threads have other sums than one", heads, threads)
+			}
+			d.Close()
 		}
-		dright := attentionResults(d, NewRef(), rand.New(rand.NewPCG(1, 1)), g, 4, 4)[4]
-		if first == nil {
-			first = slices.Clone(dright.f32)
-		} else if !slices.Equal(first, dright.f32) {
-			t.Errorf("%d threads have other sums than one", threads)
-		}
-		d.Close()
 	}
 }
 

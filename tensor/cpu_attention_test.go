@@ -38,9 +38,10 @@ func TestAttention(t *testing.T) {
 		for _, g := range graphSizes {
 			testAttention(t, d, r, randomEdges(r, g.rows, g.cols, g.degree, g.hub), 1+r.IntN(5), 1+r.IntN(40))
 		}
-		for _, heads := range []int{1, 2, 4} { // so many entries that one head's or four's gradients are summed by groups
+		for _, heads := range []int{1, 2, 4, 7, 8} { // so many entries that gradients of one, four or eight heads are summed by groups
 			testAttention(t, d, r, randomEdges(r, 20, 30, 5, 10000), heads, 20)
 			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 32)
+			testAttention(t, d, r, randomEdges(r, 20, 30, 150, 0), heads, 8)
 		}
 	})
 }

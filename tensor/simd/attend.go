@@ -183,7 +183,7 @@ type AttentionGrad struct {
 	DLeft  Strided  // float32; starts at the first of the rows
 	Packed []float32
 	Edge   []float32 // entries x EdgeHeads, from column FirstHead on
-	// Sums, if given, has de_ijh added to row i instead, Lanes(Heads) numbers a row. It is made for one head and for four.
+	// Sums, if given, has de_ijh added to row i instead, Lanes(Heads) numbers a row. See SumsScores.
 	Sums []float32
 	// EdgeHeads is the number of heads in all, of which this call does Heads.
 	EdgeHeads int
@@ -193,6 +193,9 @@ type AttentionGrad struct {
 	Keys      []uint64         // with dropout, the key of each destination's draws, RowKey
 	Work      []float32
 }
+
+// SumsScores says whether gradients of scores can be added up by destination as they come: of one, four or eight heads.
+func SumsScores(heads int) bool { return heads == 1 || heads == 4 || heads == 8 }
 
 // Lanes is the number of floats kept an entry for the given number of heads: a power of two.
 func Lanes(heads int) int {

@@ -234,9 +234,12 @@ func attendFast(level Level, a *Attention) bool {
 		if a.Drop.DstIDs != nil {
 			w.dstIDs = &a.Drop.DstIDs[r]
 		}
-		if raw := (*byte)(unsafe.Pointer(&w)); a.Heads == 4 && a.Left.Stride == 4 {
+		switch raw := (*byte)(unsafe.Pointer(&w)); {
+		case a.Heads == 4 && a.Left.Stride == 4:
 			attendWeightsFour512(raw)
-		} else {
+		case a.Heads == 8 && a.Left.Stride == 8:
+			attendWeightsEight512(raw)
+		default:
 			attendWeights512(raw)
 		}
 		a.sum512(level, r, n, &work[0], patterns)
@@ -352,7 +355,7 @@ func lineOf(work []float32) unsafe.Pointer {
 func attendGradFast(level Level, a *AttentionGrad) bool {
 	bf16 := a.DDst.B16 != nil
 	if level < AVX512 || (a.Z.B16 != nil) != bf16 || (!bf16 && a.DZ.B16 != nil) || a.Width > panelCols ||
-		len(a.Packed) >= 1<<31 || len(a.Edge) >= 1<<31 || a.Sums != nil && a.Heads != 1 && a.Heads != 4 {
+		len(a.Packed) >= 1<<31 || len(a.Edge) >= 1<<31 || a.Sums != nil && !SumsScores(a.Heads) {
 		return false
 	}
 	p := Lanes(a.Heads)
@@ -396,17 +399,24 @@ func attendGradFast(level Level, a *AttentionGrad) bool {
 		if a.Drop.SrcIDs != nil {
 			w.srcIDs = &a.Drop.SrcIDs[r]
 		}
-		if raw := (*byte)(unsafe.Pointer(&w)); p == 4 {
+		raw := (*byte)(unsafe.Pointer(&w))
+		switch p {
+		case 4:
 			attendGradWeightsFour512(raw)
-		} else {
+		case 8:
+			attendGradWeightsEight512(raw)
+		default:
 			attendGradWeights512(raw)
 		}
 		for k, x := range passes[:count] {
 			a.pass512(level, r, n, x, &w, &patterns[k*panelCols], &zbuf[0], parts)
 		}
-		if raw := (*byte)(unsafe.Pointer(&w)); a.Heads == 4 && w.edgeHeads == 4 {
+		switch {
+		case a.Heads == 4 && w.edgeHeads == 4:
 			attendGradScoresFour512(raw)
-		} else {
+		case a.Heads == 8 && w.edgeHeads == 8:
+			attendGradScoresEight512(raw)
+		default:
 			attendGradScores512(raw)
 		}
 	}

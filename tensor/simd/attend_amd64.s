@@ -295,6 +295,405 @@ GLOBL bits7feb352d<>(SB), RODATA|NOPTR, $4
 DATA bits846ca68b<>+0(SB)/4, $0x846ca68b
 GLOBL bits846ca68b<>(SB), RODATA|NOPTR, $4
 
+// func attendGradWeights512(a *byte)
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
+TEXT ·attendGradWeights512(SB), NOSPLIT, $8-8
+	MOVQ         a+0(FP), DI
+	MOVQ         112(DI), AX
+	VMOVDQU32    (AX), Z31
+	VMOVDQU32    64(AX), Z30
+	VMOVDQU32    128(AX), Z29
+	VBROADCASTSS 104(DI), Z28
+	VPBROADCASTD 128(DI), Z21
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R9
+	MOVL         $0x0000ffff, R13
+	MOVQ         96(DI), AX
+	MOVQ         AX, CX
+	SHRQ         $0x00, CX
+	KMOVW        CX, K4
+	MOVQ         AX, CX
+	SHRQ         $0x10, CX
+	KMOVW        CX, K5
+	MOVQ         AX, CX
+	SHRQ         $0x20, CX
+	KMOVW        CX, K6
+	MOVQ         AX, CX
+	SHRQ         $0x30, CX
+	KMOVW        CX, K7
+	VPBROADCASTD 32(DI), Z27
+	VBROADCASTSS 136(DI), Z19
+	MOVQ         56(DI), R12
+	MOVQ         64(DI), R14
+	MOVQ         24(DI), SI
+	MOVQ         144(DI), BX
+	XORQ         DX, DX
+
+row:
+	MOVQ      (DI), AX
+	MOVQ      (AX)(DX*8), CX
+	MOVQ      8(AX)(DX*8), R10
+	SUBQ      CX, R10
+	MOVQ      8(DI), R8
+	LEAQ      (R8)(CX*4), R8
+	TESTQ     R10, R10
+	JZ        next
+	MOVQ      48(DI), AX
+	IMULQ     DX, AX
+	ADDQ      40(DI), AX
+	MOVQ      72(DI), CX
+	BZHIL     CX, R9, CX
+	KMOVW     CX, K1
+	VMOVUPS.Z (AX), K1, Z26
+	VPERMPS   Z26, Z31, Z26
+	CMPQ      120(DI), $0x00
+	JE        entries
+	MOVQ      152(DI), AX
+	TESTQ     AX, AX
+	JZ        noids
+	MOVL      (AX)(DX*4), AX
+	JMP       hash
+
+noids:
+	MOVQ 160(DI), AX
+	ADDL DX, AX
+
+hash:
+	IMUL3L       $-1850702085, AX, AX
+	VPBROADCASTD AX, Z20
+	VPADDD       Z29, Z20, Z20
+
+entries:
+	LEAQ 96(R8), AX
+	MOVQ R11, BP
+
+ask_3:
+	CMPQ       AX, 216(DI)
+	JA         asked_4
+	MOVL       (AX), CX
+	IMULQ      32(DI), CX
+	PREFETCHT0 (SI)(CX*4)
+	ADDQ       $0x04, AX
+	DECQ       BP
+	JNZ        ask_3
+
+asked_4:
+	MOVL              $0x00000010, CX
+	MOVQ              R10, AX
+	CMPQ              AX, CX
+	CMOVQGT           CX, AX
+	BZHIL             AX, R13, AX
+	KMOVW             AX, K2
+	VMOVDQU32.Z       (R8), K2, Z2
+	VPERMD            Z2, Z30, Z2
+	VPSLLD            $0x01, Z2, Z8
+	VPMULLD           Z27, Z2, Z2
+	VPADDD            Z31, Z2, Z2
+	MOVQ              R10, AX
+	IMULQ             72(DI), AX
+	MOVL              $0x00000010, CX
+	CMPQ              AX, CX
+	CMOVQGT           CX, AX
+	BZHIL             AX, R13, AX
+	ANDL              R9, AX
+	KMOVW             AX, K1
+	MOVQ              72(DI), R15
+	KMOVW             K1, K2
+	VPXORD            Z0, Z0, Z0
+	VGATHERDPS        (SI)(Z2*4), K2, Z0
+	LEAQ              (SI)(R15*4), AX
+	KMOVW             K1, K2
+	VPXORD            Z1, Z1, Z1
+	VGATHERDPS        (AX)(Z2*4), K2, Z1
+	LEAQ              (SI)(R15*8), CX
+	KMOVW             K1, K2
+	VPXORD            Z5, Z5, Z5
+	VGATHERDPS        (CX)(Z2*4), K2, Z5
+	LEAQ              (AX)(R15*8), AX
+	KMOVW             K1, K2
+	VPXORD            Z7, Z7, Z7
+	VGATHERDPS        (AX)(Z2*4), K2, Z7
+	VADDPS            Z26, Z0, Z0
+	VBROADCASTSS      bits3f800000<>+0(SB), Z4
+	VPXORD            Z3, Z3, Z3
+	VCMPPS            $0x02, Z3, Z0, K3
+	VMOVAPS           Z28, K3, Z4
+	VMULPS            Z4, Z0, Z0
+	VSUBPS            Z1, Z0, Z0
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z3
+	VMAXPS            Z0, Z3, Z0
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
+	VRNDSCALEPS       $0x00, Z1, Z1
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
+	VBROADCASTSS      bits39500d01<>+0(SB), Z3
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
+	VSCALEFPS         Z1, Z3, Z0
+	VMULPS            Z0, Z5, Z5
+	VMOVUPS.Z         Z5, K1, Z5
+	VMOVAPS           Z5, Z6
+	CMPQ              120(DI), $0x00
+	JE                kept
+	KMOVW             K1, K2
+	VPXORD            Z9, Z9, Z9
+	VGATHERDPS        4(BX)(Z8*4), K2, Z9
+	KMOVW             K1, K2
+	VPXORD            Z3, Z3, Z3
+	VGATHERDPS        (BX)(Z8*4), K2, Z3
+	VPADDD            Z3, Z20, Z3
+	VPSRLD            $0x10, Z3, Z1
+	VPXORD            Z1, Z3, Z3
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z3, Z3
+	VPSRLD            $0x0f, Z3, Z1
+	VPTERNLOGD        $0x96, Z9, Z1, Z3
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
+	VPCMPUD           $0x05, Z21, Z3, K3
+	VMULPS.Z          Z19, Z6, K3, Z6
+
+kept:
+	VMOVUPS Z6, (R12)
+	VMULPS  Z4, Z6, Z6
+	VMOVUPS Z6, (R12)(R14*1)
+	VMULPS  Z4, Z5, Z5
+	VMULPS  Z7, Z5, Z5
+	VMOVUPS Z5, (R12)(R14*2)
+	ADDQ    $0x40, R12
+	LEAQ    (R8)(R11*4), R8
+	SUBQ    R11, R10
+	TESTQ   R10, R10
+	JG      entries
+	IMULQ   72(DI), R10
+	LEAQ    (R12)(R10*4), R12
+
+next:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+// func attendGradScores512(a *byte)
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
+TEXT ·attendGradScores512(SB), NOSPLIT, $64-8
+	MOVQ         a+0(FP), DI
+	MOVQ         112(DI), AX
+	VMOVDQU32    (AX), Z31
+	VMOVDQU32    64(AX), Z30
+	VMOVDQU32    128(AX), Z29
+	VBROADCASTSS 104(DI), Z28
+	VPBROADCASTD 128(DI), Z21
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R9
+	MOVL         $0x0000ffff, R13
+	MOVQ         96(DI), AX
+	MOVQ         AX, CX
+	SHRQ         $0x00, CX
+	KMOVW        CX, K4
+	MOVQ         AX, CX
+	SHRQ         $0x10, CX
+	KMOVW        CX, K5
+	MOVQ         AX, CX
+	SHRQ         $0x20, CX
+	KMOVW        CX, K6
+	MOVQ         AX, CX
+	SHRQ         $0x30, CX
+	KMOVW        CX, K7
+	VPBROADCASTD 184(DI), Z27
+	MOVQ         56(DI), R12
+	MOVQ         64(DI), R14
+	MOVQ         192(DI), BX
+	MOVQ         176(DI), SI
+	XORQ         DX, DX
+
+row:
+	MOVQ   (DI), AX
+	MOVQ   (AX)(DX*8), CX
+	MOVQ   8(AX)(DX*8), R10
+	SUBQ   CX, R10
+	MOVQ   168(DI), R8
+	LEAQ   (R8)(CX*4), R8
+	VPXORD Z24, Z24, Z24
+	TESTQ  R10, R10
+	JZ     store
+
+entries:
+	LEAQ 96(R8), AX
+	MOVQ R11, BP
+
+ask_5:
+	CMPQ       AX, 224(DI)
+	JA         asked_6
+	MOVL       (AX), CX
+	IMULQ      184(DI), CX
+	PREFETCHT0 (SI)(CX*4)
+	ADDQ       $0x04, AX
+	DECQ       BP
+	JNZ        ask_5
+
+asked_6:
+	MOVQ        R10, AX
+	IMULQ       72(DI), AX
+	MOVL        $0x00000010, CX
+	CMPQ        AX, CX
+	CMOVQGT     CX, AX
+	BZHIL       AX, R13, AX
+	ANDL        R9, AX
+	KMOVW       AX, K1
+	VMOVUPS     (R12)(R14*1), Z0
+	VMOVUPS     (R12)(R14*2), Z1
+	VFMSUB132PS (BX), Z1, Z0
+	VADDPS      Z0, Z24, K1, Z24
+	CMPQ        232(DI), $0x00
+	JNE         add
+	MOVL        $0x00000010, CX
+	MOVQ        R10, AX
+	CMPQ        AX, CX
+	CMOVQGT     CX, AX
+	BZHIL       AX, R13, AX
+	KMOVW       AX, K2
+	VMOVDQU32.Z (R8), K2, Z2
+	VPERMD      Z2, Z30, Z2
+	VPMULLD     Z27, Z2, Z2
+	VPADDD      Z31, Z2, Z2
+	VSCATTERDPS Z0, K1, (SI)(Z2*4)
+	JMP         placed
+
+add:
+	VMOVUPS Z0, (SP)
+	MOVL    (R8), AX
+	VMOVSS  (SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x01
+	JE      placed
+	MOVL    4(R8), AX
+	VMOVSS  4(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x02
+	JE      placed
+	MOVL    8(R8), AX
+	VMOVSS  8(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x03
+	JE      placed
+	MOVL    12(R8), AX
+	VMOVSS  12(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x04
+	JE      placed
+	MOVL    16(R8), AX
+	VMOVSS  16(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x05
+	JE      placed
+	MOVL    20(R8), AX
+	VMOVSS  20(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x06
+	JE      placed
+	MOVL    24(R8), AX
+	VMOVSS  24(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x07
+	JE      placed
+	MOVL    28(R8), AX
+	VMOVSS  28(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x08
+	JE      placed
+	MOVL    32(R8), AX
+	VMOVSS  32(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x09
+	JE      placed
+	MOVL    36(R8), AX
+	VMOVSS  36(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0a
+	JE      placed
+	MOVL    40(R8), AX
+	VMOVSS  40(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0b
+	JE      placed
+	MOVL    44(R8), AX
+	VMOVSS  44(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0c
+	JE      placed
+	MOVL    48(R8), AX
+	VMOVSS  48(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0d
+	JE      placed
+	MOVL    52(R8), AX
+	VMOVSS  52(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0e
+	JE      placed
+	MOVL    56(R8), AX
+	VMOVSS  56(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+	CMPQ    R10, $0x0f
+	JE      placed
+	MOVL    60(R8), AX
+	VMOVSS  60(SP), X1
+	VADDSS  (SI)(AX*4), X1, X1
+	VMOVSS  X1, (SI)(AX*4)
+
+placed:
+	ADDQ       $0x40, R12
+	ADDQ       $0x40, BX
+	LEAQ       (R8)(R11*4), R8
+	SUBQ       R11, R10
+	TESTQ      R10, R10
+	JG         entries
+	IMULQ      72(DI), R10
+	LEAQ       (R12)(R10*4), R12
+	LEAQ       (BX)(R10*4), BX
+	VPERMILPS  $0xb1, Z24, Z1
+	VADDPS     Z1, Z24, K4, Z24
+	VPERMILPS  $0x4e, Z24, Z1
+	VADDPS     Z1, Z24, K5, Z24
+	VSHUFF32X4 $0xb1, Z24, Z24, Z1
+	VADDPS     Z1, Z24, K6, Z24
+	VSHUFF32X4 $0x4e, Z24, Z24, Z1
+	VADDPS     Z1, Z24, K7, Z24
+
+store:
+	MOVQ    208(DI), AX
+	IMULQ   DX, AX
+	ADDQ    200(DI), AX
+	MOVQ    72(DI), CX
+	BZHIL   CX, R9, CX
+	KMOVW   CX, K1
+	VMOVUPS Z24, K1, (AX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
 // func attendWeightsFour512(a *byte)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·attendWeightsFour512(SB), NOSPLIT, $16-8
@@ -354,7 +753,7 @@ row:
 score:
 	LEAQ       108(R8), AX
 	CMPQ       AX, 200(DI)
-	JA         asked_3
+	JA         asked_7
 	MOVL       96(R8), CX
 	SHLQ       $0x04, CX
 	PREFETCHT0 (SI)(CX*1)
@@ -368,7 +767,7 @@ score:
 	SHLQ       $0x04, CX
 	PREFETCHT0 (SI)(CX*1)
 
-asked_3:
+asked_7:
 	MOVL         $0x00000004, CX
 	CMPQ         R10, CX
 	CMOVQLT      R10, CX
@@ -539,189 +938,6 @@ store:
 	VZEROUPPER
 	RET
 
-// func attendGradWeights512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradWeights512(SB), NOSPLIT, $8-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 32(DI), Z27
-	VBROADCASTSS 136(DI), Z19
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         24(DI), SI
-	MOVQ         144(DI), BX
-	XORQ         DX, DX
-
-row:
-	MOVQ      (DI), AX
-	MOVQ      (AX)(DX*8), CX
-	MOVQ      8(AX)(DX*8), R10
-	SUBQ      CX, R10
-	MOVQ      8(DI), R8
-	LEAQ      (R8)(CX*4), R8
-	TESTQ     R10, R10
-	JZ        next
-	MOVQ      48(DI), AX
-	IMULQ     DX, AX
-	ADDQ      40(DI), AX
-	MOVQ      72(DI), CX
-	BZHIL     CX, R9, CX
-	KMOVW     CX, K1
-	VMOVUPS.Z (AX), K1, Z26
-	VPERMPS   Z26, Z31, Z26
-	CMPQ      120(DI), $0x00
-	JE        entries
-	MOVQ      152(DI), AX
-	TESTQ     AX, AX
-	JZ        noids
-	MOVL      (AX)(DX*4), AX
-	JMP       hash
-
-noids:
-	MOVQ 160(DI), AX
-	ADDL DX, AX
-
-hash:
-	IMUL3L       $-1850702085, AX, AX
-	VPBROADCASTD AX, Z20
-	VPADDD       Z29, Z20, Z20
-
-entries:
-	LEAQ 96(R8), AX
-	MOVQ R11, BP
-
-ask_4:
-	CMPQ       AX, 216(DI)
-	JA         asked_5
-	MOVL       (AX), CX
-	IMULQ      32(DI), CX
-	PREFETCHT0 (SI)(CX*4)
-	ADDQ       $0x04, AX
-	DECQ       BP
-	JNZ        ask_4
-
-asked_5:
-	MOVL              $0x00000010, CX
-	MOVQ              R10, AX
-	CMPQ              AX, CX
-	CMOVQGT           CX, AX
-	BZHIL             AX, R13, AX
-	KMOVW             AX, K2
-	VMOVDQU32.Z       (R8), K2, Z2
-	VPERMD            Z2, Z30, Z2
-	VPSLLD            $0x01, Z2, Z8
-	VPMULLD           Z27, Z2, Z2
-	VPADDD            Z31, Z2, Z2
-	MOVQ              R10, AX
-	IMULQ             72(DI), AX
-	MOVL              $0x00000010, CX
-	CMPQ              AX, CX
-	CMOVQGT           CX, AX
-	BZHIL             AX, R13, AX
-	ANDL              R9, AX
-	KMOVW             AX, K1
-	MOVQ              72(DI), R15
-	KMOVW             K1, K2
-	VPXORD            Z0, Z0, Z0
-	VGATHERDPS        (SI)(Z2*4), K2, Z0
-	LEAQ              (SI)(R15*4), AX
-	KMOVW             K1, K2
-	VPXORD            Z1, Z1, Z1
-	VGATHERDPS        (AX)(Z2*4), K2, Z1
-	LEAQ              (SI)(R15*8), CX
-	KMOVW             K1, K2
-	VPXORD            Z5, Z5, Z5
-	VGATHERDPS        (CX)(Z2*4), K2, Z5
-	LEAQ              (AX)(R15*8), AX
-	KMOVW             K1, K2
-	VPXORD            Z7, Z7, Z7
-	VGATHERDPS        (AX)(Z2*4), K2, Z7
-	VADDPS            Z26, Z0, Z0
-	VBROADCASTSS      bits3f800000<>+0(SB), Z4
-	VPXORD            Z3, Z3, Z3
-	VCMPPS            $0x02, Z3, Z0, K3
-	VMOVAPS           Z28, K3, Z4
-	VMULPS            Z4, Z0, Z0
-	VSUBPS            Z1, Z0, Z0
-	VBROADCASTSS      bitsc2d00000<>+0(SB), Z3
-	VMAXPS            Z0, Z3, Z0
-	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
-	VRNDSCALEPS       $0x00, Z1, Z1
-	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
-	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
-	VBROADCASTSS      bits39500d01<>+0(SB), Z3
-	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
-	VSCALEFPS         Z1, Z3, Z0
-	VMULPS            Z0, Z5, Z5
-	VMOVUPS.Z         Z5, K1, Z5
-	VMOVAPS           Z5, Z6
-	CMPQ              120(DI), $0x00
-	JE                kept
-	KMOVW             K1, K2
-	VPXORD            Z9, Z9, Z9
-	VGATHERDPS        4(BX)(Z8*4), K2, Z9
-	KMOVW             K1, K2
-	VPXORD            Z3, Z3, Z3
-	VGATHERDPS        (BX)(Z8*4), K2, Z3
-	VPADDD            Z3, Z20, Z3
-	VPSRLD            $0x10, Z3, Z1
-	VPXORD            Z1, Z3, Z3
-	VPMULLD.BCST      bits7feb352d<>+0(SB), Z3, Z3
-	VPSRLD            $0x0f, Z3, Z1
-	VPTERNLOGD        $0x96, Z9, Z1, Z3
-	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
-	VPCMPUD           $0x05, Z21, Z3, K3
-	VMULPS.Z          Z19, Z6, K3, Z6
-
-kept:
-	VMOVUPS Z6, (R12)
-	VMULPS  Z4, Z6, Z6
-	VMOVUPS Z6, (R12)(R14*1)
-	VMULPS  Z4, Z5, Z5
-	VMULPS  Z7, Z5, Z5
-	VMOVUPS Z5, (R12)(R14*2)
-	ADDQ    $0x40, R12
-	LEAQ    (R8)(R11*4), R8
-	SUBQ    R11, R10
-	TESTQ   R10, R10
-	JG      entries
-	IMULQ   72(DI), R10
-	LEAQ    (R12)(R10*4), R12
-
-next:
-	INCQ DX
-	CMPQ DX, 16(DI)
-	JB   row
-	VZEROUPPER
-	RET
-
 // func attendGradWeightsFour512(a *byte)
 // Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
 TEXT ·attendGradWeightsFour512(SB), NOSPLIT, $16-8
@@ -799,7 +1015,7 @@ hash:
 entries:
 	LEAQ       108(R8), AX
 	CMPQ       AX, 216(DI)
-	JA         asked_6
+	JA         asked_8
 	MOVL       96(R8), CX
 	PREFETCHT0 (BX)(CX*8)
 	SHLQ       $0x06, CX
@@ -817,7 +1033,7 @@ entries:
 	SHLQ       $0x06, CX
 	PREFETCHT0 (SI)(CX*1)
 
-asked_6:
+asked_8:
 	MOVL              $0x00000004, CX
 	CMPQ              R10, CX
 	CMOVQLT           R10, CX
@@ -919,222 +1135,6 @@ next:
 	VZEROUPPER
 	RET
 
-// func attendGradScores512(a *byte)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·attendGradScores512(SB), NOSPLIT, $64-8
-	MOVQ         a+0(FP), DI
-	MOVQ         112(DI), AX
-	VMOVDQU32    (AX), Z31
-	VMOVDQU32    64(AX), Z30
-	VMOVDQU32    128(AX), Z29
-	VBROADCASTSS 104(DI), Z28
-	VPBROADCASTD 128(DI), Z21
-	MOVQ         80(DI), R11
-	MOVQ         88(DI), R9
-	MOVL         $0x0000ffff, R13
-	MOVQ         96(DI), AX
-	MOVQ         AX, CX
-	SHRQ         $0x00, CX
-	KMOVW        CX, K4
-	MOVQ         AX, CX
-	SHRQ         $0x10, CX
-	KMOVW        CX, K5
-	MOVQ         AX, CX
-	SHRQ         $0x20, CX
-	KMOVW        CX, K6
-	MOVQ         AX, CX
-	SHRQ         $0x30, CX
-	KMOVW        CX, K7
-	VPBROADCASTD 184(DI), Z27
-	MOVQ         56(DI), R12
-	MOVQ         64(DI), R14
-	MOVQ         192(DI), BX
-	MOVQ         176(DI), SI
-	XORQ         DX, DX
-
-row:
-	MOVQ   (DI), AX
-	MOVQ   (AX)(DX*8), CX
-	MOVQ   8(AX)(DX*8), R10
-	SUBQ   CX, R10
-	MOVQ   168(DI), R8
-	LEAQ   (R8)(CX*4), R8
-	VPXORD Z24, Z24, Z24
-	TESTQ  R10, R10
-	JZ     store
-
-entries:
-	LEAQ 96(R8), AX
-	MOVQ R11, BP
-
-ask_7:
-	CMPQ       AX, 224(DI)
-	JA         asked_8
-	MOVL       (AX), CX
-	IMULQ      184(DI), CX
-	PREFETCHT0 (SI)(CX*4)
-	ADDQ       $0x04, AX
-	DECQ       BP
-	JNZ        ask_7
-
-asked_8:
-	MOVQ        R10, AX
-	IMULQ       72(DI), AX
-	MOVL        $0x00000010, CX
-	CMPQ        AX, CX
-	CMOVQGT     CX, AX
-	BZHIL       AX, R13, AX
-	ANDL        R9, AX
-	KMOVW       AX, K1
-	VMOVUPS     (R12)(R14*1), Z0
-	VMOVUPS     (R12)(R14*2), Z1
-	VFMSUB132PS (BX), Z1, Z0
-	VADDPS      Z0, Z24, K1, Z24
-	CMPQ        232(DI), $0x00
-	JNE         add
-	MOVL        $0x00000010, CX
-	MOVQ        R10, AX
-	CMPQ        AX, CX
-	CMOVQGT     CX, AX
-	BZHIL       AX, R13, AX
-	KMOVW       AX, K2
-	VMOVDQU32.Z (R8), K2, Z2
-	VPERMD      Z2, Z30, Z2
-	VPMULLD     Z27, Z2, Z2
-	VPADDD      Z31, Z2, Z2
-	VSCATTERDPS Z0, K1, (SI)(Z2*4)
-	JMP         placed
-
-add:
-	VMOVUPS Z0, (SP)
-	MOVL    (R8), AX
-	VMOVSS  (SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x01
-	JE      placed
-	MOVL    4(R8), AX
-	VMOVSS  4(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x02
-	JE      placed
-	MOVL    8(R8), AX
-	VMOVSS  8(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x03
-	JE      placed
-	MOVL    12(R8), AX
-	VMOVSS  12(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x04
-	JE      placed
-	MOVL    16(R8), AX
-	VMOVSS  16(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x05
-	JE      placed
-	MOVL    20(R8), AX
-	VMOVSS  20(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x06
-	JE      placed
-	MOVL    24(R8), AX
-	VMOVSS  24(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x07
-	JE      placed
-	MOVL    28(R8), AX
-	VMOVSS  28(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x08
-	JE      placed
-	MOVL    32(R8), AX
-	VMOVSS  32(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x09
-	JE      placed
-	MOVL    36(R8), AX
-	VMOVSS  36(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0a
-	JE      placed
-	MOVL    40(R8), AX
-	VMOVSS  40(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0b
-	JE      placed
-	MOVL    44(R8), AX
-	VMOVSS  44(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0c
-	JE      placed
-	MOVL    48(R8), AX
-	VMOVSS  48(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0d
-	JE      placed
-	MOVL    52(R8), AX
-	VMOVSS  52(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0e
-	JE      placed
-	MOVL    56(R8), AX
-	VMOVSS  56(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-	CMPQ    R10, $0x0f
-	JE      placed
-	MOVL    60(R8), AX
-	VMOVSS  60(SP), X1
-	VADDSS  (SI)(AX*4), X1, X1
-	VMOVSS  X1, (SI)(AX*4)
-
-placed:
-	ADDQ       $0x40, R12
-	ADDQ       $0x40, BX
-	LEAQ       (R8)(R11*4), R8
-	SUBQ       R11, R10
-	TESTQ      R10, R10
-	JG         entries
-	IMULQ      72(DI), R10
-	LEAQ       (R12)(R10*4), R12
-	LEAQ       (BX)(R10*4), BX
-	VPERMILPS  $0xb1, Z24, Z1
-	VADDPS     Z1, Z24, K4, Z24
-	VPERMILPS  $0x4e, Z24, Z1
-	VADDPS     Z1, Z24, K5, Z24
-	VSHUFF32X4 $0xb1, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K6, Z24
-	VSHUFF32X4 $0x4e, Z24, Z24, Z1
-	VADDPS     Z1, Z24, K7, Z24
-
-store:
-	MOVQ    208(DI), AX
-	IMULQ   DX, AX
-	ADDQ    200(DI), AX
-	MOVQ    72(DI), CX
-	BZHIL   CX, R9, CX
-	KMOVW   CX, K1
-	VMOVUPS Z24, K1, (AX)
-	INCQ    DX
-	CMPQ    DX, 16(DI)
-	JB      row
-	VZEROUPPER
-	RET
-
 // func attendGradScoresFour512(a *byte)
 // Requires: AVX, AVX512F, BMI2, CMOV, MMX+
 TEXT ·attendGradScoresFour512(SB), NOSPLIT, $0-8
@@ -1213,22 +1213,26 @@ asked_9:
 	JNE           add
 	MOVL          (R8), AX
 	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x00, Z0, (SI)(AX*1)
+	VEXTRACTF32X4 $0x00, Z0, X1
+	VMOVUPS       X1, (SI)(AX*1)
 	CMPQ          R10, $0x01
 	JE            placed
 	MOVL          4(R8), AX
 	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x01, Z0, (SI)(AX*1)
+	VEXTRACTF32X4 $0x01, Z0, X1
+	VMOVUPS       X1, (SI)(AX*1)
 	CMPQ          R10, $0x02
 	JE            placed
 	MOVL          8(R8), AX
 	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x02, Z0, (SI)(AX*1)
+	VEXTRACTF32X4 $0x02, Z0, X1
+	VMOVUPS       X1, (SI)(AX*1)
 	CMPQ          R10, $0x03
 	JE            placed
 	MOVL          12(R8), AX
 	SHLQ          $0x04, AX
-	VEXTRACTF32X4 $0x03, Z0, (SI)(AX*1)
+	VEXTRACTF32X4 $0x03, Z0, X1
+	VMOVUPS       X1, (SI)(AX*1)
 	JMP           placed
 
 add:
@@ -1258,6 +1262,540 @@ add:
 	VEXTRACTF32X4 $0x03, Z0, X1
 	VADDPS        (SI)(AX*1), X1, X1
 	VMOVUPS       X1, (SI)(AX*1)
+
+placed:
+	ADDQ       $0x40, R12
+	ADDQ       $0x40, BX
+	LEAQ       (R8)(R11*4), R8
+	SUBQ       R11, R10
+	TESTQ      R10, R10
+	JG         entries
+	IMULQ      72(DI), R10
+	LEAQ       (R12)(R10*4), R12
+	LEAQ       (BX)(R10*4), BX
+	VPERMILPS  $0xb1, Z24, Z1
+	VADDPS     Z1, Z24, K4, Z24
+	VPERMILPS  $0x4e, Z24, Z1
+	VADDPS     Z1, Z24, K5, Z24
+	VSHUFF32X4 $0xb1, Z24, Z24, Z1
+	VADDPS     Z1, Z24, K6, Z24
+	VSHUFF32X4 $0x4e, Z24, Z24, Z1
+	VADDPS     Z1, Z24, K7, Z24
+
+store:
+	MOVQ    208(DI), AX
+	IMULQ   DX, AX
+	ADDQ    200(DI), AX
+	MOVQ    72(DI), CX
+	BZHIL   CX, R9, CX
+	KMOVW   CX, K1
+	VMOVUPS Z24, K1, (AX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+// func attendWeightsEight512(a *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·attendWeightsEight512(SB), NOSPLIT, $16-8
+	MOVQ         a+0(FP), DI
+	MOVQ         136(DI), AX
+	VMOVDQU32    (AX), Z31
+	VMOVDQU32    64(AX), Z30
+	VMOVDQU32    128(AX), Z29
+	VBROADCASTSS 128(DI), Z28
+	VPBROADCASTD 152(DI), Z21
+	MOVQ         104(DI), R11
+	MOVQ         112(DI), R9
+	MOVL         $0x0000ffff, R13
+	MOVQ         120(DI), AX
+	MOVQ         AX, CX
+	SHRQ         $0x00, CX
+	KMOVW        CX, K4
+	MOVQ         AX, CX
+	SHRQ         $0x10, CX
+	KMOVW        CX, K5
+	MOVQ         AX, CX
+	SHRQ         $0x20, CX
+	KMOVW        CX, K6
+	MOVQ         AX, CX
+	SHRQ         $0x30, CX
+	KMOVW        CX, K7
+	VPBROADCASTD 32(DI), Z27
+	MOVQ         88(DI), R12
+	MOVQ         24(DI), SI
+	MOVQ         184(DI), BX
+	XORQ         DX, DX
+	VPBROADCASTD bits91b086fb<>+0(SB), Z20
+
+row:
+	MOVQ         (DI), AX
+	MOVQ         (AX)(DX*8), CX
+	MOVQ         8(AX)(DX*8), R10
+	SUBQ         CX, R10
+	MOVQ         8(DI), R8
+	LEAQ         (R8)(CX*4), R8
+	VPXORD       Z25, Z25, Z25
+	VPXORD       Z24, Z24, Z24
+	TESTQ        R10, R10
+	JZ           store
+	MOVQ         48(DI), AX
+	IMULQ        DX, AX
+	ADDQ         40(DI), AX
+	MOVQ         96(DI), CX
+	BZHIL        CX, R9, CX
+	KMOVW        CX, K1
+	VMOVUPS.Z    (AX), K1, Z26
+	VPERMPS      Z26, Z31, Z26
+	VBROADCASTSS bitsff800000<>+0(SB), Z25
+	MOVQ         R8, R14
+	MOVQ         R10, R15
+
+score:
+	LEAQ       100(R8), AX
+	CMPQ       AX, 200(DI)
+	JA         asked_10
+	MOVL       96(R8), CX
+	SHLQ       $0x05, CX
+	PREFETCHT0 (SI)(CX*1)
+	MOVL       100(R8), CX
+	SHLQ       $0x05, CX
+	PREFETCHT0 (SI)(CX*1)
+
+asked_10:
+	MOVL         $0x00000002, CX
+	CMPQ         R10, CX
+	CMOVQLT      R10, CX
+	BZHIL        CX, R13, AX
+	KMOVW        AX, K2
+	SHLL         $0x03, CX
+	BZHIL        CX, R9, CX
+	KMOVW        CX, K1
+	VMOVDQU32.Z  (R8), K2, Z2
+	VMOVDQU32    X2, (SP)
+	MOVL         (SP), AX
+	SHLQ         $0x05, AX
+	VMOVUPS      (SI)(AX*1), Y0
+	MOVL         4(SP), AX
+	SHLQ         $0x05, AX
+	VINSERTF64X4 $0x01, (SI)(AX*1), Z0, Z0
+	VADDPS       Z26, Z0, Z0
+	VPXORD       Z1, Z1, Z1
+	VCMPPS       $0x02, Z1, Z0, K3
+	VMULPS       Z28, Z0, K3, Z0
+	VMAXPS       Z0, Z25, K1, Z25
+	VMOVUPS      Z0, (R12)
+	ADDQ         $0x40, R12
+	LEAQ         (R8)(R11*4), R8
+	SUBQ         R11, R10
+	TESTQ        R10, R10
+	JG           score
+	MOVQ         R14, R8
+	MOVQ         R15, R10
+	MOVQ         88(DI), R12
+	VPERMILPS    $0xb1, Z25, Z1
+	VMAXPS       Z1, Z25, K4, Z25
+	VPERMILPS    $0x4e, Z25, Z1
+	VMAXPS       Z1, Z25, K5, Z25
+	VSHUFF32X4   $0xb1, Z25, Z25, Z1
+	VMAXPS       Z1, Z25, K6, Z25
+	VSHUFF32X4   $0x4e, Z25, Z25, Z1
+	VMAXPS       Z1, Z25, K7, Z25
+	CMPQ         144(DI), $0x00
+	JE           exp
+	MOVQ         168(DI), AX
+	TESTQ        AX, AX
+	JZ           noids
+	MOVL         (AX)(DX*4), AX
+	JMP          hash
+
+noids:
+	MOVQ 176(DI), AX
+	ADDL DX, AX
+
+hash:
+	INCQ         AX
+	MOVQ         $0x9e3779b97f4a7c15, CX
+	IMULQ        CX, AX
+	ADDQ         160(DI), AX
+	MOVQ         AX, CX
+	SHRQ         $0x1e, CX
+	XORQ         CX, AX
+	MOVQ         $0xbf58476d1ce4e5b9, CX
+	IMULQ        CX, AX
+	MOVQ         AX, CX
+	SHRQ         $0x1b, CX
+	XORQ         CX, AX
+	MOVQ         $0x94d049bb133111eb, CX
+	IMULQ        CX, AX
+	MOVQ         AX, CX
+	SHRQ         $0x1f, CX
+	XORQ         CX, AX
+	VPBROADCASTD AX, Z23
+	SHRQ         $0x20, AX
+	VPBROADCASTD AX, Z22
+
+exp:
+	MOVL              $0x00000002, CX
+	CMPQ              R10, CX
+	CMOVQLT           R10, CX
+	BZHIL             CX, R13, AX
+	KMOVW             AX, K2
+	SHLL              $0x03, CX
+	BZHIL             CX, R9, CX
+	KMOVW             CX, K1
+	VMOVUPS           (R12), Z0
+	VSUBPS            Z25, Z0, Z0
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z2
+	VMAXPS            Z0, Z2, Z0
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
+	VRNDSCALEPS       $0x00, Z1, Z1
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
+	VBROADCASTSS      bits39500d01<>+0(SB), Z2
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z2
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z2
+	VSCALEFPS         Z1, Z2, Z0
+	VMOVUPS.Z         Z0, K1, Z0
+	VADDPS            Z0, Z24, Z24
+	CMPQ              144(DI), $0x00
+	JE                kept
+	VMOVDQU32.Z       (R8), K2, Z2
+	VPERMD            Z2, Z30, Z2
+	TESTQ             BX, BX
+	JZ                plain
+	KMOVW             K1, K2
+	VPXORD            Z1, Z1, Z1
+	VGATHERDPS        (BX)(Z2*4), K2, Z1
+	VMOVAPS           Z1, Z2
+
+plain:
+	VPADDD.BCST  192(DI), Z2, Z2
+	VPMULLD      Z20, Z2, Z2
+	VPADDD       Z29, Z2, Z2
+	VPADDD       Z23, Z2, Z2
+	VPSRLD       $0x10, Z2, Z1
+	VPXORD       Z1, Z2, Z2
+	VPMULLD.BCST bits7feb352d<>+0(SB), Z2, Z2
+	VPSRLD       $0x0f, Z2, Z1
+	VPTERNLOGD   $0x96, Z22, Z1, Z2
+	VPMULLD.BCST bits846ca68b<>+0(SB), Z2, Z2
+	VPCMPUD      $0x05, Z21, Z2, K3
+	VMOVUPS.Z    Z0, K3, Z0
+
+kept:
+	VMOVUPS      Z0, (R12)
+	ADDQ         $0x40, R12
+	LEAQ         (R8)(R11*4), R8
+	SUBQ         R11, R10
+	TESTQ        R10, R10
+	JG           exp
+	IMULQ        96(DI), R10
+	LEAQ         (R12)(R10*4), R12
+	VPERMILPS    $0xb1, Z24, Z1
+	VADDPS       Z1, Z24, K4, Z24
+	VPERMILPS    $0x4e, Z24, Z1
+	VADDPS       Z1, Z24, K5, Z24
+	VSHUFF32X4   $0xb1, Z24, Z24, Z1
+	VADDPS       Z1, Z24, K6, Z24
+	VSHUFF32X4   $0x4e, Z24, Z24, Z1
+	VADDPS       Z1, Z24, K7, Z24
+	VBROADCASTSS bits3f800000<>+0(SB), Z1
+	VDIVPS       Z24, Z1, Z24
+	MOVQ         R12, 88(DI)
+
+store:
+	MOVQ    96(DI), CX
+	BZHIL   CX, R9, CX
+	KMOVW   CX, K1
+	MOVQ    64(DI), AX
+	IMULQ   DX, AX
+	ADDQ    56(DI), AX
+	VMOVUPS Z25, K1, (AX)
+	MOVQ    80(DI), AX
+	IMULQ   DX, AX
+	ADDQ    72(DI), AX
+	VMOVUPS Z24, K1, (AX)
+	INCQ    DX
+	CMPQ    DX, 16(DI)
+	JB      row
+	VZEROUPPER
+	RET
+
+// func attendGradWeightsEight512(a *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, CMOV, MMX+
+TEXT ·attendGradWeightsEight512(SB), NOSPLIT, $16-8
+	MOVQ         a+0(FP), DI
+	MOVQ         112(DI), AX
+	VMOVDQU32    (AX), Z31
+	VMOVDQU32    64(AX), Z30
+	VMOVDQU32    128(AX), Z29
+	VBROADCASTSS 104(DI), Z28
+	VPBROADCASTD 128(DI), Z21
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R9
+	MOVL         $0x0000ffff, R13
+	MOVQ         96(DI), AX
+	MOVQ         AX, CX
+	SHRQ         $0x00, CX
+	KMOVW        CX, K4
+	MOVQ         AX, CX
+	SHRQ         $0x10, CX
+	KMOVW        CX, K5
+	MOVQ         AX, CX
+	SHRQ         $0x20, CX
+	KMOVW        CX, K6
+	MOVQ         AX, CX
+	SHRQ         $0x30, CX
+	KMOVW        CX, K7
+	VPBROADCASTD 32(DI), Z27
+	VBROADCASTSS 136(DI), Z19
+	MOVQ         56(DI), R12
+	MOVQ         64(DI), R14
+	MOVQ         24(DI), SI
+	MOVQ         144(DI), BX
+	XORQ         DX, DX
+	MOVL         $0x000000f0, AX
+	KMOVW        AX, K4
+
+row:
+	MOVQ      (DI), AX
+	MOVQ      (AX)(DX*8), CX
+	MOVQ      8(AX)(DX*8), R10
+	SUBQ      CX, R10
+	MOVQ      8(DI), R8
+	LEAQ      (R8)(CX*4), R8
+	TESTQ     R10, R10
+	JZ        next
+	MOVQ      48(DI), AX
+	IMULQ     DX, AX
+	ADDQ      40(DI), AX
+	MOVQ      72(DI), CX
+	BZHIL     CX, R9, CX
+	KMOVW     CX, K1
+	VMOVUPS.Z (AX), K1, Z26
+	VPERMPS   Z26, Z31, Z26
+	CMPQ      120(DI), $0x00
+	JE        entries
+	MOVQ      152(DI), AX
+	TESTQ     AX, AX
+	JZ        noids
+	MOVL      (AX)(DX*4), AX
+	JMP       hash
+
+noids:
+	MOVQ 160(DI), AX
+	ADDL DX, AX
+
+hash:
+	IMUL3L       $-1850702085, AX, AX
+	VPBROADCASTD AX, Z20
+	VPADDD       Z29, Z20, Z20
+
+entries:
+	LEAQ       100(R8), AX
+	CMPQ       AX, 216(DI)
+	JA         asked_11
+	MOVL       96(R8), CX
+	PREFETCHT0 (BX)(CX*8)
+	SHLQ       $0x07, CX
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 64(SI)(CX*1)
+	MOVL       100(R8), CX
+	PREFETCHT0 (BX)(CX*8)
+	SHLQ       $0x07, CX
+	PREFETCHT0 (SI)(CX*1)
+	PREFETCHT0 64(SI)(CX*1)
+
+asked_11:
+	MOVL              $0x00000002, CX
+	CMPQ              R10, CX
+	CMOVQLT           R10, CX
+	BZHIL             CX, R13, AX
+	KMOVW             AX, K2
+	SHLL              $0x03, CX
+	BZHIL             CX, R9, CX
+	KMOVW             CX, K1
+	VMOVDQU32.Z       (R8), K2, Z2
+	VMOVDQU32         X2, (SP)
+	MOVL              (SP), AX
+	SHLQ              $0x07, AX
+	VMOVUPS           (SI)(AX*1), Y0
+	VMOVUPS           32(SI)(AX*1), Y1
+	VMOVUPS           64(SI)(AX*1), Y5
+	VMOVUPS           96(SI)(AX*1), Y7
+	MOVL              4(SP), AX
+	SHLQ              $0x07, AX
+	VINSERTF64X4      $0x01, (SI)(AX*1), Z0, Z0
+	VINSERTF64X4      $0x01, 32(SI)(AX*1), Z1, Z1
+	VINSERTF64X4      $0x01, 64(SI)(AX*1), Z5, Z5
+	VINSERTF64X4      $0x01, 96(SI)(AX*1), Z7, Z7
+	VADDPS            Z26, Z0, Z0
+	VBROADCASTSS      bits3f800000<>+0(SB), Z4
+	VPXORD            Z3, Z3, Z3
+	VCMPPS            $0x02, Z3, Z0, K3
+	VMOVAPS           Z28, K3, Z4
+	VMULPS            Z4, Z0, Z0
+	VSUBPS            Z1, Z0, Z0
+	VBROADCASTSS      bitsc2d00000<>+0(SB), Z3
+	VMAXPS            Z0, Z3, Z0
+	VMULPS.BCST       bits3fb8aa3b<>+0(SB), Z0, Z1
+	VRNDSCALEPS       $0x00, Z1, Z1
+	VFNMADD231PS.BCST bits3f317200<>+0(SB), Z1, Z0
+	VFNMADD231PS.BCST bits35bfbe8e<>+0(SB), Z1, Z0
+	VBROADCASTSS      bits39500d01<>+0(SB), Z3
+	VFMADD213PS.BCST  bits3ab60b61<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3c088889<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3d2aaaab<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3e2aaaab<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3f000000<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
+	VFMADD213PS.BCST  bits3f800000<>+0(SB), Z0, Z3
+	VSCALEFPS         Z1, Z3, Z0
+	VMULPS            Z0, Z5, Z5
+	VMOVUPS.Z         Z5, K1, Z5
+	VMOVAPS           Z5, Z6
+	CMPQ              120(DI), $0x00
+	JE                kept
+	MOVL              (SP), AX
+	VPBROADCASTQ      (BX)(AX*8), Z3
+	MOVL              4(SP), AX
+	VPBROADCASTQ      (BX)(AX*8), K4, Z3
+	VPSHUFD           $0xf5, Z3, Z9
+	VPSHUFD           $0xa0, Z3, Z3
+	VPADDD            Z3, Z20, Z3
+	VPSRLD            $0x10, Z3, Z1
+	VPXORD            Z1, Z3, Z3
+	VPMULLD.BCST      bits7feb352d<>+0(SB), Z3, Z3
+	VPSRLD            $0x0f, Z3, Z1
+	VPTERNLOGD        $0x96, Z9, Z1, Z3
+	VPMULLD.BCST      bits846ca68b<>+0(SB), Z3, Z3
+	VPCMPUD           $0x05, Z21, Z3, K3
+	VMULPS.Z          Z19, Z6, K3, Z6
+
+kept:
+	VMOVUPS Z6, (R12)
+	VMULPS  Z4, Z6, Z6
+	VMOVUPS Z6, (R12)(R14*1)
+	VMULPS  Z4, Z5, Z5
+	VMULPS  Z7, Z5, Z5
+	VMOVUPS Z5, (R12)(R14*2)
+	ADDQ    $0x40, R12
+	LEAQ    (R8)(R11*4), R8
+	SUBQ    R11, R10
+	TESTQ   R10, R10
+	JG      entries
+	IMULQ   72(DI), R10
+	LEAQ    (R12)(R10*4), R12
+
+next:
+	INCQ DX
+	CMPQ DX, 16(DI)
+	JB   row
+	VZEROUPPER
+	RET
+
+// func attendGradScoresEight512(a *byte)
+// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
+TEXT ·attendGradScoresEight512(SB), NOSPLIT, $0-8
+	MOVQ         a+0(FP), DI
+	MOVQ         112(DI), AX
+	VMOVDQU32    (AX), Z31
+	VMOVDQU32    64(AX), Z30
+	VMOVDQU32    128(AX), Z29
+	VBROADCASTSS 104(DI), Z28
+	VPBROADCASTD 128(DI), Z21
+	MOVQ         80(DI), R11
+	MOVQ         88(DI), R9
+	MOVL         $0x0000ffff, R13
+	MOVQ         96(DI), AX
+	MOVQ         AX, CX
+	SHRQ         $0x00, CX
+	KMOVW        CX, K4
+	MOVQ         AX, CX
+	SHRQ         $0x10, CX
+	KMOVW        CX, K5
+	MOVQ         AX, CX
+	SHRQ         $0x20, CX
+	KMOVW        CX, K6
+	MOVQ         AX, CX
+	SHRQ         $0x30, CX
+	KMOVW        CX, K7
+	VPBROADCASTD 184(DI), Z27
+	MOVQ         56(DI), R12
+	MOVQ         64(DI), R14
+	MOVQ         192(DI), BX
+	MOVQ         176(DI), SI
+	XORQ         DX, DX
+
+row:
+	MOVQ   (DI), AX
+	MOVQ   (AX)(DX*8), CX
+	MOVQ   8(AX)(DX*8), R10
+	SUBQ   CX, R10
+	MOVQ   168(DI), R8
+	LEAQ   (R8)(CX*4), R8
+	VPXORD Z24, Z24, Z24
+	TESTQ  R10, R10
+	JZ     store
+
+entries:
+	LEAQ       100(R8), AX
+	CMPQ       AX, 224(DI)
+	JA         asked_12
+	MOVL       96(R8), CX
+	SHLQ       $0x05, CX
+	PREFETCHT0 (SI)(CX*1)
+	MOVL       100(R8), CX
+	SHLQ       $0x05, CX
+	PREFETCHT0 (SI)(CX*1)
+
+asked_12:
+	MOVL          $0x00000002, CX
+	CMPQ          R10, CX
+	CMOVQLT       R10, CX
+	BZHIL         CX, R13, AX
+	KMOVW         AX, K2
+	SHLL          $0x03, CX
+	BZHIL         CX, R9, CX
+	KMOVW         CX, K1
+	VMOVUPS       (R12)(R14*1), Z0
+	VMOVUPS       (R12)(R14*2), Z1
+	VFMSUB132PS   (BX), Z1, Z0
+	VADDPS        Z0, Z24, K1, Z24
+	CMPQ          232(DI), $0x00
+	JNE           add
+	MOVL          (R8), AX
+	SHLQ          $0x05, AX
+	VEXTRACTF64X4 $0x00, Z0, Y1
+	VMOVUPS       Y1, (SI)(AX*1)
+	CMPQ          R10, $0x01
+	JE            placed
+	MOVL          4(R8), AX
+	SHLQ          $0x05, AX
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMOVUPS       Y1, (SI)(AX*1)
+	JMP           placed
+
+add:
+	MOVL          (R8), AX
+	SHLQ          $0x05, AX
+	VEXTRACTF64X4 $0x00, Z0, Y1
+	VADDPS        (SI)(AX*1), Y1, Y1
+	VMOVUPS       Y1, (SI)(AX*1)
+	CMPQ          R10, $0x01
+	JE            placed
+	MOVL          4(R8), AX
+	SHLQ          $0x05, AX
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPS        (SI)(AX*1), Y1, Y1
+	VMOVUPS       Y1, (SI)(AX*1)
 
 placed:
 	ADDQ       $0x40, R12

@@ -9,30 +9,45 @@ package simd
 //go:noescape
 func attendWeights512(a *byte)
 
-// attendWeightsFour512 computes the coefficients of an attendArgs.
-//
-//go:noescape
-func attendWeightsFour512(a *byte)
-
 // attendGradWeights512 computes the coefficients of an attendGradArgs.
 //
 //go:noescape
 func attendGradWeights512(a *byte)
-
-// attendGradWeightsFour512 computes the coefficients of an attendGradArgs.
-//
-//go:noescape
-func attendGradWeightsFour512(a *byte)
 
 // attendGradScores512 computes the gradients of scores of an attendGradArgs.
 //
 //go:noescape
 func attendGradScores512(a *byte)
 
+// attendWeightsFour512 computes the coefficients of an attendArgs.
+//
+//go:noescape
+func attendWeightsFour512(a *byte)
+
+// attendGradWeightsFour512 computes the coefficients of an attendGradArgs.
+//
+//go:noescape
+func attendGradWeightsFour512(a *byte)
+
 // attendGradScoresFour512 computes the gradients of scores of an attendGradArgs.
 //
 //go:noescape
 func attendGradScoresFour512(a *byte)
+
+// attendWeightsEight512 computes the coefficients of an attendArgs.
+//
+//go:noescape
+func attendWeightsEight512(a *byte)
+
+// attendGradWeightsEight512 computes the coefficients of an attendGradArgs.
+//
+//go:noescape
+func attendGradWeightsEight512(a *byte)
+
+// attendGradScoresEight512 computes the gradients of scores of an attendGradArgs.
+//
+//go:noescape
+func attendGradScoresEight512(a *byte)
 
 // attendSum512 sums the rows of an attendRowArgs.
 //

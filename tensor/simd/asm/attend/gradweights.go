@@ -16,9 +16,9 @@ var gradFields = newFields(wArgs, "ptr", "index", "rows", "packed", "packStride"
 // gradWeights is the backward pass's first step: for each entry, from its source
 // (the row) to a destination, three numbers a head in three lists outStep bytes apart:
 // the coefficient c after dropout, c times the slope of the leaky ReLU, and
-// α·delta times that slope. four is for four lanes a head.
-func gradWeights(name string, four bool) {
-	f := gradFields
+// α·delta times that slope. p is for up to so many heads, more than half of them.
+func gradWeights(p together) {
+	f, name := gradFields, p.name("attendGradWeights")
 	step := R14
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
@@ -37,9 +37,9 @@ func gradWeights(name string, four bool) {
 	factor, alpha, c, delta := Z4, Z5, Z6, Z7
 	low, high := Z8, Z9
 	var words Mem
-	if four {
+	if p > 0 {
 		words = AllocLocal(16)
-		beginKeys()
+		p.beginKeys()
 	}
 	Label("row")
 	startEntries(f, "index")
@@ -55,11 +55,11 @@ func gradWeights(name string, four bool) {
 
 	Label("entries")
 	// packed's row is right, max, 1/sum and delta, P floats each.
-	if four {
-		askFour(f, wBase, 6, "last", true)
-		fourLanes()
-		fourWords(words, i)
-		fourLines(words, s, t, alpha, delta)
+	if p > 0 {
+		p.ask(f, wBase, 4, "last", true)
+		p.lanes()
+		p.words(words, i)
+		p.packed(words, s, t, alpha, delta)
 	} else {
 		askAhead(f, wBase, "packStride", "last")
 		entryWords(wIndex, i)
@@ -90,8 +90,8 @@ func gradWeights(name string, four bool) {
 	VMOVAPS(alpha, c)
 	CMPQ(f.mem("drop"), U8(0))
 	JE(LabelRef("kept"))
-	if four {
-		fourKeys(wIDs, words, n, high)
+	if p > 0 {
+		p.keys(wIDs, words, n, high)
 	} else {
 		gather(wIDs, 4, low, high)
 		gather(wIDs, 0, low, n)
@@ -155,9 +155,9 @@ func ones(s VecPhysical) {
 
 // gradScores is the last step: the gradient of each entry's score, from the three
 // lists and the dot products, summed over the row into dleft and put to its place in edge, or added to its
-// destination's there. four is for four heads that lie together in edge; only they and single heads are added.
-func gradScores(name string, four bool) {
-	f := gradFields
+// destination's there. p is for so many heads that lie together in edge; only they and single heads are added.
+func gradScores(p together) {
+	f, name := gradFields, p.name("attendGradScores")
 	step, dots := R14, RBX
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
@@ -178,9 +178,9 @@ func gradScores(name string, four bool) {
 	TESTQ(wLeft, wLeft)
 	JZ(LabelRef("store"))
 	Label("entries")
-	if four {
-		askFour(f, wBase, 4, "lastPlace", false)
-		fourLanes()
+	if p > 0 {
+		p.ask(f, wBase, 1, "lastPlace", false)
+		p.lanes()
 	} else {
 		askAhead(f, wBase, "edgeHeads", "lastPlace")
 		validLanes(f)
@@ -191,8 +191,8 @@ func gradScores(name string, four bool) {
 	VADDPS(s, total, K1, total)
 	CMPQ(f.mem("add"), U8(0))
 	JNE(LabelRef("add"))
-	if four {
-		putFour(func(k int, to Mem) { VEXTRACTF32X4(U8(k), s, to) })
+	if p > 0 {
+		p.put(s, false)
 	} else {
 		entryWords(wIndex, place)
 		VPMULLD(gapLanes, place, place)
@@ -201,12 +201,8 @@ func gradScores(name string, four bool) {
 	}
 	JMP(LabelRef("placed"))
 	Label("add")
-	if four {
-		putFour(func(k int, to Mem) {
-			VEXTRACTF32X4(U8(k), s, X1)
-			VADDPS(to, X1, X1)
-			VMOVUPS(X1, to)
-		})
+	if p > 0 {
+		p.put(s, true)
 	} else {
 		ones(s)
 	}

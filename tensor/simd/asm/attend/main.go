@@ -4,7 +4,7 @@
 //
 // Coefficients and their gradients are computed sixteen at a time for all heads of
 // several entries at once (weights.go): with P the number of heads rounded up to
-// a power of two, lane l of a vector is head l%P of the vector's entry l/P; fours.go has what is faster where P is four. The
+// a power of two, lane l of a vector is head l%P of the vector's entry l/P; together.go has what is faster where P is four or eight. The
 // sums of wide rows (sum.go, grad.go) then take a coefficient for each column
 // by permuting the lanes of an entry, so any width of a head will do. Dot products of wide
 // rows are made in fold.go.
@@ -18,12 +18,11 @@ import (
 
 func main() {
 	ConstraintExpr("amd64")
-	weights("attendWeights512", false)
-	weights("attendWeightsFour512", true)
-	gradWeights("attendGradWeights512", false)
-	gradWeights("attendGradWeightsFour512", true)
-	gradScores("attendGradScores512", false)
-	gradScores("attendGradScoresFour512", true)
+	for _, p := range []together{0, 4, 8} {
+		weights(p)
+		gradWeights(p)
+		gradScores(p)
+	}
 	sumRows(false, false)
 	sumRows(true, false)
 	sumRows(true, true)

@@ -175,9 +175,9 @@ func drawSrcC0() uint32 {
 }
 
 // weights is the forward pass's coefficients: out gets drop(exp(e - max)) without
-// dropout's scale, in the order of entries, P an entry. four is for four heads that lie together in left.
-func weights(name string, four bool) {
-	f := weightFields
+// dropout's scale, in the order of entries, P an entry. p is for so many heads that lie together in left.
+func weights(p together) {
+	f, name := weightFields, p.name("attendWeights")
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	Doc(name + " computes the coefficients of an attendArgs.")
@@ -206,12 +206,12 @@ func weights(name string, four bool) {
 	MOVQ(wIndex, R14)
 	MOVQ(wLeft, R15)
 	Label("score")
-	if four {
-		askFour(f, wBase, 4, "last", false)
-		fourLanes()
+	if p > 0 {
+		p.ask(f, wBase, 1, "last", false)
+		p.lanes()
 		words := AllocLocal(16)
-		fourWords(words, j)
-		fourRows(wBase, words, s)
+		p.words(words, j)
+		p.rows(wBase, words, 1, s)
 	} else {
 		askAhead(f, wBase, "leftStride", "last")
 		entryWords(wIndex, j)
@@ -237,8 +237,8 @@ func weights(name string, four bool) {
 	JE(LabelRef("exp"))
 	rowKey(f)
 	Label("exp")
-	if four {
-		fourLanes()
+	if p > 0 {
+		p.lanes()
 	} else {
 		validLanes(f)
 	}
@@ -249,7 +249,7 @@ func weights(name string, four bool) {
 	VADDPS(s, total, total)
 	CMPQ(f.mem("drop"), U8(0))
 	JE(LabelRef("kept"))
-	if four {
+	if p > 0 {
 		VMOVDQU32_Z(Mem{Base: wIndex}, K2, j)
 		VPERMD(j, entryLane, j)
 	} else {
