@@ -37,6 +37,7 @@ func eachFolded(bf16 bool, body func(t folded)) {
 }
 
 func (t folded) vectors() int             { return t.heads * t.each }
+func (t folded) shape() int               { return 32*t.heads + t.each }
 func (t folded) label(name string) string { return fmt.Sprintf("%s%dx%d", name, t.heads, t.each) }
 
 var (
@@ -52,7 +53,7 @@ func beginFolded(bf16 bool) {
 	rowFields.load("places", tmp)
 	VMOVDQU32(Mem{Base: tmp}, places)
 	eachFolded(bf16, func(t folded) {
-		CMPQ(rowFields.mem("shape"), U32(32*t.heads+t.each))
+		CMPQ(rowFields.mem("shape"), U32(t.shape()))
 		JE(LabelRef(t.label("row")))
 	})
 	RET()
@@ -60,11 +61,11 @@ func beginFolded(bf16 bool) {
 
 // dotHeads is dotLanes for heads of whole vectors.
 func dotHeads(bf16 bool) {
-	foldedFunction("dotHeads512", "the dot products", bf16, folded.dotBody)
+	foldedFunction("dotHeads512", "the dot products", "row", bf16, folded.dotBody)
 }
 
-// foldedFunction is a function with a body for each shape of heads.
-func foldedFunction(name, what string, bf16 bool, body func(folded)) {
+// foldedFunction is a function with a body for each shape of heads. After finishing sums a body goes on where again names.
+func foldedFunction(name, what, again string, bf16 bool, body func(folded)) {
 	if bf16 {
 		name += "b16"
 	}
@@ -73,6 +74,11 @@ func foldedFunction(name, what string, bf16 bool, body func(folded)) {
 	Doc(name + " computes " + what + " of an attendRowArgs.")
 	beginFolded(bf16)
 	eachFolded(bf16, body)
+	eachFolded(bf16, func(t folded) {
+		if t.each == 1 {
+			t.finish(again)
+		}
+	})
 }
 
 func (t folded) dotBody() {
@@ -90,13 +96,13 @@ func (t folded) dotBody() {
 	t.products(func(int) {})
 	INCQ(row)
 	CMPQ(row, rowFields.mem("rows"))
-	JAE(LabelRef(t.label("flush")))
-	t.flush(LabelRef(t.label("row")))
+	JAE(LabelRef(t.finishLabel()))
+	t.goOn("row")
 }
 
 // gradHeads is gradLanes for heads of whole vectors.
 func gradHeads(bf16 bool) {
-	foldedFunction("attendGradHeads512", "the wide rows", bf16, folded.gradBody)
+	foldedFunction("attendGradHeads512", "the wide rows", "next", bf16, folded.gradBody)
 }
 
 func (t folded) gradBody() {
@@ -126,7 +132,7 @@ func (t folded) gradBody() {
 		}
 	})
 	ADDQ(gap, weight)
-	t.flush(LabelRef(t.label("next")))
+	t.goOn("next")
 
 	Label(t.label("done"))
 	rowFields.loadRow("dst", row, dst)
@@ -134,7 +140,7 @@ func (t folded) gradBody() {
 	INCQ(row)
 	CMPQ(row, rowFields.mem("rows"))
 	JB(LabelRef(t.label("row")))
-	JMP(LabelRef(t.label("flush")))
+	JMP(LabelRef(t.finishLabel()))
 }
 
 // products multiplies the row at at with the one at zrow and puts the half-made sums of its heads to part. use may use
@@ -174,12 +180,20 @@ func (t folded) products(use func(v int)) {
 	ADDQ(U8(64), part)
 }
 
-// flush goes on to next until parts are full; then, and after the last row, it finishes their sums. It returns after the last row.
-func (t folded) flush(next LabelRef) {
+// goOn goes on to again until parts are full; then their sums are to be finished.
+func (t folded) goOn(again string) {
+	CMPQ(part, rowFields.mem("partsEnd"))
+	JB(LabelRef(t.label(again)))
+	JMP(LabelRef(t.finishLabel()))
+}
+
+func (t folded) finishLabel() string { return fmt.Sprintf("finish%d", t.heads) }
+
+// finish finishes the sums in parts, for all shapes of so many heads. Then it goes back to the shape's body, if there are
+// rows left, or returns.
+func (t folded) finish(again string) {
 	f := rowFields
-	CMPQ(part, f.mem("partsEnd"))
-	JB(next)
-	Label(t.label("flush"))
+	Label(t.finishLabel())
 	from, step, mask := at, dst, tmp
 	f.load("parts", from)
 	MOVQ(gap, step)
@@ -188,7 +202,7 @@ func (t folded) flush(next LabelRef) {
 	Label(t.label("fold"))
 	MOVQ(part, mask)
 	SUBQ(from, mask)
-	JBE(LabelRef(t.label("flushed")))
+	JBE(LabelRef(t.label("finished")))
 	// The lanes of rows that have come: heads for every 64 bytes.
 	SHRQ(U8(7-bits.Len(uint(t.heads))), mask)
 	MOVL(U32(16), zrow.As32())
@@ -218,11 +232,18 @@ func (t folded) flush(next LabelRef) {
 	MOVQ(zrow, f.mem("dots"))
 	ADDQ(U32(64*group), from)
 	JMP(LabelRef(t.label("fold")))
-	Label(t.label("flushed"))
+	Label(t.label("finished"))
 	f.load("parts", part)
 	f.load("zbuf", zrow)
 	CMPQ(row, f.mem("rows"))
-	JB(next)
+	JAE(LabelRef(t.label("end")))
+	eachFolded(t.bf16, func(u folded) {
+		if u.heads == t.heads {
+			CMPQ(f.mem("shape"), U32(u.shape()))
+			JE(LabelRef(u.label(again)))
+		}
+	})
+	Label(t.label("end"))
 	VZEROUPPER()
 	RET()
 }

@@ -10,14 +10,17 @@ import (
 	"starling/tensor/simd/asm/lanes"
 )
 
+// mostLanes is how many vectors, or blocks, sixteen heads take that are at most half of one.
+const mostLanes = 8
+
 // gradLanes is the backward pass over wide rows: for the entries of a source row,
 // dst (dz) = the sum of weight · destination's gradient, and dots gets the dot
 // product of that gradient with the source's own row z for each head. It is for
 // vectors that hold several heads; gradHeads is for the others.
 func gradLanes(bf16 bool) {
-	name, most := "attendGradLanes512", 16
+	name := "attendGradLanes512"
 	if bf16 {
-		name, most = name+"b16", 8
+		name += "b16"
 	}
 	regs := []VecPhysical{Z23, Z24, Z25, Z26, Z27}
 	TEXT(name, NOSPLIT, "func(a *byte)")
@@ -25,8 +28,8 @@ func gradLanes(bf16 bool) {
 	Doc(name + " computes the wide rows of an attendRowArgs.")
 	beginRows(regs)
 	loadSegments()
-	choose(most)
-	for n := 1; n <= most; n++ {
+	choose(mostLanes)
+	for n := 1; n <= mostLanes; n++ {
 		gradLanesBody(n, bf16, regs)
 	}
 }

@@ -13,9 +13,9 @@ import (
 // dotLanes is the dot products of the rows of src with those of z, or with the one row
 // in zbuf when z is nil, one number a head, where vectors hold several heads.
 func dotLanes(bf16 bool) {
-	name, most := "dotLanes512", 16
+	name := "dotLanes512"
 	if bf16 {
-		name, most = name+"b16", 8
+		name += "b16"
 	}
 	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
@@ -23,8 +23,8 @@ func dotLanes(bf16 bool) {
 	beginRows(nil)
 	loadSegments()
 	MOVQ(src, at)
-	choose(most)
-	for n := 1; n <= most; n++ {
+	choose(mostLanes)
+	for n := 1; n <= mostLanes; n++ {
 		label := func(s string) string { return fmt.Sprintf("%s%d", s, n) }
 		q := Z16
 		Label(label("row"))
