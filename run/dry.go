@@ -109,7 +109,9 @@ func (d *dry) MatMul(dst, a, b tensor.Matrix, op tensor.MatMul) {
 		return
 	}
 	rows, cols := d.MatMulRoom(dst, a, b, op)
-	d.Free(d.Scratch(tensor.F32, rows, cols))
+	all, each := d.Scratch(tensor.F32, rows, cols), d.Scratch(tensor.F32, d.cores, d.MatMulCoreRoom(dst, a, b, op)/4)
+	d.Free(all)
+	d.Free(each)
 }
 
 func (*dry) Attend(_, _ tensor.Matrix, _ *tensor.Sparse, _, _, _ tensor.Matrix, _ tensor.Attention) {
@@ -138,7 +140,11 @@ func (d *dry) AttendGrad(_, _, _ tensor.Matrix, adj, _ *tensor.Sparse, _, _, _, 
 	d.Free(c)
 }
 
-func (*dry) CrossEntropy(_, _ tensor.Matrix, _, _ tensor.Index, _ float64) (float64, int) {
+// CrossEntropy takes what the kernel needs for itself.
+func (d *dry) CrossEntropy(_, logits tensor.Matrix, _, _ tensor.Index, _ float64) (float64, int) {
+	if !d.f64 {
+		d.Free(d.Scratch(tensor.F32, d.cores, tensor.CrossEntropyCoreRoom(logits)/4))
+	}
 	return 0, 0
 }
 

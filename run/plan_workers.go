@@ -106,16 +106,18 @@ const silentTogether = 1 << 20
 // other, else all together. Where the clock decides what they will do, or the graph is
 // large, it is what halo needs, and what they choose to copy comes on top.
 func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan, events event.Listener) ([]*need, error) {
-	needs, err := c.rehearseEach(parts, &c.spec)
+	s := c.spec
+	s.Threads = s.threadsOf(s.Workers)
+	needs, err := c.rehearseEach(parts, &s)
 	if errors.Is(err, train.ErrUnplanned) && c.parts.meta.Edges <= mostTogether {
 		if c.parts.meta.Edges > silentTogether {
 			events.On(event.Note{Text: "planning the memory of the run: all workers rehearse it first, which takes some seconds", Minor: true})
 		}
-		needs, err = c.rehearseTogether(parts, &c.spec)
+		needs, err = c.rehearseTogether(parts, &s)
 	}
 	if errors.Is(err, train.ErrUnplanned) {
 		all.AtLeast = true
-		halo := c.spec
+		halo := s
 		halo.Strategy, halo.Inductive, halo.Relay = "halo", false, false
 		needs, err = c.rehearseEach(parts, &halo)
 	}

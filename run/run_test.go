@@ -316,8 +316,17 @@ func TestPlanTellsTheMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer data.Close()
+	list := models(dir)
 	for name, s := range models(dir) {
-		s = onFewThreads(s)
+		s.Threads, s.Hidden, s.Heads = 32, 64, 2
+		if s.DType != "f64" { // which has one
+			list[name+", on many threads"] = s
+		}
+	}
+	for name, s := range list {
+		if s.Threads == 0 {
+			s = onFewThreads(s)
+		}
 		s.complete()
 		s.resolve(&data.Meta, "auto")
 		s.Epochs = 2

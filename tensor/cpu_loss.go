@@ -22,7 +22,7 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	if logits.Rows == 0 || logits.Cols == 0 {
 		return 0, 0
 	}
-	size := rowChunk(logits.Cols * 2 * logits.dtype.Size())
+	size := lossChunk(logits)
 	chunks := (logits.Rows + size - 1) / size
 	losses, hits := make([]float64, chunks), make([]int, chunks)
 	room := c.softmaxRoom(size, logits.Cols)
@@ -48,10 +48,15 @@ func (c *CPU) CrossEntropy(dlogits, logits Matrix, labels, rows Index, scale flo
 	return loss * scale, correct
 }
 
+// lossChunk is how many rows of logits a core looks at in one go.
+func lossChunk(logits Matrix) int { return rowChunk(logits.Cols * 2 * logits.dtype.Size()) }
+
 // softmaxRoom has a row a thread: the sums and gaps of a chunk, then two rows of exponentials.
 func (c *CPU) softmaxRoom(size, cols int) Matrix {
-	return c.Scratch(F32, c.threads, 2*size+2*padded(cols)+apart)
+	return c.Scratch(F32, c.threads, softmaxWidth(size, cols))
 }
+
+func softmaxWidth(size, cols int) int { return 2*size + 2*padded(cols) + apart }
 
 func (c *CPU) softmaxPart(room []float32, size int, dst, src Matrix) simd.Softmax {
 	x := src.block(0)

@@ -1,0 +1,33 @@
+package tensor
+
+import "starling/tensor/simd"
+
+// What kernels take for each core, for those who plan a run's memory before it starts: little
+// on two cores, and more than some matrices on sixty.
+
+// CrossEntropyCoreRoom is how many bytes each core takes for itself in CrossEntropy.
+func CrossEntropyCoreRoom(logits Matrix) int { return 4 * softmaxWidth(lossChunk(logits), logits.Cols) }
+
+// MatMulCoreRoom is about how many bytes each core takes for itself in a product, beside
+// MatMulRoom: a block of one side or both as the kernel wants it, cut to what the core's
+// cache holds, and sums.
+func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
+	m, n := min(dst.Rows, dst.Cols), max(dst.Rows, dst.Cols)
+	narrow := c.level >= simd.AMX && a.dtype == BF16
+	switch {
+	case op.TransA && narrow && b.dtype == BF16:
+		return 2 * (up32(m) + up32(n)) * 192
+	case op.TransA && c.splits(a, b, m, n): // in parts, 6 bytes a number
+		return min(6*256*up32(m), 512<<10) + 6*256*min(up32(n), 128)
+	case op.TransA:
+		g := newTallTall(c.level, a.Rows, n, m)
+		return 4 * (g.left.Size(n) + g.right.Size(m))
+	case narrow:
+		return 64 * (4*up32(dst.Cols) + 2*up32(a.Cols))
+	case c.splits(a, b, a.Cols, dst.Cols):
+		return splitRows * (4*up32(dst.Cols) + 6*min(up32(a.Cols), splitDepth))
+	case dst.dtype != F32:
+		return 4 * 112 * (simd.LeftPitch + dst.Cols)
+	}
+	return 4 * 112 * simd.LeftPitch
+}
