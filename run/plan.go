@@ -46,6 +46,8 @@ type Plan struct {
 	AtMost                           bool // or less: it depends on the numbers computed
 	Unplanned                        bool // what is sent is known only when the workers have met
 	AtLeast                          bool // and so is the memory for copies of others' vertices, or it is far too much
+	// Copies is about how much more a worker may take for those copies, 0: unknown.
+	Copies int64
 	// Rows between servers in a layer, and as many if each goes to a server once.
 	Between, Once int64
 }
@@ -89,6 +91,9 @@ func (p *Plan) memory() string {
 	text += fmt.Sprintf(", states kept %s, processes %s", event.Bytes(p.States), event.Bytes(p.Processes))
 	if p.AtLeast {
 		text = "at least " + text
+	}
+	if p.Copies > 0 {
+		text += fmt.Sprintf(", and for copies up to about %s a worker", event.Bytes(p.Copies))
 	}
 	return text
 }

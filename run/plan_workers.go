@@ -117,11 +117,25 @@ func (c *clusterRun) rehearsals(parts []*partition.Part, all *Plan, events event
 	}
 	if errors.Is(err, train.ErrUnplanned) {
 		all.AtLeast = true
+		if all.Copies, err = c.copies(); err != nil {
+			return nil, err
+		}
 		halo := s
 		halo.Strategy, halo.Inductive, halo.Relay = "halo", false, false
 		needs, err = c.rehearseEach(parts, &halo)
 	}
 	return needs, err
+}
+
+// copies is how much memory a worker may fill with copies, where it decides itself what to
+// copy.
+func (c *clusterRun) copies() (int64, error) {
+	s := &c.spec
+	opt, err := s.options(&c.parts.meta)
+	if ch := opt.Strategy; err != nil || ch.Name != "neutronstar" && (ch.Name != "granndis" || ch.Preload != "auto" || ch.Sample != "") {
+		return 0, err
+	}
+	return train.CopyBudget(opt.Strategy, s.Workers/max(s.Servers, 1)), nil
 }
 
 // rehearseEach rehearses workers that are alone: one part's graph at a time is in memory.

@@ -86,9 +86,15 @@ func TestClockDecides(t *testing.T) {
 		s := Default()
 		s.Dataset, s.Workers, s.Servers, s.InProcess, s.Inductive = dir, 4, 2, true, inductive
 		s.Strategy, _, s.Relay = strings.Cut(strategy, "+")
+		copies := int64(0)
+		if s.Strategy == "neutronstar" || s.Strategy == "granndis:auto" {
+			s.MemoryBudget, copies = "3GiB", 3<<30
+		}
 		_, p, err := DryRun(s, event.All())
-		if err != nil || p.AtLeast != atLeast || len(p.Each) != 4 || p.Needed() <= processBytes {
+		if err != nil || p.AtLeast != atLeast || p.Copies != copies || len(p.Each) != 4 || p.Needed() <= processBytes {
 			t.Errorf("%s, inductive %v: %+v, %v", strategy, inductive, p, err)
+		} else if said := strings.Contains(p.String(), "copies up to about 3.0 GiB a worker"); said != (copies > 0) {
+			t.Errorf("%s: %s", strategy, p)
 		}
 	}
 	together := []string{"granndis:1", "halo+relay", "g3+relay"}

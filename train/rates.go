@@ -270,20 +270,29 @@ func (l *lookup) release(m *nn.Model) {
 	}
 }
 
-// budget is the memory a worker may use: what was asked for, else half of what is
-// free, shared with the other workers of the host; 0: nobody knows.
+// budget is the memory a worker may use for copies. Without --memory-budget it is that
+// of when the run began, so that one that goes on chooses as it did.
 func (s *site) budget() int64 {
 	if s.opt.Strategy.Budget > 0 {
 		return s.opt.Strategy.Budget
 	}
 	list, _ := s.figures("memory", 1, func() ([]float64, error) { // never fails
-		here := int64(0)
+		here := 0
 		for q := range s.end.Size() {
 			if s.end.Link(q) != wire.BetweenServers {
 				here++
 			}
 		}
-		return []float64{float64(tensor.MemoryFree() / 2 / max(here, 1))}, nil
+		return []float64{float64(CopyBudget(s.opt.Strategy, here))}, nil
 	})
 	return int64(list[0])
+}
+
+// CopyBudget is the memory that a worker, one of so many of its host, may use for copies:
+// what was asked for, else its share of half of what is free; 0: nobody knows.
+func CopyBudget(c Choice, workers int) int64 {
+	if c.Budget > 0 {
+		return c.Budget
+	}
+	return tensor.MemoryFree() / 2 / int64(max(workers, 1))
 }
