@@ -83,8 +83,8 @@ func sniff(path string, opt ImportOptions) (layout, error) {
 	lay.delim = separator(last)
 	lay.columns = lay.count(bytes.Clone(last))
 	isHeader := opt.Header == "yes"
-	if opt.Header == "" && len(lines) == 2 {
-		isHeader = looksLikeHeader(lay, bytes.Clone(lines[0]), lines[1])
+	if opt.Header == "" {
+		isHeader = looksLikeHeader(lay, bytes.Clone(lines[0]), bytes.Clone(last))
 	}
 	if isHeader {
 		lay.skip, lay.header = 1, string(lines[0])
@@ -114,8 +114,8 @@ func comment(line []byte) bool { return len(line) == 0 || line[0] == '#' || line
 // headerWords are names that the first column of an edge table has.
 var headerWords = []string{"source", "src", "from", "fromnodeid", "u", "node1", "node_1", "node_id", "id1", "id_1", "start", "head", "target"}
 
-// looksLikeHeader compares the first two lines: a header has no numbers where the
-// next line has some, or it has the usual words.
+// looksLikeHeader compares the first two lines, which are one if there is no other: a
+// header has no numbers where the next line has some, or it has the usual words.
 func looksLikeHeader(lay layout, first, second []byte) bool {
 	a, _ := lay.next(first)
 	b, _ := lay.next(second)

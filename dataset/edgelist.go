@@ -55,7 +55,11 @@ func readEdgeList(path string, opt ImportOptions) (*read, error) {
 	}
 	if ids.n == 0 {
 		e.Close()
-		return nil, badFile(path, "", "no edges", "a source and a target a line", "check that this is the right file")
+		fix := "check that this is the right file"
+		if lay.skip > 0 && opt.Header == "" {
+			fix += "; --header no takes its first line for an edge"
+		}
+		return nil, badFile(path, "", "no edges", "a source and a target a line", fix)
 	}
 	r := &read{name: opt.Name, intIDs: ids.ints, textIDs: ids.texts}
 	if r.name == "" {

@@ -266,6 +266,8 @@ func (in *input) Close() error { return in.f.Close() }
 func openInput(path string) (*input, error) {
 	info, err := os.Stat(path)
 	switch {
+	case os.IsNotExist(err) && path == "-":
+		return nil, badFile(path, "", "standard input", "a file, which is read more than once", "write it to a file first; gzip is unpacked on the way")
 	case os.IsNotExist(err):
 		return nil, badFile(path, "", "no such file", "a file to read", "check the path")
 	case err != nil:

@@ -460,6 +460,8 @@ func TestBadEdgeLists(t *testing.T) {
 		refused(t, "edgelist", written(t, "e.txt", c.text), c.opt, mention)
 	}
 	refused(t, "edgelist", "no-such", ImportOptions{}, "no such file")
+	refused(t, "edgelist", "-", ImportOptions{}, "standard input")
+	refused(t, "edgelist", written(t, "e.csv", "src,dst\n"), ImportOptions{}, "no edges")
 	refused(t, "edgelist", t.TempDir(), ImportOptions{}, "a folder")
 	refused(t, "excel", good, ImportOptions{}, "format")
 }
