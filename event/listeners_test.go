@@ -49,6 +49,12 @@ func lines(t *testing.T, epochs int, step time.Duration) []string {
 	return strings.Split(strings.TrimSpace(b.String()), "\n")
 }
 
+func TestLinesOfAQuickRun(t *testing.T) {
+	if got := lines(t, 3, 250*time.Microsecond)[1]; !strings.Contains(got, "4,000 epochs/s") {
+		t.Error(got)
+	}
+}
+
 func TestLinesOfAShortRun(t *testing.T) {
 	got := lines(t, 3, 100*time.Millisecond)
 	want := []string{

@@ -126,8 +126,11 @@ func (p *pace) text(done int) string {
 		return ""
 	}
 	s := fmt.Sprintf("%.3g epochs/s", rate)
-	if rate < 1 {
+	switch {
+	case rate < 1:
 		s = Duration(time.Duration(float64(time.Second)/rate)) + "/epoch"
+	case rate >= 1000: // else 1e+03
+		s = Count(int64(rate)) + " epochs/s"
 	}
 	return s + "  left " + Duration(left)
 }
