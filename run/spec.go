@@ -84,7 +84,7 @@ type Spec struct {
 
 	DType       string `json:"dtype" yaml:"dtype" help:"storage of features and activations: f32, bf16, or f64 for the slow reference device" topic:"This machine"`
 	CacheFirst  string `json:"cache_first" yaml:"cache_first" help:"compute the first layer's sums over neighbours once and keep them, which takes one more matrix of vertices x features: auto, on or off"`
-	SIMD        string `json:"simd" yaml:"simd" help:"instruction set: auto, generic, avx2, avx512 or amx"`
+	SIMD        string `json:"simd" yaml:"simd" help:"instruction set: auto, generic, avx2, avx512, amx or amx-fp16"`
 	Threads     int    `json:"threads" yaml:"threads" help:"cores a worker uses; 0: all, shared evenly between the workers of a host" resume:"free"`
 	MemoryCheck bool   `json:"memory_check" yaml:"memory_check" help:"refuse to start when the predicted memory does not fit" resume:"free"`
 

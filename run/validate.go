@@ -77,7 +77,7 @@ func (s *Spec) checkNames() error {
 		{"--optimizer", s.Optimizer, nn.Optimisers},
 		{"--dtype", s.DType, []string{"f32", "bf16", "f64"}},
 		{"--cache-first", s.CacheFirst, []string{"auto", "on", "off"}},
-		{"--simd", s.SIMD, []string{"auto", "generic", "avx2", "avx512", "amx"}},
+		{"--simd", s.SIMD, []string{"auto", "generic", "avx2", "avx512", "amx", "amx-fp16"}},
 		{"--g3-pipeline", s.G3Pipeline, []string{"none", "inter", "intra", "both"}},
 		{"--wire-dtype", s.WireDType, []string{"none", "bf16", "int8"}},
 		{"--transport", s.Transport, []string{"auto", "tcp", "shm", "inprocess", "mpi"}},

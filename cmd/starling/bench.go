@@ -68,7 +68,7 @@ func benchEpochCommand() *cobra.Command {
 	f.IntVar(&spec.Hidden, "hidden", spec.Hidden, "width of hidden layers")
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "cores to use; 0: all")
 	f.StringVar(&spec.CacheFirst, "cache-first", spec.CacheFirst, "keep the first layer's sums: auto, on or off")
-	f.StringVar(&spec.SIMD, "simd", spec.SIMD, "instruction set: auto, generic, avx2, avx512 or amx")
+	f.StringVar(&spec.SIMD, "simd", spec.SIMD, "instruction set: auto, generic, avx2, avx512, amx or amx-fp16")
 	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
 	f.SortFlags = false
 	return c

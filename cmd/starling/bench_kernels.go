@@ -44,7 +44,7 @@ products use that.`,
 	f.IntVar(&spec.Degree, "degree", spec.Degree, "neighbours a vertex")
 	f.IntVar(&spec.Rounds, "rounds", spec.Rounds, "turns; figures are their medians")
 	f.IntVar(&spec.Threads, "threads", spec.Threads, "cores to use; 0: all")
-	f.StringVar(&spec.SIMD, "simd", spec.SIMD, "instruction set: auto, generic, avx2, avx512 or amx")
+	f.StringVar(&spec.SIMD, "simd", spec.SIMD, "instruction set: auto, generic, avx2, avx512, amx or amx-fp16")
 	f.StringVar(&json, "json", "", "write one JSON object to this file, - for standard output")
 	f.SortFlags = false
 	return c

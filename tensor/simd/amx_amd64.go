@@ -18,6 +18,16 @@ func runTiles32(t *Tiles32) { tiles32((*byte)(unsafe.Pointer(t))) }
 
 func runTiles48(t *Tiles48) { tiles48((*byte)(unsafe.Pointer(t))) }
 
+func runHalves(t *Halves) { tilesHalves((*byte)(unsafe.Pointer(t))) }
+
+func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {
+	halveRows512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
+}
+
+func halvePairs(dst *uint16, back, src *float32, rows, cols, stride, panel int) {
+	halvePairs512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(back)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride, 2*panel)
+}
+
 func splitRows(dst *uint16, src *float32, rows, cols, stride int) {
 	splitRows512((*byte)(unsafe.Pointer(dst)), (*byte)(unsafe.Pointer(src)), rows, cols, 4*stride)
 }

@@ -2493,3 +2493,949 @@ split:
 	BYTE       $0xc0
 	VZEROUPPER
 	RET
+
+// func halveRows512(dst *byte, back *byte, src *byte, rows int, cols int, stride int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·halveRows512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), DI
+	MOVQ         back+8(FP), R9
+	MOVQ         src+16(FP), SI
+	MOVQ         rows+24(FP), DX
+	MOVQ         cols+32(FP), CX
+	MOVQ         stride+40(FP), R8
+	MOVL         $0x7fffffff, AX
+	VPBROADCASTD AX, Z28
+	MOVL         $0x00000029, AX
+	VPBROADCASTD AX, Z29
+	MOVL         $0x0000010c, AX
+	VPBROADCASTD AX, Z30
+	MOVL         $0x0000000e, AX
+	VPBROADCASTD AX, Z31
+	MOVQ         CX, R10
+	ANDQ         $0x1f, R10
+	SHRQ         $0x05, CX
+	MOVQ         $-1, AX
+	KMOVW        AX, K1
+	BZHIQ        R10, AX, AX
+	KMOVW        AX, K3
+	SHRQ         $0x10, AX
+	KMOVW        AX, K4
+
+row:
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   SI, R11
+	MOVQ   CX, R13
+	TESTQ  R13, R13
+	JEQ    largestLast
+
+largest:
+	VPANDD.Z (R11), Z28, K1, Z0
+	VPANDD.Z 64(R11), Z28, K1, Z1
+	VPMAXUD  Z0, Z4, Z4
+	VPMAXUD  Z1, Z5, Z5
+	ADDQ     $0x00000080, R11
+	DECQ     R13
+	JNZ      largest
+
+largestLast:
+	TESTQ    R10, R10
+	JEQ      largestDone
+	VPANDD.Z (R11), Z28, K3, Z0
+	VPANDD.Z 64(R11), Z28, K4, Z1
+	VPMAXUD  Z0, Z4, Z4
+	VPMAXUD  Z1, Z5, Z5
+
+largestDone:
+	VPMAXUD    Z5, Z4, Z4
+	VSHUFI32X4 $0x4e, Z4, Z4, Z5
+	VPMAXUD    Z5, Z4, Z4
+	VSHUFI32X4 $0xb1, Z4, Z4, Z5
+	VPMAXUD    Z5, Z4, Z4
+	VPSHUFD    $0x4e, Z4, Z5
+	VPMAXUD    Z5, Z4, Z4
+	VPSHUFD    $0xb1, Z4, Z5
+	VPMAXUD    Z5, Z4, Z4
+	VPSRLD     $0x17, Z4, Z4
+	VPMAXUD    Z29, Z4, Z4
+	VPSUBD     Z31, Z4, Z5
+	VPSLLD     $0x17, Z5, Z5
+	VPSUBD     Z4, Z30, Z4
+	VPSLLD     $0x17, Z4, Z4
+	VMOVSS     X5, (R9)
+	MOVQ       DI, R12
+	MOVQ       SI, R11
+	MOVQ       CX, R13
+	TESTQ      R13, R13
+	JEQ        halveLast
+
+halve:
+	VMULPS.Z  (R11), Z4, K1, Z0
+	VMULPS.Z  64(R11), Z4, K1, Z1
+	VCVTPS2PH $0x00, Z0, Y2
+	VCVTPH2PS Y2, Z6
+	VSUBPS    Z6, Z0, Z0
+	VCVTPS2PH $0x00, Z1, Y3
+	VCVTPH2PS Y3, Z7
+	VSUBPS    Z7, Z1, Z1
+	VMOVUPS   Y2, (R12)
+	VMOVUPS   Y3, 32(R12)
+	VCVTPS2PH $0x00, Z0, 2048(R12)
+	VCVTPS2PH $0x00, Z1, 2080(R12)
+	ADDQ      $0x00000080, R11
+	ADDQ      $0x00001040, R12
+	DECQ      R13
+	JNZ       halve
+
+halveLast:
+	TESTQ     R10, R10
+	JEQ       halveDone
+	VMULPS.Z  (R11), Z4, K3, Z0
+	VMULPS.Z  64(R11), Z4, K4, Z1
+	VCVTPS2PH $0x00, Z0, Y2
+	VCVTPH2PS Y2, Z6
+	VSUBPS    Z6, Z0, Z0
+	VCVTPS2PH $0x00, Z1, Y3
+	VCVTPH2PS Y3, Z7
+	VSUBPS    Z7, Z1, Z1
+	VMOVUPS   Y2, (R12)
+	VMOVUPS   Y3, 32(R12)
+	VCVTPS2PH $0x00, Z0, 2048(R12)
+	VCVTPS2PH $0x00, Z1, 2080(R12)
+
+halveDone:
+	ADDQ R8, SI
+	ADDQ $0x40, DI
+	ADDQ $0x04, R9
+	DECQ DX
+	JNZ  row
+	VZEROUPPER
+	RET
+
+DATA sideBySide<>+0(SB)/2, $0x0000
+DATA sideBySide<>+2(SB)/2, $0x0010
+DATA sideBySide<>+4(SB)/2, $0x0001
+DATA sideBySide<>+6(SB)/2, $0x0011
+DATA sideBySide<>+8(SB)/2, $0x0002
+DATA sideBySide<>+10(SB)/2, $0x0012
+DATA sideBySide<>+12(SB)/2, $0x0003
+DATA sideBySide<>+14(SB)/2, $0x0013
+DATA sideBySide<>+16(SB)/2, $0x0004
+DATA sideBySide<>+18(SB)/2, $0x0014
+DATA sideBySide<>+20(SB)/2, $0x0005
+DATA sideBySide<>+22(SB)/2, $0x0015
+DATA sideBySide<>+24(SB)/2, $0x0006
+DATA sideBySide<>+26(SB)/2, $0x0016
+DATA sideBySide<>+28(SB)/2, $0x0007
+DATA sideBySide<>+30(SB)/2, $0x0017
+DATA sideBySide<>+32(SB)/2, $0x0008
+DATA sideBySide<>+34(SB)/2, $0x0018
+DATA sideBySide<>+36(SB)/2, $0x0009
+DATA sideBySide<>+38(SB)/2, $0x0019
+DATA sideBySide<>+40(SB)/2, $0x000a
+DATA sideBySide<>+42(SB)/2, $0x001a
+DATA sideBySide<>+44(SB)/2, $0x000b
+DATA sideBySide<>+46(SB)/2, $0x001b
+DATA sideBySide<>+48(SB)/2, $0x000c
+DATA sideBySide<>+50(SB)/2, $0x001c
+DATA sideBySide<>+52(SB)/2, $0x000d
+DATA sideBySide<>+54(SB)/2, $0x001d
+DATA sideBySide<>+56(SB)/2, $0x000e
+DATA sideBySide<>+58(SB)/2, $0x001e
+DATA sideBySide<>+60(SB)/2, $0x000f
+DATA sideBySide<>+62(SB)/2, $0x001f
+GLOBL sideBySide<>(SB), RODATA|NOPTR, $64
+
+// func halvePairs512(dst *byte, back *byte, src *byte, rows int, cols int, stride int, panel int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·halvePairs512(SB), NOSPLIT, $0-56
+	MOVQ         dst+0(FP), DI
+	MOVQ         back+8(FP), R9
+	MOVQ         src+16(FP), SI
+	MOVQ         rows+24(FP), DX
+	MOVQ         cols+32(FP), CX
+	MOVQ         stride+40(FP), R8
+	MOVQ         panel+48(FP), R10
+	MOVL         $0x7fffffff, AX
+	VPBROADCASTD AX, Z28
+	MOVL         $0x00000029, AX
+	VPBROADCASTD AX, Z29
+	MOVL         $0x0000010c, AX
+	VPBROADCASTD AX, Z30
+	MOVL         $0x0000000e, AX
+	VPBROADCASTD AX, Z31
+	VMOVUPS      sideBySide<>+0(SB), Z27
+	KXORW        K5, K5, K5
+
+panel:
+	MOVQ  $-1, AX
+	CMPQ  CX, $0x20
+	JGE   whole
+	BZHIQ CX, AX, AX
+
+whole:
+	KMOVW  AX, K1
+	SHRQ   $0x10, AX
+	KMOVW  AX, K2
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   SI, R11
+	MOVQ   DX, R13
+
+largest:
+	VPANDD.Z (R11), Z28, K1, Z0
+	VPANDD.Z 64(R11), Z28, K2, Z1
+	VPMAXUD  Z0, Z4, Z4
+	VPMAXUD  Z1, Z5, Z5
+	ADDQ     R8, R11
+	DECQ     R13
+	JNZ      largest
+	VPSRLD   $0x17, Z4, Z4
+	VPMAXUD  Z29, Z4, Z4
+	VPSUBD   Z31, Z4, Z0
+	VPSLLD   $0x17, Z0, Z0
+	VPSUBD   Z4, Z30, Z4
+	VPSLLD   $0x17, Z4, Z4
+	VPSRLD   $0x17, Z5, Z5
+	VPMAXUD  Z29, Z5, Z5
+	VPSUBD   Z31, Z5, Z1
+	VPSLLD   $0x17, Z1, Z1
+	VPSUBD   Z5, Z30, Z5
+	VPSLLD   $0x17, Z5, Z5
+	VMOVUPS  Z0, (R9)
+	VMOVUPS  Z1, 64(R9)
+	MOVQ     SI, R11
+	MOVQ     DI, R12
+	XORQ     R15, R15
+	MOVQ     DX, R13
+	SHRQ     $0x01, R13
+	JEQ      odd
+
+pair:
+	VMULPS.Z     (R11), Z4, K1, Z0
+	VMULPS.Z     (R11)(R8*1), Z4, K1, Z1
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPH2PS    Y2, Z6
+	VSUBPS       Z6, Z0, Z0
+	VCVTPS2PH    $0x00, Z1, Y3
+	VCVTPH2PS    Y3, Z7
+	VSUBPS       Z7, Z1, Z1
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, (R12)
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPS2PH    $0x00, Z1, Y1
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPERMW       Z0, Z27, Z0
+	VMOVUPS      Z0, 2048(R12)
+	VMULPS.Z     64(R11), Z5, K2, Z0
+	VMULPS.Z     64(R11)(R8*1), Z5, K2, Z1
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPH2PS    Y2, Z6
+	VSUBPS       Z6, Z0, Z0
+	VCVTPS2PH    $0x00, Z1, Y3
+	VCVTPH2PS    Y3, Z7
+	VSUBPS       Z7, Z1, Z1
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, 1024(R12)
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPS2PH    $0x00, Z1, Y1
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPERMW       Z0, Z27, Z0
+	VMOVUPS      Z0, 3072(R12)
+	LEAQ         (R11)(R8*2), R11
+	ADDQ         $0x40, R12
+	INCQ         R15
+	TESTQ        $0x0000000f, R15
+	JNZ          paired
+	ADDQ         $0x00000c40, R12
+
+paired:
+	DECQ R13
+	JNZ  pair
+
+odd:
+	TESTQ        $0x00000001, DX
+	JEQ          rest
+	VMULPS.Z     (R11), Z4, K1, Z0
+	VMULPS.Z     (R11)(R8*1), Z4, K5, Z1
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPH2PS    Y2, Z6
+	VSUBPS       Z6, Z0, Z0
+	VCVTPS2PH    $0x00, Z1, Y3
+	VCVTPH2PS    Y3, Z7
+	VSUBPS       Z7, Z1, Z1
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, (R12)
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPS2PH    $0x00, Z1, Y1
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPERMW       Z0, Z27, Z0
+	VMOVUPS      Z0, 2048(R12)
+	VMULPS.Z     64(R11), Z5, K2, Z0
+	VMULPS.Z     64(R11)(R8*1), Z5, K5, Z1
+	VCVTPS2PH    $0x00, Z0, Y2
+	VCVTPH2PS    Y2, Z6
+	VSUBPS       Z6, Z0, Z0
+	VCVTPS2PH    $0x00, Z1, Y3
+	VCVTPH2PS    Y3, Z7
+	VSUBPS       Z7, Z1, Z1
+	VINSERTI64X4 $0x01, Y3, Z2, Z2
+	VPERMW       Z2, Z27, Z2
+	VMOVUPS      Z2, 1024(R12)
+	VCVTPS2PH    $0x00, Z0, Y0
+	VCVTPS2PH    $0x00, Z1, Y1
+	VINSERTI64X4 $0x01, Y1, Z0, Z0
+	VPERMW       Z0, Z27, Z0
+	VMOVUPS      Z0, 3072(R12)
+	ADDQ         $0x40, R12
+	INCQ         R15
+	TESTQ        $0x0000000f, R15
+	JNZ          single
+	ADDQ         $0x00000c40, R12
+
+single:
+rest:
+	VPXORD Z0, Z0, Z0
+
+zeros:
+	TESTQ   $0x0000000f, R15
+	JEQ     done
+	VMOVUPS Z0, (R12)
+	VMOVUPS Z0, 1024(R12)
+	VMOVUPS Z0, 2048(R12)
+	VMOVUPS Z0, 3072(R12)
+	ADDQ    $0x40, R12
+	INCQ    R15
+	JMP     zeros
+
+done:
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R9
+	ADDQ R10, DI
+	SUBQ $0x20, CX
+	JG   panel
+	VZEROUPPER
+	RET
+
+// func tilesHalves(t *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·tilesHalves(SB), NOSPLIT, $56-8
+	MOVQ   t+0(FP), AX
+	LEAQ   tileConfig<>+0(SB), BX
+	LONG   $0x4978e2c4
+	BYTE   $0x03
+	MOVQ   8(AX), BX
+	MOVQ   BX, (SP)
+	MOVQ   16(AX), BX
+	MOVQ   BX, 8(SP)
+	MOVQ   32(AX), BX
+	MOVQ   BX, 24(SP)
+	MOVQ   $0x00000000, 32(SP)
+	MOVQ   64(AX), R9
+	MOVQ   88(AX), R10
+	MOVQ   112(AX), R15
+	MOVQ   40(AX), R13
+	MOVQ   $0x00000040, CX
+	KXORW  K1, K1, K1
+	CMPQ   96(AX), $0x00
+	JEQ    panel
+	KXNORW K1, K1, K1
+
+panel:
+	MOVQ 80(AX), R12
+	MOVQ (AX), DX
+	MOVQ 24(AX), BX
+	MOVQ BX, 16(SP)
+	MOVQ 8(SP), R8
+
+rows:
+	MOVQ (SP), DI
+	MOVQ DX, SI
+	CMPQ 104(AX), $0x00
+	JEQ  owned
+	MOVQ R8, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+	LONG $0x004b0d0f
+	LONG $0x404b0d0f
+	ADDQ R9, BX
+
+owned:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+	MOVQ 72(AX), R11
+
+depth:
+	LONG       $0x4b7be2c4
+	LONG       $0x00000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x04000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x08000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x0c000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4be2c4
+	BYTE       $0xc4
+	LONG       $0x5c43e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4be2c4
+	BYTE       $0xd5
+	LONG       $0x5c43e2c4
+	BYTE       $0xdd
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	PREFETCHT1 128(R15)
+	PREFETCHT1 192(R15)
+	PREFETCHT1 256(R15)
+	PREFETCHT1 320(R15)
+	LONG       $0x4b7be2c4
+	LONG       $0x00000fb4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x04000fbc
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4be2c4
+	BYTE       $0xc4
+	LONG       $0x5c43e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4be2c4
+	BYTE       $0xd5
+	LONG       $0x5c43e2c4
+	BYTE       $0xdd
+	PREFETCHT1 384(R15)
+	PREFETCHT1 448(R15)
+	PREFETCHT1 512(R15)
+	PREFETCHT1 576(R15)
+	PREFETCHT1 640(R15)
+	LONG       $0x4b7be2c4
+	LONG       $0x08000ea4
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x4b7be2c4
+	LONG       $0x0c000eac
+	BYTE       $0x00
+	BYTE       $0x00
+	LONG       $0x5c4be2c4
+	BYTE       $0xc4
+	LONG       $0x5c43e2c4
+	BYTE       $0xcc
+	LONG       $0x5c4be2c4
+	BYTE       $0xd5
+	LONG       $0x5c43e2c4
+	BYTE       $0xdd
+	PREFETCHT1 704(R15)
+	PREFETCHT1 768(R15)
+	PREFETCHT1 832(R15)
+	PREFETCHT1 896(R15)
+	PREFETCHT1 960(R15)
+	ADDQ       120(AX), R15
+	ADDQ       $0x00001040, SI
+	ADDQ       $0x00001040, DI
+	DECQ       R11
+	JNZ        depth
+
+finish:
+	MOVQ         32(SP), SI
+	TESTQ        SI, SI
+	JEQ          store
+	MOVQ         48(SP), BX
+	VMOVUPS      (BX), Z0
+	VMOVUPS      64(BX), Z1
+	MOVQ         40(SP), BX
+	VBROADCASTSS (BX), Z2
+	VMULPS       (R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       1024(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 4(BX), Z2
+	VMULPS       64(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       1088(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 8(BX), Z2
+	VMULPS       128(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       1152(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 12(BX), Z2
+	VMULPS       192(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       1216(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 16(BX), Z2
+	VMULPS       256(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       1280(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 20(BX), Z2
+	VMULPS       320(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       1344(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 24(BX), Z2
+	VMULPS       384(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       1408(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 28(BX), Z2
+	VMULPS       448(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       1472(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 32(BX), Z2
+	VMULPS       512(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       1536(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 36(BX), Z2
+	VMULPS       576(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       1600(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 40(BX), Z2
+	VMULPS       640(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       1664(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 44(BX), Z2
+	VMULPS       704(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       1728(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 48(BX), Z2
+	VMULPS       768(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       1792(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 52(BX), Z2
+	VMULPS       832(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       1856(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 56(BX), Z2
+	VMULPS       896(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       1920(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 60(BX), Z2
+	VMULPS       960(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       1984(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 64(BX), Z2
+	VMULPS       2048(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       3072(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 68(BX), Z2
+	VMULPS       2112(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       3136(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 72(BX), Z2
+	VMULPS       2176(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       3200(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 76(BX), Z2
+	VMULPS       2240(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       3264(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 80(BX), Z2
+	VMULPS       2304(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       3328(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 84(BX), Z2
+	VMULPS       2368(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       3392(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 88(BX), Z2
+	VMULPS       2432(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       3456(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 92(BX), Z2
+	VMULPS       2496(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       3520(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 96(BX), Z2
+	VMULPS       2560(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       3584(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 100(BX), Z2
+	VMULPS       2624(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       3648(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 104(BX), Z2
+	VMULPS       2688(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       3712(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 108(BX), Z2
+	VMULPS       2752(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       3776(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 112(BX), Z2
+	VMULPS       2816(R13), Z2, Z4
+	VMULPS       Z0, Z4, Z4
+	VADDPS       (SI), Z4, K1, Z4
+	VMOVUPS      Z4, (SI)
+	VMULPS       3840(R13), Z2, Z5
+	VMULPS       Z1, Z5, Z5
+	VADDPS       64(SI), Z5, K1, Z5
+	VMOVUPS      Z5, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 116(BX), Z2
+	VMULPS       2880(R13), Z2, Z6
+	VMULPS       Z0, Z6, Z6
+	VADDPS       (SI), Z6, K1, Z6
+	VMOVUPS      Z6, (SI)
+	VMULPS       3904(R13), Z2, Z7
+	VMULPS       Z1, Z7, Z7
+	VADDPS       64(SI), Z7, K1, Z7
+	VMOVUPS      Z7, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 120(BX), Z2
+	VMULPS       2944(R13), Z2, Z8
+	VMULPS       Z0, Z8, Z8
+	VADDPS       (SI), Z8, K1, Z8
+	VMOVUPS      Z8, (SI)
+	VMULPS       3968(R13), Z2, Z9
+	VMULPS       Z1, Z9, Z9
+	VADDPS       64(SI), Z9, K1, Z9
+	VMOVUPS      Z9, 64(SI)
+	ADDQ         R9, SI
+	VBROADCASTSS 124(BX), Z2
+	VMULPS       3008(R13), Z2, Z10
+	VMULPS       Z0, Z10, Z10
+	VADDPS       (SI), Z10, K1, Z10
+	VMOVUPS      Z10, (SI)
+	VMULPS       4032(R13), Z2, Z11
+	VMULPS       Z1, Z11, Z11
+	VADDPS       64(SI), Z11, K1, Z11
+	VMOVUPS      Z11, 64(SI)
+	ADDQ         R9, SI
+
+store:
+	TESTQ R10, R10
+	JEQ   end
+	LONG  $0x4b7ac2c4
+	LONG  $0x00000d84
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7ac2c4
+	LONG  $0x04000d8c
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7ac2c4
+	LONG  $0x08000d94
+	BYTE  $0x00
+	BYTE  $0x00
+	LONG  $0x4b7ac2c4
+	LONG  $0x0c000d9c
+	BYTE  $0x00
+	BYTE  $0x00
+	MOVQ  R8, 32(SP)
+	MOVQ  24(SP), BX
+	MOVQ  BX, 48(SP)
+	MOVQ  16(SP), BX
+	MOVQ  BX, 40(SP)
+	ADDQ  $0x00000080, BX
+	MOVQ  BX, 16(SP)
+	MOVQ  R9, BX
+	SHLQ  $0x05, BX
+	ADDQ  BX, R8
+	ADDQ  48(AX), DX
+	DECQ  R12
+	JNZ   rows
+	MOVQ  (SP), DI
+	ADDQ  56(AX), DI
+	MOVQ  DI, (SP)
+	ADDQ  $0x00000080, 24(SP)
+	ADDQ  $0x00000080, 8(SP)
+	DECQ  R10
+	JNZ   panel
+	JMP   finish
+
+end:
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	VZEROUPPER
+	RET
+
+// func hasHalves() bool
+// Requires: CPUID
+TEXT ·hasHalves(SB), NOSPLIT, $0-1
+	MOVL  $0x00000007, AX
+	XORL  CX, CX
+	CPUID
+	XORL  CX, CX
+	TESTL AX, AX
+	JEQ   end
+	MOVL  $0x00000007, AX
+	MOVL  $0x00000001, CX
+	CPUID
+	MOVL  AX, CX
+	SHRL  $0x15, CX
+	ANDL  $0x01, CX
+
+end:
+	MOVB CL, ret+0(FP)
+	RET

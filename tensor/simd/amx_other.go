@@ -17,3 +17,9 @@ func runTiles48(*Tiles48) {}
 func splitRows(dst *uint16, src *float32, rows, cols, stride int) {}
 
 func splitPairs(dst *uint16, src *float32, rows, cols, stride, panel int) {}
+
+func runHalves(*Halves) {}
+
+func halveRows(dst *uint16, back, src *float32, rows, cols, stride int) {}
+
+func halvePairs(dst *uint16, back, src *float32, rows, cols, stride, panel int) {}

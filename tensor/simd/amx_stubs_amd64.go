@@ -24,3 +24,14 @@ func tiles32(t *byte)
 
 //go:noescape
 func tiles48(t *byte)
+
+//go:noescape
+func halveRows512(dst *byte, back *byte, src *byte, rows int, cols int, stride int)
+
+//go:noescape
+func halvePairs512(dst *byte, back *byte, src *byte, rows int, cols int, stride int, panel int)
+
+//go:noescape
+func tilesHalves(t *byte)
+
+func hasHalves() bool

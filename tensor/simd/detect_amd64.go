@@ -13,6 +13,8 @@ func detect() Level {
 		return AVX2
 	case !(x.HasAVX512BF16 && x.HasAMXTile && x.HasAMXBF16 && requestTiles()):
 		return AVX512
+	case !hasHalves():
+		return AMX
 	}
-	return AMX
+	return AMXFP16
 }

@@ -22,9 +22,10 @@ const (
 	AVX2                 // with FMA
 	AVX512               // F, BW, DQ, VL
 	AMX                  // AVX512 with its bfloat16 conversions, and tiles of bfloat16
+	AMXFP16              // AMX, and tiles of half precision
 )
 
-var levelNames = []string{"generic", "avx2", "avx512", "amx"}
+var levelNames = []string{"generic", "avx2", "avx512", "amx", "amx-fp16"}
 
 func (l Level) String() string { return levelNames[l] }
 

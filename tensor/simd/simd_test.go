@@ -24,7 +24,7 @@ func TestBF16RoundsToNearestEven(t *testing.T) {
 }
 
 func TestLevelNamesRoundTrip(t *testing.T) {
-	for l := Generic; l <= AMX; l++ {
+	for l := Generic; l <= AMXFP16; l++ {
 		if got, err := ParseLevel(l.String()); err != nil || got != l {
 			t.Errorf("ParseLevel(%q) = %v, %v", l, got, err)
 		}

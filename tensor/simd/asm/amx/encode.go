@@ -64,15 +64,27 @@ func storeTile(tile int, base, stride GPPhysical) { emit(memory(pF3, tile, base,
 
 // loadTileAt is loadTile from base plus a displacement.
 func loadTileAt(tile int, base, stride GPPhysical, disp int) {
+	emit(displaced(pF2, tile, base, stride, disp)...)
+}
+
+// storeTileAt is storeTile to base plus a displacement.
+func storeTileAt(tile int, base, stride GPPhysical, disp int) {
+	emit(displaced(pF3, tile, base, stride, disp)...)
+}
+
+func displaced(prefix, tile int, base, stride GPPhysical, disp int) []byte {
 	n, m := number(base), number(stride)
-	out := append(vex(m>>3, n>>3, 0, pF2, 0x4b), byte(0x84|tile<<3), byte((m&7)<<3|n&7))
-	emit(append(out, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))...)
+	out := append(vex(m>>3, n>>3, 0, prefix, 0x4b), byte(0x84|tile<<3), byte((m&7)<<3|n&7))
+	return append(out, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))
 }
 
 func zeroTile(tile int) { emit(append(vex(0, 0, 0, pF2, 0x49), byte(0xc0|tile<<3))...) }
 
 // multiply: tile c += a · b.
 func multiply(c, a, b int) { emit(append(vex(0, 0, b, pF3, 0x5c), byte(0xc0|c<<3|a))...) }
+
+// multiplyHalves is multiply of numbers of half precision.
+func multiplyHalves(c, a, b int) { emit(append(vex(0, 0, b, pF2, 0x5c), byte(0xc0|c<<3|a))...) }
 
 // apart is how many instructions of any kind should lie between two that load or multiply tiles. There are
 // times, of tens of milliseconds, in which these are slow, as if another had a share in the unit; then

@@ -1,4 +1,4 @@
-// Amx writes the product of bfloat16 tiles and the packing it needs:
+// Amx writes the products of bfloat16 and of half precision tiles and the packing they need:
 //
 //	go run ./amx -out ../amx_amd64.s -stubs ../amx_stubs_amd64.go -pkg simd
 package main
@@ -19,6 +19,10 @@ func main() {
 	splitPairs()
 	product32()
 	product48()
+	halveRows()
+	halvePairs()
+	productHalves()
+	hasHalves()
 	Generate()
 }
 

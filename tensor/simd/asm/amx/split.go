@@ -307,13 +307,7 @@ func product32() {
 
 // startSums fills the tiles of sums from C, or with zeros where nothing is added to. It uses RBX.
 func startSums(c, crow GPPhysical, rows int, add Mem, load func(), tiles int) {
-	// C is written at the end; ask for it now, to own it by then.
-	MOVQ(c, RBX)
-	for range rows {
-		raw("LONG", U32(0x004b0d0f)) // PREFETCHW (BX)
-		raw("LONG", U32(0x404b0d0f)) // PREFETCHW 64(BX)
-		ADDQ(crow, RBX)
-	}
+	ownC(c, crow, rows)
 	CMPQ(add, Imm(0))
 	JEQ(LabelRef("zero"))
 	load()
@@ -323,4 +317,14 @@ func startSums(c, crow GPPhysical, rows int, add Mem, load func(), tiles int) {
 		zeroTile(i)
 	}
 	Label("sum")
+}
+
+// ownC asks for C, which is written at the end, to own it by then. It uses RBX.
+func ownC(c, crow GPPhysical, rows int) {
+	MOVQ(c, RBX)
+	for range rows {
+		raw("LONG", U32(0x004b0d0f)) // PREFETCHW (BX)
+		raw("LONG", U32(0x404b0d0f)) // PREFETCHW 64(BX)
+		ADDQ(crow, RBX)
+	}
 }
