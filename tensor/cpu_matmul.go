@@ -16,7 +16,7 @@ import (
 //	tallᵀ · tall     the sum runs over the tall side: see cpu_matmul_tall.go
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
-// float32 on both sides in three parts (cpu_matmul_split.go, cpu_matmul_narrow.go).
+// float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go, cpu_matmul_narrow.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
 	checkMatMul(dst, a, b, op)
@@ -68,7 +68,11 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		return
 	}
 	if c.splits(a, b, a.Cols, dst.Cols) {
-		c.tallSmallSplit(dst, a, b, op)
+		if c.halves() {
+			c.tallSmallHalves(dst, a, b, op)
+		} else {
+			c.tallSmallSplit(dst, a, b, op)
+		}
 		return
 	}
 	g := c.newProduct(a.Cols, dst.Cols)

@@ -98,7 +98,7 @@ func (c *CPU) splitSmall(b Matrix, trans bool, k, n int) Matrix {
 // tiles turned; of b a few panels at a time, just before they are multiplied.
 func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	m, n := up32(dst.Rows), up32(dst.Cols)
-	g := newSplitGroups(a.Rows, m, n)
+	g := newSplitGroups(a.Rows, m, n, 256)
 	panel := g.depth / 32 * simd.SplitBlock
 	roomA := m / 32 * panel
 	wide := min(n/32, 4)
@@ -153,15 +153,16 @@ type splitGroups struct {
 
 // newSplitGroups makes groups of 768 rows on average or more: of 6,900 rows of 602 columns and 256, eight groups take
 // a tenth less time than sixteen, whose sums are made and added up. Sums of all groups take at most 64 MiB. Slices are
-// as deep as a quarter of the second-level cache has room for of a's: sums are loaded and stored once a slice.
-func newSplitGroups(rows, m, n int) splitGroups {
+// as deep as a quarter of the second-level cache has room for of a's, and no deeper than said: sums are loaded and
+// stored once a slice.
+func newSplitGroups(rows, m, n, deepest int) splitGroups {
 	g := splitGroups{groups: 1, rows: rows}
 	for next := 2; next <= 32 && 4*m*n*next <= 64<<20 && rows >= 768*next; next *= 2 {
 		g.groups = next
 	}
 	units := g.groups + g.groups/2
 	g.unit = up32((rows + units - 1) / units)
-	depth := min(256, max(32, (512<<10)/(6*m)/32*32)) // at most, for slices of equal size
+	depth := min(deepest, max(32, (512<<10)/(6*m)/32*32)) // at most, for slices of equal size
 	slices := max(1, (2*g.unit+depth-1)/depth)
 	g.depth = max(32, up32((2*g.unit+slices-1)/slices))
 	return g

@@ -50,13 +50,13 @@ func (g *tallTall) inGroups(rows, m, n int) {
 // groups of rows, or the small side in panels.
 func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 	switch {
-	case !op.TransA && c.splits(a, b, a.Cols, dst.Cols):
+	case !op.TransA && c.splits(a, b, a.Cols, dst.Cols) && !c.halves():
 		return b.Rows, (3*b.Cols + 1) / 2
 	case !op.TransA:
 		return b.Rows, b.Cols
 	case c.level >= simd.AMX:
 		m, n := up32(dst.Rows), up32(dst.Cols)
-		return newSplitGroups(a.Rows, m, n).groups, m * n
+		return newSplitGroups(a.Rows, m, n, 256).groups, m * n
 	}
 	return newTallTall(c.level, a.Rows, dst.Rows, dst.Cols).groups, dst.Rows * dst.Cols
 }
@@ -71,6 +71,9 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	case split && dst.Cols < dst.Rows, // a's tiles have to be turned
 		!split && tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols):
 		c.tallTallSwapped(dst, a, b, op)
+		return
+	case split && c.halves():
+		c.tallTallHalves(dst, a, b, op)
 		return
 	case split:
 		c.tallTallSplit(dst, a, b, op)

@@ -103,7 +103,7 @@ func tolerance(m, a, b Matrix, level simd.Level) float64 {
 	if m.Type() == BF16 {
 		tol += 1. / 200
 	}
-	if level == simd.AMX && a.Type() == BF16 {
+	if level >= simd.AMX && a.Type() == BF16 {
 		tol += 1. / 200 // weights are rounded for the matrix unit
 	}
 	return tol
@@ -233,7 +233,7 @@ func sameForAnyThreads(t *testing.T, level simd.Level, types [3]DType, op MatMul
 	}
 }
 
-// TestSplitProductsAreFloat32: the matrix unit's sums of three bfloat16 miss the exact
+// TestSplitProductsAreFloat32: the matrix unit's sums of two or three parts miss the exact
 // product by no more than multiplying and adding in float32 does, or little more where all
 // numbers are positive (there sums are large from early on, and it adds to them more often).
 func TestSplitProductsAreFloat32(t *testing.T) {
@@ -243,14 +243,69 @@ func TestSplitProductsAreFloat32(t *testing.T) {
 	for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}} {
 		for _, cols := range []int{96, 40} {
 			for _, positive := range []bool{false, true} {
-				times := splitError(simd.AMX, op, cols, positive) / splitError(simd.AVX512, op, cols, positive)
-				say := t.Logf
-				if times > 1.1 && !positive || times > 2.5 {
-					say = t.Errorf
+				float32s := splitError(simd.AVX512, op, cols, positive)
+				for level := simd.AMX; level <= simd.Supported(); level++ {
+					times := splitError(level, op, cols, positive) / float32s
+					say := t.Logf
+					if !(times <= 1.1 || positive && times <= 2.5) {
+						say = t.Errorf
+					}
+					say("%v, TransA %v TransB %v, %d columns, positive %v: the error is %.2f times float32's", level, op.TransA, op.TransB, cols, positive, times)
 				}
-				say("TransA %v TransB %v, %d columns, positive %v: the error is %.2f times float32's", op.TransA, op.TransB, cols, positive, times)
 			}
 		}
+	}
+}
+
+// TestProductsOfAnySize: rows and columns of any size do not take bits from each other, nor do numbers of a row that
+// are much smaller than others.
+func TestProductsOfAnySize(t *testing.T) {
+	for _, level := range levels() {
+		c := NewCPULevel(2, level)
+		r := rand.New(rand.NewPCG(7, 7))
+		for _, op := range []MatMul{{}, {TransB: true}, {TransA: true}, {Add: true}} {
+			dst, a, b := randomProduct(c, r, 130, 90, 96, op, typeCases[0], false)
+			zeroRows(dst)
+			scale := func(m Matrix, rows bool) {
+				for i := range m.f32 {
+					k, depth := i/m.Cols, i%m.Cols
+					if !rows {
+						k, depth = depth, k
+					}
+					m.f32[i] *= float32(math.Exp2(float64(k*37%101-50) - float64(depth*29%13)))
+				}
+			}
+			scale(a, !op.TransA)
+			scale(b, op.TransB)
+			want, size := dumbMatMul(dst, a, b, op)
+			c.MatMul(dst, a, b, op)
+			for i, got := range numbers(dst) {
+				if !(math.Abs(got-want[i]) <= 2e-6*size[i]) {
+					t.Fatalf("%v, TransA %v TransB %v: number (%d,%d) is %g, want %g", level, op.TransA, op.TransB, i/dst.Cols, i%dst.Cols, got, want[i])
+				}
+			}
+		}
+		c.Close()
+	}
+}
+
+// TestProductsKeepNaN: what is not a number makes its row so, or its column, and no other.
+func TestProductsKeepNaN(t *testing.T) {
+	for _, level := range levels() {
+		c := NewCPULevel(2, level)
+		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+			for _, op := range []MatMul{{}, {TransA: true}} {
+				dst, a, b := randomProduct(c, rand.New(rand.NewPCG(8, 8)), 64, 64, 64, op, typeCases[0], false)
+				a.f32[5*64+5] = bad
+				c.MatMul(dst, a, b, op)
+				for i, got := range numbers(dst) {
+					if finite := !math.IsNaN(got) && !math.IsInf(got, 0); finite != (i/64 != 5) {
+						t.Fatalf("%v, TransA %v, with %g in row 5: number (%d,%d) is %g", level, op.TransA, bad, i/64, i%64, got)
+					}
+				}
+			}
+		}
+		c.Close()
 	}
 }
 
