@@ -60,7 +60,7 @@ type extent struct {
 }
 
 const (
-	unitEdges  = 1 << 17  // sorted at a time: twice 1 MiB, which a core's cache holds
+	unitEdges  = 1 << 16  // sorted at a time: twice 512 KiB and their rows, which a core's cache holds
 	unitRows   = 1 << 18  // and not of more vertices: their offsets take 2 MiB
 	bufferSize = 32 << 20 // of all buckets together
 	maxBuckets = 4096
@@ -79,7 +79,7 @@ func (w *Writer) Sorter(n int, expected int64, weighted bool, opt BuildOptions) 
 		s.shift = bits.Len64(uint64(n))
 	}
 	s.buckets = bucketsOf(0, n, s.shift)
-	s.full = min(max(bufferSize/8/len(s.buckets)&^(pageEdges-1), 2*pageEdges), 1<<16)
+	s.full = min(max(bufferSize/8/len(s.buckets)&^(pageEdges-1), 2*pageEdges), unitEdges/2)
 	s.turn = sync.NewCond(&s.mu)
 	return s
 }
@@ -297,8 +297,12 @@ func (s *Sorter) Finish() error {
 	if err != nil {
 		return err
 	}
-	units := s.units(total)
-	return errors.Join(s.sortUnits(units, out), out.close())
+	err = s.sortUnits(s.units(total), out)
+	var wg sync.WaitGroup
+	wg.Go(s.Close) // pages are given back while out.close waits for the disk
+	err = errors.Join(err, out.close())
+	wg.Wait()
+	return err
 }
 
 // unit is buckets lo to hi, sorted together.

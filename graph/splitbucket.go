@@ -7,7 +7,7 @@ import "math/bits"
 // tenth of all edges, and one core, while the others wait for their turn.
 
 // splitFrom is how many edges make a bucket that is worth reading and writing once more.
-const splitFrom = 4 * unitEdges
+const splitFrom = 8 * unitEdges
 
 // splitBuckets replaces what is too large.
 func (s *Sorter) splitBuckets() error {
