@@ -85,7 +85,7 @@ func TestOneAtATime(t *testing.T) {
 }
 
 // exchange sends messages of all sizes between all ranks, asked for and sent in
-// random order, to be written or added, and checks bytes and ledgers.
+// random order, to be written, with room to spare or without, or added, and checks bytes and ledgers.
 func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
 	t.Helper()
 	ctx := soon(t)
@@ -128,7 +128,7 @@ func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
 				fail(p.Wait(ctx))
 			}
 			for i, p := range recvs {
-				if err := p.Wait(ctx); err != nil || !bytes.Equal(got[i], want[i]) {
+				if err := p.Wait(ctx); err != nil || p.Bytes() != len(want[i]) || !bytes.Equal(got[i], want[i]) {
 					t.Errorf("%d ranks: rank %d: %v, %d bytes equal: %v", n, rank, err, len(want[i]), bytes.Equal(got[i], want[i]))
 				}
 			}
@@ -138,12 +138,17 @@ func exchange(t *testing.T, eps []Endpoint, r *rand.Rand) {
 	checkLedgers(t, eps, sizes)
 }
 
-// ask asks for a message of exchange, every other one to be added to what is there.
+// ask asks for a message of exchange, every third one with room for more, and every third to
+// be added to what is there.
 func ask(t *testing.T, e Endpoint, from, step, size int) (p *Pending, into, want []byte) {
 	want = payload(from, e.Rank(), step, size)
-	if (from+step)%2 == 0 {
+	switch (from + step) % 3 {
+	case 0:
 		into = make([]byte, size)
 		return e.Recv(from, key(step), Activation, into), into, want
+	case 1:
+		into = make([]byte, size+size/3)
+		return e.RecvAtMost(from, key(step), Activation, into), into[:size], want
 	}
 	into = payload(1000, e.Rank(), step, size)
 	subtle.XORBytes(want, want, into) // a sum that is quickly made
@@ -257,6 +262,14 @@ func TestDisagreements(t *testing.T) {
 		{"size, sent first", "rank 0 sent 10 bytes where rank 1 asked for 0", func(a, b Endpoint) {
 			send(a, 0, 10, Feature).Wait(context.Background())
 			b.Recv(0, key(0), Feature, nil)
+		}},
+		{"size, more than the most", "rank 0 sent 10 bytes where rank 1 asked for at most 9", func(a, b Endpoint) {
+			b.RecvAtMost(0, key(0), Feature, make([]byte, 9))
+			send(a, 0, 10, Feature)
+		}},
+		{"size, more than the most, sent first", "rank 0 sent 10 bytes where rank 1 asked for at most 9", func(a, b Endpoint) {
+			send(a, 0, 10, Feature).Wait(context.Background())
+			b.RecvAtMost(0, key(0), Feature, make([]byte, 9))
 		}},
 		{"kind", "rank 0 sent gradient where rank 1 asked for feature", func(a, b Endpoint) {
 			b.Recv(0, key(0), Feature, make([]byte, 10))

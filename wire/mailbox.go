@@ -39,6 +39,7 @@ type slot struct {
 // letter is a message that has been asked for, or has begun to arrive, or both.
 type letter struct {
 	into    []byte                  // the asker's
+	atMost  bool                    // the message may be shorter than into
 	kind    Kind                    // asked for
 	add     func(into, part []byte) // nil: it is written over what is there
 	pending *Pending
@@ -90,7 +91,7 @@ func (b *mailbox) ask(from int, key Key, a *letter) error {
 	default:
 		// Chunks that arrive from now on go to the asker. Those before are copied when
 		// all are in, because a transport may still be writing them.
-		l.into, l.kind, l.add, l.pending = a.into, a.kind, a.add, p
+		l.into, l.atMost, l.kind, l.add, l.pending = a.into, a.atMost, a.kind, a.add, p
 		if err = l.fits(); err == nil {
 			l.joined = true
 			done = b.takeIfWhole(s, l)
@@ -186,7 +187,9 @@ func (l *letter) between(offset int64) error {
 func (l *letter) fits() error {
 	h := &l.head
 	switch {
-	case h.length != int64(len(l.into)):
+	case l.atMost && h.length > int64(len(l.into)):
+		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for at most %d: %v (%v)", h.from, h.length, h.to, len(l.into), l.kind, h.key)
+	case !l.atMost && h.length != int64(len(l.into)):
 		return fmt.Errorf("wire: rank %d sent %d bytes where rank %d asked for %d: %v (%v)", h.from, h.length, h.to, len(l.into), l.kind, h.key)
 	case h.kind != l.kind:
 		return fmt.Errorf("wire: rank %d sent %v where rank %d asked for %v: %v", h.from, h.kind, h.to, l.kind, h.key)
@@ -248,6 +251,7 @@ func (b *mailbox) finish(l *letter) {
 	if l == nil {
 		return
 	}
+	l.pending.bytes = int(l.head.length)
 	whole := place{into: l.into, add: l.add}
 	if l.early != nil {
 		for _, e := range l.held {

@@ -170,16 +170,24 @@ func (n *node) Send(to int, key Key, kind Kind, payload []byte) *Pending {
 }
 
 func (n *node) Recv(from int, key Key, kind Kind, into []byte) *Pending {
-	return n.RecvAdd(from, key, kind, into, nil)
+	return n.ask(from, key, letter{into: into, kind: kind})
+}
+
+func (n *node) RecvAtMost(from int, key Key, kind Kind, into []byte) *Pending {
+	return n.ask(from, key, letter{into: into, kind: kind, atMost: true})
 }
 
 func (n *node) RecvAdd(from int, key Key, kind Kind, into []byte, add func(into, part []byte)) *Pending {
-	a := &asking{}
+	return n.ask(from, key, letter{into: into, kind: kind, add: add})
+}
+
+func (n *node) ask(from int, key Key, l letter) *Pending {
+	a := &asking{letter: l}
 	p := &a.Pending
-	if !n.begin(p, "to receive from", from, key, kind) {
+	if !n.begin(p, "to receive from", from, key, l.kind) {
 		return p
 	}
-	a.letter.into, a.letter.kind, a.letter.add, a.letter.pending = into, kind, add, p
+	a.letter.pending = p
 	if err := n.box.ask(from, key, &a.letter); err != nil {
 		n.Fail(err)
 	}

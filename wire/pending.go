@@ -14,6 +14,8 @@ type Pending struct {
 	done atomic.Pointer[signal]
 	err  error
 	at   time.Time
+	// bytes is how long a message is that was asked for, once it has come.
+	bytes int
 
 	// For the error of who waits for what.
 	node *node
@@ -53,6 +55,9 @@ func (p *Pending) Err() error { return p.err }
 
 // At is when a Pending that is done ended.
 func (p *Pending) At() time.Time { return p.at }
+
+// Bytes is how long the message is of a receive that is done and has not failed.
+func (p *Pending) Bytes() int { return p.bytes }
 
 // isDone is Done without waiting.
 func (p *Pending) isDone() bool { return p.done.Load() == ended }

@@ -71,6 +71,9 @@ type Endpoint interface {
 	// Recv asks for a message of exactly len(into) bytes. One that is asked for
 	// before it comes arrives in place, without a copy.
 	Recv(from int, key Key, kind Kind, into []byte) *Pending
+	// RecvAtMost is Recv of a message that may be shorter than into: Bytes of the Pending
+	// says how long it is.
+	RecvAtMost(from int, key Key, kind Kind, into []byte) *Pending
 	// RecvAdd is Recv of numbers that are added to those in into, as they come and
 	// while they are in the cache, instead of written over them. It calls add for
 	// pieces of both, which begin at a multiple of 8 bytes, from any goroutine, and
