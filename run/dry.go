@@ -103,6 +103,10 @@ func (*dry) SGD(_, _, _ tensor.Matrix, _ tensor.SGD)                            
 func (*dry) Pack([]byte, tensor.Packed, tensor.Matrix, tensor.Matrix, tensor.Index)              {}
 func (*dry) Unpack(tensor.Matrix, tensor.Packed, []byte)                                         {}
 
+func (*dry) NotZero([]byte, tensor.Matrix)              {}
+func (*dry) Compress([]byte, tensor.Matrix, []byte) int { return 0 }
+func (*dry) Expand(tensor.Matrix, []byte, []byte)       {}
+
 // MatMul takes what the kernel needs for itself.
 func (d *dry) MatMul(dst, a, b tensor.Matrix, op tensor.MatMul) {
 	if d.f64 || dst.Rows == 0 || dst.Cols == 0 {

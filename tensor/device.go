@@ -20,6 +20,7 @@ type Device interface {
 	Losses
 	Optimisers
 	Packing
+	Zeros
 }
 
 // Memory makes, fills and frees matrices.
