@@ -159,8 +159,37 @@ func (m *Model) dense(b *builder, in, out int, _ bool, o output) Module {
 	return newLinear(b, "", in, out, o)
 }
 
+// SendsZeros reports whether a layer sends its input as it is, and that is what a ReLU, and
+// dropout, have left: about half of the numbers are zero, or with dropout more. Their gradients
+// are zero behind the ReLU too, whatever they are before it.
+func (c *Config) SendsZeros(layer int) bool {
+	if layer < 1 || layer >= c.Layers {
+		return false
+	}
+	switch c.Model {
+	case "gcn", "sage":
+		return layer < c.Layers-1 || c.Hidden <= c.Out // else rows are transformed before they are sent
+	case "gin":
+		return c.EdgeDim == 0
+	case "resgcn+", "ressage+":
+		return true
+	}
+	return false
+}
+
 func (m *Model) conv(b *builder, in, out int, last bool, o output) Module {
 	m.convs++
+	mod := m.newConv(b, in, out, last, o)
+	switch c := mod.(type) {
+	case *sumConv:
+		c.zeros = m.Config.SendsZeros(o.layer)
+	case *gin:
+		c.sum.zeros = m.Config.SendsZeros(o.layer)
+	}
+	return mod
+}
+
+func (m *Model) newConv(b *builder, in, out int, last bool, o output) Module {
 	c := &m.Config
 	switch {
 	case c.Model == "gat" && last:

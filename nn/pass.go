@@ -28,6 +28,10 @@ type Pass struct {
 	// beside copies of other workers' vertices. It is the same on all workers, because
 	// what travels backwards depends on it.
 	Fewer bool
+	// Masked: gradients of rows that were sent come back only where the rows were not zero, so
+	// layers of which Config.SendsZeros is true send gradients of their input back. It is the same
+	// on all workers.
+	Masked bool
 	// InRanges: modules are run piece by piece, in any order (see Ranges).
 	InRanges bool
 	// Ready, if set, is told of parameters whose gradients are final, while the

@@ -31,7 +31,7 @@ func TestRangesAreTheWhole(t *testing.T) {
 				dlogits := randomMatrix(dev, n, c.Out, key.Fold(2))
 				m := New(dev, c, 7)
 				pass := func() *Pass {
-					return &Pass{Dev: dev, Agg: agg, Train: true, Key: key, Vertices: int64(n)}
+					return &Pass{Dev: dev, Agg: agg, Train: true, Key: key, Vertices: int64(n), Masked: n == 17}
 				}
 				p := pass()
 				want := m.Forward(p, x)

@@ -23,16 +23,19 @@ import "starling/tensor"
 // not kept, which saves a matrix a layer. The second is used where in < out, and
 // for constant features, whose A·x is there anyway and whose dx nobody wants, so
 // that their first layer aggregates nothing at all in an epoch; and where A·x has fewer
-// rows than x: over sampled blocks, and beside copies of other workers' vertices.
+// rows than x: over sampled blocks, and beside copies of other workers' vertices; and where
+// dx need not be sent back whole (Pass.Masked).
 type sumConv struct {
 	output
 	reduce Reduction
 	w, r   *Param // r may be nil
 	eps    *Param // GIN's, or nil: then reduce.Self is 1 + eps
+	zeros  bool   // x is what a ReLU has left: see Config.SendsZeros
 
 	x        Input
 	constant bool // sum is the aggregator's, for constant features
 	fewer    bool // the pass's
+	masked   bool // likewise, if x has zeros
 	msg, sum tensor.Matrix
 	dmsg     tensor.Matrix // of messages, or of sums where these are kept
 }
@@ -56,7 +59,7 @@ func (c *sumConv) outWidth() int { return c.w.Value.Cols }
 // they are transformed, and whether the backward pass uses A·x.
 func (c *sumConv) order(sparse, constant bool) (sumsFirst, keepsSum bool) {
 	sumsFirst = !sparse && (constant || c.eps != nil || c.in() <= c.outWidth())
-	return sumsFirst, sumsFirst && (constant || c.eps != nil || c.fewer || c.in() < c.outWidth())
+	return sumsFirst, sumsFirst && (constant || c.eps != nil || c.fewer || c.masked || c.in() < c.outWidth())
 }
 
 func (c *sumConv) sumsFirst() bool {
@@ -93,7 +96,7 @@ func (c *sumConv) traffic(sparse, constant, wantDX bool) Traffic {
 
 func (c *sumConv) begin(p *Pass, x Input) tensor.Matrix {
 	dst, src := p.Agg.Rows(c.layer)
-	c.x, c.constant, c.fewer, c.sum = x, false, p.Fewer, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
+	c.x, c.constant, c.fewer, c.masked, c.sum = x, false, p.Fewer, p.Masked && c.zeros, tensor.Matrix{} // a kept sum is the aggregator's, not ours to free
 	if c.eps != nil {
 		self := make([]float64, 1)
 		p.Dev.Download(self, c.eps.Value)
