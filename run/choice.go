@@ -42,7 +42,8 @@ func (s *Spec) ofStrategies() (list []strategyField) {
 }
 
 // forStrategy is s with another strategy, without the settings of others. +relay after it
-// passes rows on inside servers, +means puts old ones right on average, +bf16 or +int8 is the type that its rows travel in.
+// passes rows on inside servers, +means puts old ones right on average, +sparse leaves out zeros, +bf16 or +int8 is the
+// type that its rows travel in.
 func (s Spec) forStrategy(text string) Spec {
 	given := strings.Split(text, "+")
 	s.Strategy = given[0]
@@ -61,6 +62,8 @@ func (s Spec) forStrategy(text string) Spec {
 			s.Relay = true
 		case "means":
 			s.Means = true
+		case "sparse":
+			s.SparseRows = true
 		default:
 			s.WireDType = more
 		}
@@ -99,6 +102,9 @@ func (s *Spec) strategySettings() map[string]any {
 	if c.Means {
 		out["means"] = true
 	}
+	if c.SparseRows {
+		out["sparse"] = true
+	}
 	if c.WireRows != "" {
 		out["wire_dtype"] = c.WireRows
 	}
@@ -117,7 +123,7 @@ func (r *Report) label() string {
 	for _, key := range slices.Sorted(maps.Keys(r.StrategySettings)) {
 		value := fmt.Sprint(r.StrategySettings[key])
 		switch first := mainSetting[name] == key; {
-		case key == "wire_dtype" || key == "relay" || key == "means" || value == fmt.Sprint(standard[key]):
+		case key == "wire_dtype" || key == "relay" || key == "means" || key == "sparse" || value == fmt.Sprint(standard[key]):
 		case shown && (first && !strings.HasPrefix(after, "eas") || key == "eas" && sampled || key == "cached"):
 		case key == "eas":
 			text += ":eas" + value
@@ -127,7 +133,7 @@ func (r *Report) label() string {
 			text += " " + key + "=" + value
 		}
 	}
-	for _, key := range []string{"relay", "means"} {
+	for _, key := range []string{"relay", "means", "sparse"} {
 		if r.StrategySettings[key] == true {
 			text += "+" + key
 		}

@@ -274,6 +274,7 @@ func TestStrategyMistakes(t *testing.T) {
 	}
 	for flag, change := range map[string]func(*Spec){
 		"--relay":         func(s *Spec) { s.Relay = true },
+		"--sparse-rows":   func(s *Spec) { s.SparseRows, s.Model, s.Layers = true, "gat", 3 },
 		"bns:0.1:cached":  func(s *Spec) { s.Strategy, s.Model = "bns", "film" },
 		"--memory-budget": func(s *Spec) { s.Strategy, s.Servers, s.MemoryBudget = "granndis:2", 2, "1KB" },
 		"--partitioner":   func(s *Spec) { s.Dataset, s.Partitioner = parts, "chunk" },

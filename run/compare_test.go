@@ -328,6 +328,12 @@ func TestForStrategy(t *testing.T) {
 	if all := s.forStrategy("pipegcn+relay+means+int8"); !all.Relay || !all.Means || all.WireDType != "int8" {
 		t.Errorf("%+v", all)
 	}
+	if less := s.forStrategy("g3+relay+sparse"); !less.Relay || !less.SparseRows || less.WireDType != "none" || less.Validate() != nil {
+		t.Errorf("%+v: %v", less, less.Validate())
+	}
+	if no := s.forStrategy("halo+sparse+bf16"); no.Validate() == nil || !strings.Contains(no.Validate().Error(), "--sparse-rows") {
+		t.Errorf("halo+sparse+bf16: %v", no.Validate())
+	}
 	for _, text := range []string{"halo+means", "bns:0.1+means"} {
 		if no := s.forStrategy(text); no.Validate() == nil || !strings.Contains(no.Validate().Error(), "--means") {
 			t.Errorf("%s: %v", text, no.Validate())
@@ -350,6 +356,7 @@ func TestLabels(t *testing.T) {
 		"halo":               func(s *Spec) { s.Strategy = "halo" },
 		"halo+bf16":          func(s *Spec) { s.Strategy, s.WireDType = "halo", "bf16" },
 		"g3+relay+bf16":      func(s *Spec) { s.Strategy, s.Relay, s.WireDType = "g3", true, "bf16" },
+		"g3+relay+sparse":    func(s *Spec) { s.Strategy, s.Relay, s.SparseRows = "g3", true, true },
 		"pipegcn+means":      func(s *Spec) { s.Strategy, s.Means = "pipegcn", true },
 		"bns:0.5":            func(s *Spec) { s.Strategy = "bns:0.5" },
 		"pipegcn":            func(s *Spec) { s.Strategy = "pipegcn" },

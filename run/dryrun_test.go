@@ -29,6 +29,11 @@ func TestDryRunOfStrategies(t *testing.T) {
 		}
 	}
 	s := quick(dir)
+	s.Strategy, s.Workers, s.Servers, s.Layers, s.SparseRows = "halo", 4, 2, 3, true
+	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
+		t.Errorf("%v %v", p, err)
+	}
+	s = quick(dir)
 	s.Strategy, s.Workers, s.Servers, s.Staleness = "sancus", 4, 2, "variation:0.1"
 	if _, p, err := DryRun(s, nil); err != nil || !p.AtMost || !strings.Contains(p.String(), "or less") {
 		t.Errorf("%v %v", p, err)

@@ -55,8 +55,9 @@ func TestRehearsals(t *testing.T) {
 		s.Epochs, s.Layers = 3, 2+r.IntN(4)
 		s.Model, s.DType, s.WireDType = oneOf(r, "gcn", "sage", "gat", "gin", "ressage+"), oneOf(r, "f32", "bf16"), oneOf(r, "none", "int8")
 		s.Inductive = r.IntN(4) == 0
+		s.SparseRows = s.WireDType == "none" && s.Model != "gat" && s.Layers > 2
 		s.Strategy, _, s.Relay = strings.Cut(strategy, "+")
-		name := fmt.Sprintf("%s, %d layers of %s, %s, rows as %s, inductive %v", strategy, s.Layers, s.Model, s.DType, s.WireDType, s.Inductive)
+		name := fmt.Sprintf("%s, %d layers of %s, %s, rows as %s, without zeros %v, inductive %v", strategy, s.Layers, s.Model, s.DType, s.WireDType, s.SparseRows, s.Inductive)
 		report := trained(t, onFewThreads(s), nil)
 		sameMemory(t, name, report.DevicePlannedBytes, report.DevicePeakBytes)
 		if report.MemoryPlannedBytes < report.DevicePlannedBytes+processBytes {

@@ -109,6 +109,7 @@ type Spec struct {
 	MemoryBudget string  `json:"memory_budget" yaml:"memory_budget" help:"memory of a worker that strategies may fill, as 4GiB; none: what is free" resume:"free"`
 	Means        bool    `json:"means" yaml:"means" help:"put rows that are late or old right on average: a row a peer and layer is sent in time, and waited for (pipegcn, sancus, bns:P:cached)" resume:"free"`
 	Relay        bool    `json:"relay" yaml:"relay" help:"send a row that several workers of a server need between servers once; the workers pass it on (halo, bns, g3, pipegcn, neutronstar)" resume:"free"`
+	SparseRows   bool    `json:"sparse_rows" yaml:"sparse_rows" help:"send hidden rows without their zeros, and gradients only where the rows are not zero; nothing is rounded (gcn and sage from 3 layers on, gin, resgcn+, ressage+)" resume:"free"`
 	WireDType    string  `json:"wire_dtype" yaml:"wire_dtype" help:"type that rows travel in: none (as they are), bf16 or int8, with error feedback"`
 
 	Listen     string `json:"listen" yaml:"listen" help:"address where workers meet; none: a port of 127.0.0.1" resume:"free" topic:"Several hosts"`

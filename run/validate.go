@@ -113,7 +113,7 @@ func (s *Spec) choice() (train.Choice, error) {
 	}
 	c := train.DefaultChoice("")
 	c.Staleness, c.Clip, c.Smooth, c.Pipeline, c.Preload, c.Sample = s.Staleness, s.Clip, s.Smooth, s.G3Pipeline, s.Preload, s.EAS
-	c.Relay, c.Means = s.Relay, s.Means
+	c.Relay, c.Means, c.SparseRows = s.Relay, s.Means, s.SparseRows
 	if s.WireDType != "none" {
 		c.WireRows = s.WireDType
 	}
@@ -220,6 +220,7 @@ func (s *Spec) checkUnused() error {
 		{"--simd", s.SIMD != "auto", s.DType != "f64", "the reference device of --dtype f64 uses none"},
 		{"--servers", s.Servers > 0, s.distributed(), "one worker has no others to be grouped with"},
 		{"--partition", s.Partition != "", s.distributed(), "it needs a --strategy of several workers, as halo"},
+		{"--sparse-rows", s.SparseRows, s.distributed(), "one worker sends nothing"},
 		{"--wire-dtype", s.WireDType != "none", s.distributed(), "one worker sends nothing"},
 		{"--partitioner", s.Partitioner != d.Partitioner, s.distributed() && s.partitionFolder() == "", "nothing is partitioned in this run"},
 		{"--in-process", s.InProcess, s.distributed(), "one worker always is"},

@@ -28,6 +28,8 @@ type Choice struct {
 	Relay bool
 	// Means puts rows that are late or old right on average (pipegcn, sancus, bns cached): see means.go.
 	Means bool
+	// SparseRows sends hidden rows without their zeros: see sparse_rows.go.
+	SparseRows bool
 	// WireRows is the type rows travel in: empty as they are, bf16 or int8.
 	WireRows string
 }
@@ -101,6 +103,8 @@ func (c *Choice) check() error {
 		return fmt.Errorf("rows travel as bf16 or int8, not as %q", c.WireRows)
 	}
 	switch {
+	case c.SparseRows && c.WireRows != "":
+		return fmt.Errorf("rows travel without their zeros (--sparse-rows) or as %s (--wire-dtype), not both: what rounding leaves over fills the zeros", c.WireRows)
 	case c.Name == "sancus" && !(c.Clip >= 0):
 		return fmt.Errorf("sancus clips gradients to a norm above 0, or with 0 not at all; not to %g", c.Clip)
 	case c.Name == "sancus":

@@ -18,6 +18,7 @@ type exact struct {
 	training bool
 	first    error
 	rest     map[transfer]tensor.Matrix // what rounding took, see wire_dtype.go
+	forwards map[there]*zeros           // whose gradients are to come, see sparse_rows.go
 }
 
 func (m *exact) begin(epoch int, training bool) { m.epoch, m.training = epoch, training }
@@ -45,6 +46,9 @@ func (m *exact) rows(t transfer, b *border, peer, _ int, _ bool) int64 {
 }
 
 func (m *exact) rowBytes(t transfer, numbers tensor.DType, cols int, training bool) int64 {
+	if m.leavesZeros(t) {
+		return int64((&zeros{known: t.backward}).most(numbers, cols))
+	}
 	if f := m.packed(t, numbers, cols, training); f != tensor.Unpacked {
 		return int64(f.RowBytes(cols))
 	}
@@ -91,7 +95,7 @@ func (m *exact) step(t transfer, s uint32) uint32 {
 
 func (m *exact) fetchStraight(t transfer, b *border, into, src tensor.Matrix) *exchange {
 	x := m.exchange(t, into, m.dev.Scratch(src.Type(), int(b.sendPtr[len(b.sendPtr)-1]), src.Cols))
-	x.slots, x.owned = b.sendSlots, []tensor.Matrix{x.out}
+	x.slots, x.owned = b.sendSlots, append(x.owned, x.out)
 	x.receive(b.farPtr)
 	m.dev.GatherRows(x.out, src, b.send)
 	x.send(b.sendPtr)
@@ -107,7 +111,7 @@ func (m *exact) giveBackStraight(t transfer, b *border, rows, dst tensor.Matrix)
 // takeBack is a giveBackStraight of which nothing has left yet.
 func (m *exact) takeBack(t transfer, b *border, rows, dst tensor.Matrix) *exchange {
 	x := m.exchange(t, m.dev.Scratch(rows.Type(), int(b.sendPtr[len(b.sendPtr)-1]), rows.Cols), rows)
-	x.slots, x.owned = b.farSlots, []tensor.Matrix{x.in}
+	x.slots, x.owned = b.farSlots, append(x.owned, x.in)
 	x.receive(b.sendPtr)
 	x.arrived = func() { m.addTheirs(b, dst, x.in) }
 	return x
@@ -146,19 +150,29 @@ type exchange struct {
 	start    time.Time
 
 	packedIn, packedOut packing
+	zeros               *zeros // that rows leave out; nil: none
 }
 
 func (m *exact) exchange(t transfer, in, out tensor.Matrix) *exchange {
-	return &exchange{m: m, t: t, key: m.key(t), training: m.training, in: in, out: out, start: time.Now()}
+	z := m.newZeros(t, in, out)
+	return &exchange{m: m, t: t, key: m.key(t), training: m.training, in: in, out: out, zeros: z, owned: z.owned(), start: time.Now()}
 }
 
 // receive asks each peer for its rows, at ptr[peer] to ptr[peer+1] of in.
 func (x *exchange) receive(ptr []int64) {
 	for q := range x.m.end.Size() {
 		if lo, hi := int(ptr[q]), int(ptr[q+1]); lo < hi {
-			x.arriving = append(x.arriving, x.m.end.Recv(q, x.key, x.t.kind, x.inBytes(lo, hi)))
+			x.arriving = append(x.arriving, x.ask(q, x.key, lo, hi))
 		}
 	}
+}
+
+// ask asks a peer for rows lo to hi of in.
+func (x *exchange) ask(peer int, key wire.Key, lo, hi int) *wire.Pending {
+	if x.zeros != nil && !x.zeros.known {
+		return x.m.end.RecvAtMost(peer, key, x.t.kind, x.inBytes(lo, hi))
+	}
+	return x.m.end.Recv(peer, key, x.t.kind, x.inBytes(lo, hi))
 }
 
 // send starts with the next rank and goes round, so that not all send to rank 0 first.

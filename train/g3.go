@@ -64,7 +64,7 @@ func newG3(s *site) (planned, error) {
 	bound := func(rows int) []int { return cutBins(rows, binRows(rows, bytes, c.Budget)) }
 	g.bins = newBins(s.part, bound(s.part.Core()))
 	cut := &cutting{site: s, lists: l, bins: g.bins, theirs: boundsOf(s.part, bound)}
-	g.owned, _ = cut.order(cut.byOwner())
+	g.owned = cut.order(cut.byOwner())
 	g.owned.far = g.border(0).far
 	switch n := g.waveCount(); {
 	case !g.eager:
@@ -75,9 +75,9 @@ func newG3(s *site) (planned, error) {
 		if err != nil {
 			return nil, err
 		}
-		var places []uint32
-		g.needed, places = cut.order(send, far)
-		g.needed.far = farTopology(s, l, places)
+		g.needed = cut.order(send, far)
+		g.needed.goesBackAs(g.owned)
+		g.needed.far = farTopology(s, l, g.needed.farAt)
 	}
 	return g, nil
 }

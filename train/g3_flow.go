@@ -1,6 +1,7 @@
 package train
 
 import (
+	"slices"
 	"time"
 
 	"starling/coflow"
@@ -51,6 +52,9 @@ func (g *g3) forwardFlow(joint int, arrivals []int) *flow {
 		s := g.run.Sums(joint)
 		f.t.layer = s.Layer
 		f.add(f.scratch(s.Src, b.farRows()), f.scratch(s.Src, o.send.Len()), s.Src)
+		if z := f.parts[0].bytes.zeros; z != nil {
+			z.in.at, z.out.at = o.farHome, o.sendHome
+		}
 	} else {
 		op := g.run.Across(joint)
 		f.t.layer, f.t.across = op.Layer(), true
@@ -112,7 +116,7 @@ func (f *flow) receive() {
 	for i, c := range f.coming {
 		pending := make([]*wire.Pending, len(f.parts))
 		for k, p := range f.parts {
-			pending[k] = f.g.end.Recv(c.peer, f.key(p.t, c), p.t.kind, p.bytes.inBytes(c.lo, c.hi))
+			pending[k] = p.bytes.ask(c.peer, f.key(p.t, c), c.lo, c.hi)
 		}
 		f.g.coming = append(f.g.coming, comer{f, i, pending})
 	}
@@ -133,12 +137,29 @@ func (f *flow) send(i int) {
 func (f *flow) pass(i int) {
 	c := f.sent[i]
 	for _, p := range f.parts {
+		if p.bytes.zeros != nil {
+			f.passSparse(p, c)
+			continue
+		}
 		out := p.bytes.outRoom()
 		each := len(out) / p.out.Rows
 		out = out[c.lo*each : c.hi*each]
 		passRows(out, p.bytes.inRoom(), f.o.places[c.lo:c.hi])
 		f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c), p.t.kind, out))
 	}
+}
+
+// passSparse is pass of rows that came without their zeros, all in one chunk.
+func (f *flow) passSparse(p flowPart, c chunk) {
+	if f.g.rehearsed || f.g.moves.err() != nil {
+		return // nothing has come
+	}
+	places := f.o.places[c.lo:c.hi]
+	i := slices.IndexFunc(f.coming, func(k chunk) bool { return k.lo <= int(places[0]) && int(places[0]) < k.hi })
+	p.bytes.outRoom()
+	came, first := p.bytes.rowsAt(f.coming[i].lo, f.coming[i].hi), f.coming[i].lo
+	out := p.bytes.passSparse(c.lo, c.hi, func(k int) rowAt { return came[int(f.o.places[k])-first] })
+	f.leaving = append(f.leaving, f.g.end.Send(c.peer, f.key(p.t, c), p.t.kind, out))
 }
 
 // addPassed adds, to gradients of the far rows of a chunk, those of workers that the rows
@@ -166,7 +187,7 @@ func (f *flow) addTheirs(bin int) {
 // land notes that a chunk has come, and tells the timeline when it was the last.
 func (f *flow) land(c comer) {
 	for k, p := range f.parts {
-		p.bytes.unpackRows(f.coming[c.i].lo, f.coming[c.i].hi)
+		p.bytes.unpackRows(f.coming[c.i].lo, f.coming[c.i].hi, c.pending[k])
 		if at := c.pending[k].At(); at.After(f.last) {
 			f.last = at
 		}

@@ -29,6 +29,12 @@ type order struct {
 	send   tensor.Index // the same
 	far    *nn.Topology // own rows from far ones, these by peer and chunk
 
+	// farAt and sendAt are where rows of the border are among far and sent ones, those that
+	// are passed on after the others; farHome and sendHome where rows are in the order of
+	// the way back, or nil: in the same places.
+	farAt, sendAt     []uint32
+	farHome, sendHome []uint32
+
 	waves *waves // or nil: a bin's far rows are added up all at once
 	span  int    // above all numbers of chunks
 }
@@ -56,16 +62,18 @@ type cutting struct {
 	theirs [][]int // bounds
 }
 
-// order sorts rows by their numbers. farAt is the new place of each far row.
-func (c *cutting) order(send, far []int) (o *order, farAt []uint32) {
-	o, farAt = &order{}, make([]uint32, len(far))
+// order sorts rows by their numbers.
+func (c *cutting) order(send, far []int) *order {
+	o, farAt := &order{}, make([]uint32, len(far))
+	o.farAt, o.sendAt = farAt, make([]uint32, len(send))
 	for _, at := range c.theirs {
 		o.span = max(o.span, earlyBins+len(at))
 	}
 	var rows []int
 	o.sends, rows = chunksOf(c.sendPtr, 0, func(i int) (int, int) { return -1, send[i] })
-	for _, i := range rows {
+	for place, i := range rows {
 		o.places = append(o.places, c.send[i])
+		o.sendAt[i] = uint32(place)
 	}
 	o.make(c.bins)
 	o.fars, rows = chunksOf(c.farPtr, 0, func(i int) (int, int) { return -1, far[i] })
@@ -78,7 +86,18 @@ func (c *cutting) order(send, far []int) (o *order, farAt []uint32) {
 	}
 	o.need(c, farAt)
 	o.send = c.dev.Indices(o.places)
-	return o, farAt
+	return o
+}
+
+// goesBackAs says in which order the rows come home.
+func (o *order) goesBackAs(home *order) {
+	o.farHome, o.sendHome = make([]uint32, len(o.farAt)), make([]uint32, len(o.sendAt))
+	for i, place := range o.farAt {
+		o.farHome[place] = home.farAt[i]
+	}
+	for i, place := range o.sendAt {
+		o.sendHome[place] = home.sendAt[i]
+	}
 }
 
 // make lists which bins make a chunk that leaves.
@@ -106,9 +125,12 @@ func (o *order) passOn(c *cutting, far []int, farAt []uint32) {
 	for k, i := range rows {
 		farAt[straight+i] = uint32(straight + k)
 	}
-	chunks, rows = chunksOf(c.relay.sendPtr, len(o.places), func(i int) (int, int) { return of(int(c.relay.send[i])) })
-	for _, i := range rows {
+	own := len(o.places)
+	chunks, rows = chunksOf(c.relay.sendPtr, own, func(i int) (int, int) { return of(int(c.relay.send[i])) })
+	o.sendAt = append(o.sendAt, make([]uint32, len(rows))...)
+	for k, i := range rows {
 		o.places = append(o.places, farAt[c.relay.send[i]])
+		o.sendAt[own+i] = uint32(own + k)
 	}
 	for _, k := range chunks {
 		at := index[[2]int{k.owner, k.number}]

@@ -105,7 +105,8 @@ func TestG3Orders(t *testing.T) {
 			if name == "need" {
 				send, far, _ = cut.byNeed(nil)
 			}
-			o, at := cut.order(send, far)
+			o := cut.order(send, far)
+			at := o.farAt
 			rows := slices.Clone(p.Send)
 			for q := range parts { // the same sort, the dumb way
 				mine := rows[p.SendPtr[q]:p.SendPtr[q+1]]

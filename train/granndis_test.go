@@ -63,7 +63,7 @@ func trainServers(t *testing.T, parts []*partition.Part, device func() tensor.De
 	}
 	for k, e := range ends {
 		want := r.results[k].Plan.Total(0, o.Epochs, len(r.results[k].Measured), o.Epochs)
-		if !maps.Equal(r.counted[k], want) {
+		if !keeps(r.results[k].Plan, r.counted[k], want) {
 			t.Errorf("worker %d planned to send %v, sent %v", k, want, r.counted[k])
 		}
 		e.Close()

@@ -190,7 +190,7 @@ func (f *loop) pass(on Strategy, training bool, epoch int) *nn.Pass {
 	if training {
 		kind = "forward"
 	}
-	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Own: f.own, Fewer: f.copies && training, Rows: f.opt.Rows, IDs: f.ids,
+	return &nn.Pass{Dev: f.dev, Agg: on, Train: training, Vertices: f.vertices, Own: f.own, Fewer: f.copies && training, Masked: f.opt.Strategy.masks(), Rows: f.opt.Rows, IDs: f.ids,
 		Key: rng.New(f.opt.Seed).Fold(uint64(epoch)), Span: f.spans(kind)}
 }
 

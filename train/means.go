@@ -117,7 +117,7 @@ func (m *exact) swapMeans(t transfer, rows tensor.Matrix, sent, come groups) *ce
 	c := &centring{m: m, t: t, come: come}
 	t.mean, t.kind = true, wire.Control
 	x := m.exchange(t, m.dev.Scratch(m.dev.Type(), len(come.list), rows.Cols), m.dev.Scratch(m.dev.Type(), len(sent.list), rows.Cols))
-	x.owned = []tensor.Matrix{x.in, x.out}
+	x.owned = append(x.owned, x.in, x.out)
 	x.receive(come.of)
 	for i, g := range sent.list {
 		m.mean(x.out.Slice(i, i+1), rows.Slice(g.lo, g.hi))

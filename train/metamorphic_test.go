@@ -59,7 +59,7 @@ type drawn struct {
 	model, norm, method, transport, strategy string
 	layers, workers, servers, vertices       int
 	sparse, cacheFirst, weighted, inductive  bool
-	relay                                    bool
+	relay, sparseRows                        bool
 }
 
 func draw(key rng.Key) drawn {
@@ -77,6 +77,7 @@ func draw(key rng.Key) drawn {
 	}
 	d.weighted = !nn.Attends(d.model) && pick(3) == 0 // attention makes weights of its own
 	d.inductive = pick(3) == 0
+	d.sparseRows = pick(2) == 0
 	if d.model == "ressage+" {
 		d.layers = 28
 		if d.norm == "none" {
@@ -124,7 +125,7 @@ func followsOneWorker(t *testing.T, c drawn) {
 	if o.Strategy, err = DefaultChoice("").Parse(c.strategy); err != nil {
 		t.Fatal(err)
 	}
-	o.Strategy.Relay = c.relay
+	o.Strategy.Relay, o.Strategy.SparseRows = c.relay, c.sparseRows && sendsZeros(&o.Model)
 	for _, r := range trainOver(t, overTransport(t, c.transport, c.workers), parts, func() tensor.Device { return tensor.NewRef() }, o) {
 		sameCurve(t, "float64", r.Loss, want.Loss, 1e-9)
 		sameCurve(t, "float64, validation", r.Val, want.Val, 1e-9)

@@ -70,7 +70,7 @@ func PlanOnPaper(part *partition.Part, end wire.Endpoint, dev tensor.Device, mod
 
 // Plan is what the worker will send.
 func (x *exchanging) Plan(model *nn.Model, task nn.Task) *Plan {
-	p := &Plan{Prepare: x.prepare, Once: map[Sent]int64{}, OnceMeasured: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
+	p := &Plan{AtMost: x.opt.Strategy.SparseRows, Prepare: x.prepare, Once: map[Sent]int64{}, OnceMeasured: map[Sent]int64{}, Measure: map[Sent]int64{}, Begin: map[Sent]int64{}}
 	sparse := x.part.Book.Features != nil && x.part.Features.Indptr != nil
 	training, measuring := model.Traffic(sparse, x.opt.CacheFirst, true), model.Traffic(sparse, x.opt.CacheFirst, false)
 	for i, t := range training {

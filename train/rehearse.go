@@ -136,6 +136,10 @@ func (e unsent) Recv(from int, key wire.Key, kind wire.Kind, into []byte) *wire.
 	return wire.Settled()
 }
 
+func (e unsent) RecvAtMost(from int, key wire.Key, kind wire.Kind, into []byte) *wire.Pending {
+	return e.Recv(from, key, kind, into)
+}
+
 // asking names an exchange of rows: in training, or to measure.
 type asking struct {
 	coflow.ID

@@ -47,7 +47,7 @@ func (m *exact) fetch(t transfer, b *border, into, src tensor.Matrix) arrival {
 	x := &passing{first: m.fetchStraight(t, b, into.Slice(0, n), src), relay: r, passed: make(chan struct{})}
 	t.relayed = true
 	x.second = m.exchange(t, into.Slice(n, into.Rows), m.dev.Scratch(src.Type(), len(r.rows), src.Cols))
-	x.second.owned = []tensor.Matrix{x.second.out}
+	x.second.owned = append(x.second.owned, x.second.out)
 	x.second.receive(r.farPtr)
 	go x.passOn(x.first.inRoom(), x.second.outRoom())
 	return x
@@ -69,9 +69,28 @@ func (x *passing) passOn(from, to []byte) {
 			return // which the worker meets too
 		}
 	}
+	if x.first.zeros != nil {
+		x.passSparse()
+		return
+	}
 	passRows(to, from, x.relay.rows)
 	each := len(to) / max(len(x.relay.rows), 1)
 	x.second.sendAs(x.relay.sendPtr, func(lo, hi int) []byte { return to[lo*each : hi*each] })
+}
+
+// passSparse passes on rows that came without their zeros.
+func (x *passing) passSparse() {
+	came := make([]rowAt, x.first.in.Rows)
+	for i, p := range x.first.arriving {
+		r := &x.first.packedIn.rows[i]
+		if _, err := x.first.bitsIn(r.bytes[:p.Bytes()], r.hi-r.lo); err != nil {
+			return // which the worker meets too
+		}
+		copy(came[r.lo:], x.first.rowsAt(r.lo, r.hi))
+	}
+	x.second.sendAs(x.relay.sendPtr, func(lo, hi int) []byte {
+		return x.second.passSparse(lo, hi, func(k int) rowAt { return came[x.relay.rows[k]] })
+	})
 }
 
 // passRows fills to with some rows of from.

@@ -57,7 +57,7 @@ func (x *sancus) Plan(model *nn.Model, task nn.Task) *Plan {
 	if x.m.bound.rule != "variation" {
 		return p
 	}
-	p.AtMost = x.m.bound.change > 0
+	p.AtMost = p.AtMost || x.m.bound.change > 0
 	traffic := model.Traffic(x.part.Features.Indptr != nil, x.opt.CacheFirst, true)
 	rows := p.Epoch
 	p.Epoch = func(epoch int) map[Sent]int64 {

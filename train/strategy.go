@@ -94,6 +94,9 @@ func newStrategy(s *site) (planned, error) {
 	if err := s.checkRelay(); err != nil {
 		return nil, err
 	}
+	if err := s.checkSparse(); err != nil {
+		return nil, err
+	}
 	return make(s)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/tensor"
+	"starling/wire"
 )
 
 // Rows may travel in fewer bytes than they are computed in (--wire-dtype): bfloat16,
@@ -67,26 +68,36 @@ type slots struct {
 	of int // rows of the whole
 }
 
-// packing is the packed rows of an exchange, one way.
+// packing is the rows of an exchange, one way, where they do not travel as they are.
 type packing struct {
-	f      tensor.Packed
-	bytes  []byte
-	ranges [][2]int // of rows
+	f     tensor.Packed
+	each  int // bytes of room for a row
+	bytes []byte
+	rows  []packedRows
 }
 
-// of are the bytes of rows lo to hi.
-func (p *packing) of(lo, hi, cols int) []byte {
-	w := p.f.RowBytes(cols)
-	return p.bytes[lo*w : hi*w]
+// packedRows are rows of one message.
+type packedRows struct {
+	lo, hi int
+	bytes  []byte
 }
+
+// of is the room of rows lo to hi.
+func (p *packing) of(lo, hi int) []byte { return p.bytes[lo*p.each : hi*p.each] }
 
 // open makes room for the packed rows of m, if they are.
 func (x *exchange) open(p *packing, m tensor.Matrix) bool {
-	if p.f = x.m.packed(x.t, m.Type(), m.Cols, x.training); p.f == tensor.Unpacked {
+	p.f = x.m.packed(x.t, m.Type(), m.Cols, x.training)
+	switch {
+	case x.zeros != nil:
+		p.each = x.zeros.most(m.Type(), m.Cols)
+	case p.f == tensor.Unpacked:
 		return false
+	default:
+		p.each = p.f.RowBytes(m.Cols)
 	}
 	if p.bytes == nil {
-		n := m.Rows * p.f.RowBytes(m.Cols)
+		n := m.Rows * p.each
 		room := x.m.dev.Scratch(x.m.dev.Type(), (n+3)/4, 1)
 		p.bytes = x.m.dev.Bytes(room)[:n]
 		x.owned = append(x.owned, room)
@@ -100,13 +111,21 @@ func (x *exchange) outBytes(lo, hi int) []byte {
 	if !x.open(&x.packedOut, x.out) {
 		return x.m.dev.Bytes(x.out.Slice(lo, hi))
 	}
-	bytes := x.packedOut.of(lo, hi, x.out.Cols)
-	for _, r := range x.packedOut.ranges {
-		if r == [2]int{lo, hi} {
-			return bytes
+	for _, r := range x.packedOut.rows {
+		if r.lo == lo && r.hi == hi {
+			return r.bytes
 		}
 	}
-	x.packedOut.ranges = append(x.packedOut.ranges, [2]int{lo, hi})
+	bytes := x.pack(x.packedOut.of(lo, hi), lo, hi)
+	x.packedOut.rows = append(x.packedOut.rows, packedRows{lo, hi, bytes})
+	return bytes
+}
+
+// pack writes rows lo to hi to their room, and returns what of it they take.
+func (x *exchange) pack(bytes []byte, lo, hi int) []byte {
+	if x.zeros != nil {
+		return x.leaveOut(bytes, lo, hi)
+	}
 	if x.slots != nil {
 		rest := x.m.restOf(x.t, x.slots.of, x.out.Cols)
 		x.m.dev.Pack(bytes, x.packedOut.f, x.out.Slice(lo, hi), rest, x.slots.at.Slice(lo, hi))
@@ -133,20 +152,27 @@ func (x *exchange) inBytes(lo, hi int) []byte {
 	if !x.open(&x.packedIn, x.in) {
 		return x.m.dev.Bytes(x.in.Slice(lo, hi))
 	}
-	x.packedIn.ranges = append(x.packedIn.ranges, [2]int{lo, hi})
-	return x.packedIn.of(lo, hi, x.in.Cols)
+	bytes := x.packedIn.of(lo, hi)
+	if x.zeros != nil {
+		bytes = bytes[:x.expected(lo, hi)]
+	}
+	x.packedIn.rows = append(x.packedIn.rows, packedRows{lo, hi, bytes})
+	return bytes
 }
 
 // unpack turns what has arrived into rows.
 func (x *exchange) unpack() {
-	for _, r := range x.packedIn.ranges {
-		x.unpackRows(r[0], r[1])
+	for i, r := range x.packedIn.rows {
+		x.unpackRows(r.lo, r.hi, x.arriving[i])
 	}
 }
 
 // unpackRows turns rows lo to hi, which have arrived, into rows.
-func (x *exchange) unpackRows(lo, hi int) {
-	if p := &x.packedIn; p.f != tensor.Unpacked {
-		x.m.dev.Unpack(x.in.Slice(lo, hi), p.f, p.of(lo, hi, x.in.Cols))
+func (x *exchange) unpackRows(lo, hi int, arrived *wire.Pending) {
+	switch p := &x.packedIn; {
+	case x.zeros != nil:
+		x.putBack(lo, hi, arrived)
+	case p.f != tensor.Unpacked:
+		x.m.dev.Unpack(x.in.Slice(lo, hi), p.f, p.of(lo, hi))
 	}
 }

@@ -59,6 +59,9 @@ func (p *Pending) At() time.Time { return p.at }
 // Bytes is how long the message is of a receive that is done and has not failed.
 func (p *Pending) Bytes() int { return p.bytes }
 
+// Peer is the rank that the message goes to or comes from.
+func (p *Pending) Peer() int { return p.peer }
+
 // isDone is Done without waiting.
 func (p *Pending) isDone() bool { return p.done.Load() == ended }
 

@@ -30,8 +30,8 @@ set their epochs, bytes, memory and accuracy beside each other. Strategies:
   ` + strings.Join(run.Strategies(), ", ") + `
 
 each with its setting as in bns:0.1, sancus:epoch:2, g3:inter, granndis:2 or granndis:eas1,15,
-and, as in halo+bf16 or g3+relay+bf16, the type its rows travel in, +relay to send them once a server, and
-+means to put late or old ones right on average.
+and, as in halo+bf16 or g3+relay+bf16, the type its rows travel in, +relay to send them once a server,
++sparse to leave out their zeros, and +means to put late or old ones right on average.
 Speed-ups are over halo, or the first. A strategy that fails is a row with its error.
 
 --from takes results that starling train --json wrote instead, from whichever cluster;
