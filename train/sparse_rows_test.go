@@ -257,3 +257,30 @@ func TestSparseRowsWithoutUse(t *testing.T) {
 		t.Errorf("rounded rows: %v", err)
 	}
 }
+
+// FuzzSparseRows: whatever a peer sends is rows that make the same message again, or an error.
+func FuzzSparseRows(f *testing.F) {
+	f.Add([]byte{}, 1, 1)
+	f.Add([]byte{5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}, 1, 3)
+	f.Add(make([]byte, 16), 2, 33)
+	dev := tensor.NewCPU(1)
+	f.Fuzz(func(t *testing.T, message []byte, rows, cols int) {
+		if rows < 1 || cols < 1 || rows > 100 || cols > 100 || len(message) > rows*(cols+3)*8 {
+			return
+		}
+		x := &exchange{m: &exact{site: &site{dev: dev}}, zeros: &zeros{}, in: dev.New(tensor.F32, rows, cols)}
+		x.out = x.in
+		defer dev.Free(x.in)
+		n, err := x.bitsIn(message, rows)
+		if err != nil {
+			return
+		}
+		bits := slices.Clone(message[:n]) // where numbers are whole, as the wire's rooms are
+		dev.Expand(x.in, slices.Clone(message[n:]), bits)
+		again := make([]byte, rows*x.zeros.most(tensor.F32, cols))
+		k := dev.Compress(again[n:], x.in, bits)
+		if copy(again, bits); !slices.Equal(again[:n+k], message) {
+			t.Errorf("%v became %v", message, again[:n+k])
+		}
+	})
+}
