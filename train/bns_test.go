@@ -213,7 +213,8 @@ func TestBNSLearns(t *testing.T) {
 	}
 }
 
-// inTwoRuns trains, stops after some epochs, and goes on in another run.
+// inTwoRuns trains, stops after some epochs, and goes on in another run, with the weights
+// and nothing else.
 func inTwoRuns(t *testing.T, parts []*partition.Part, o Options, stop int) *Result {
 	t.Helper()
 	var saved *State
@@ -222,6 +223,10 @@ func inTwoRuns(t *testing.T, parts []*partition.Part, o Options, stop int) *Resu
 		var wg sync.WaitGroup
 		for k := range parts {
 			o := o
+			if o.Resume != nil { // a worker uses its state up
+				own := *o.Resume
+				own.Caches, o.Resume = nil, &own
+			}
 			if k == 0 {
 				o.Save = func(s *State) error { saved = s; return nil }
 			}

@@ -30,7 +30,8 @@ type Options struct {
 	// RowNormalise scales each vertex's features to sum to one.
 	RowNormalise bool
 
-	// Resume, if set, is where to go on from.
+	// Resume, if set, is where to go on from. Its Caches are forgotten as they are used, so
+	// each worker has a State of its own.
 	Resume *State
 	// Save, if set, is called every SaveEvery epochs and, unless MidwayOnly is set, at the
 	// end and when the run is interrupted.
