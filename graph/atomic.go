@@ -3,9 +3,33 @@ package graph
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
+
+// TempFolder makes a folder beside dir, for what will appear there when it is whole.
+func TempFolder(dir string) (string, error) {
+	if err := CheckParent(dir); err != nil {
+		return "", err
+	}
+	parent := filepath.Dir(dir)
+	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-")
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return "", &InputError{File: dir, Found: "that " + parent + " cannot be written to", Want: "a folder that can", Fix: "choose another place"}
+	}
+	return tmp, err
+}
+
+// CheckParent refuses a folder that is to be made where there is none to make it in.
+func CheckParent(dir string) error {
+	parent := filepath.Dir(dir)
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		return &InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
+	}
+	return nil
+}
 
 // WriteFileAtomic calls write with a temporary file beside path, syncs it, and
 // renames it to path: readers see the old file or the whole new one, also after

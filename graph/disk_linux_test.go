@@ -2,6 +2,7 @@ package graph
 
 import (
 	"errors"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -24,5 +25,12 @@ func TestFullDiskLeavesNothing(t *testing.T) {
 	onlyChild(t, disk)
 	if err := Save(disk+"/d", small(Dense), WriterOptions{}); err != nil {
 		t.Fatal("the disk is still full:", err)
+	}
+}
+
+// A folder that cannot be written to, not even by root, is the user's to change.
+func TestNoPlaceToWrite(t *testing.T) {
+	if err := Save("/sys/kernel/d", small(Dense), WriterOptions{}); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), "/sys/kernel cannot be written to") {
+		t.Error(err)
 	}
 }

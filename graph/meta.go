@@ -70,6 +70,10 @@ func (m *Meta) encode() ([]byte, error) { return SealJSON(m, &m.CRC32C) }
 // decodeMeta parses and checks meta.json. Unknown fields are refused: they are
 // a newer format or a damaged name.
 func decodeMeta(b []byte) (*Meta, error) {
+	if bytes.Contains(b[:min(len(b), 1<<10)], []byte(`"starling-part"`)) { // package partition's
+		return nil, &InputError{File: metaFile, Field: "format", Found: "a part of a partition", Want: "a dataset",
+			Fix: "parts are used together: name the folder that book.json is in"}
+	}
 	m := &Meta{}
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()

@@ -42,11 +42,7 @@ func Create(dir string, opt WriterOptions) (*Writer, error) {
 	if err := checkTarget(dir, opt.Overwrite); err != nil {
 		return nil, err
 	}
-	parent := filepath.Dir(dir)
-	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return nil, &InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
-	}
-	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".tmp-")
+	tmp, err := TempFolder(dir)
 	if err != nil {
 		return nil, err
 	}

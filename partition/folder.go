@@ -110,11 +110,7 @@ func free(dir, marker string, overwrite bool) error {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	parent := filepath.Dir(dir)
-	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
-		return &graph.InputError{File: dir, Found: "no folder " + parent, Want: "an existing parent folder", Fix: "create it first (mkdir -p)"}
-	}
-	return nil
+	return graph.CheckParent(dir)
 }
 
 func reserveOne(dir, marker string, overwrite bool) (*target, error) {
@@ -122,7 +118,7 @@ func reserveOne(dir, marker string, overwrite bool) (*target, error) {
 	if err := free(dir, marker, overwrite); err != nil {
 		return nil, err
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-")
+	tmp, err := graph.TempFolder(dir)
 	return &target{dir: dir, tmp: tmp}, err
 }
 

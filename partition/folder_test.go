@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"starling/graph"
@@ -252,6 +253,9 @@ func TestPartsLiveAnywhere(t *testing.T) {
 	os.Mkdir(filepath.Dir(moved), 0o755)
 	if err := os.Rename(dirs[1], moved); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := graph.Open(moved); !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "a part of a partition") {
+		t.Error("a part taken for a dataset:", err)
 	}
 	p, err := OpenPart(filepath.Join(root, "host"), 1)
 	if err != nil {

@@ -62,7 +62,7 @@ func (t *Trained) Export(library, dir string) (*Exported, error) {
 		return nil, err
 	}
 	dir = filepath.Clean(dir)
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-*")
+	tmp, err := graph.TempFolder(dir)
 	if err != nil {
 		return nil, err
 	}
