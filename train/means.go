@@ -89,7 +89,10 @@ func (m *exact) centre(t transfer, b *border, src tensor.Matrix) *centring {
 // centreBack begins to bring what gradients of own rows are on average. Those of rows that
 // are passed on are first added up inside the server, as the gradients themselves are.
 func (m *exact) centreBack(t transfer, b *border, rows tensor.Matrix) *centring {
-	if b.relay != nil && m.opt.Strategy.Means {
+	if !m.opt.Strategy.Means {
+		return nil
+	}
+	if b.relay != nil {
 		rows = m.addMeans(t, b, rows)
 		defer m.dev.Free(rows)
 	}
@@ -111,9 +114,6 @@ func (m *exact) addMeans(t transfer, b *border, rows tensor.Matrix) tensor.Matri
 
 // swapMeans sends the means of rows to peers, and asks for those of theirs.
 func (m *exact) swapMeans(t transfer, rows tensor.Matrix, sent, come groups) *centring {
-	if !m.opt.Strategy.Means {
-		return nil
-	}
 	c := &centring{m: m, t: t, come: come}
 	t.mean, t.kind = true, wire.Control
 	x := m.exchange(t, m.dev.Scratch(m.dev.Type(), len(come.list), rows.Cols), m.dev.Scratch(m.dev.Type(), len(sent.list), rows.Cols))

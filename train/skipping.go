@@ -65,7 +65,7 @@ func (m *skipping) fetch(t transfer, b *border, into, src tensor.Matrix) arrival
 	x := m.exchange(t, kept, src)
 	take := func() {
 		m.receiveFrom(x, d.comes, b.farPtr)
-		now := m.swapMeans(t, src, m.whole(b).but(d.goes), b.come().but(d.comes))
+		now := m.centreOld(t, b, d, src)
 		x.arrived = func() {
 			now.move(kept)
 			m.dev.Copy(into, kept)
@@ -92,7 +92,7 @@ func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arri
 	d := m.turns[t.layer]
 	kept, _ := m.keeper(keep{t.layer, "back"}, rows.Type(), b.send.Len(), rows.Cols)
 	x := m.exchange(t, kept, rows)
-	now := m.swapMeans(t, rows, b.come().but(d.comes), b.sent().but(d.goes))
+	now := m.centreOld(t, b, d, rows)
 	x.arrived = func() {
 		now.move(kept)
 		m.addTheirs(b, dst, kept)
@@ -104,6 +104,17 @@ func (m *skipping) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arri
 		}
 	}
 	return x
+}
+
+// centreOld begins to bring what blocks, or gradients, that do not come are on average.
+func (m *skipping) centreOld(t transfer, b *border, d *turn, rows tensor.Matrix) *centring {
+	switch {
+	case !m.opt.Strategy.Means:
+		return nil
+	case t.backward:
+		return m.swapMeans(t, rows, b.come().but(d.comes), b.sent().but(d.goes))
+	}
+	return m.swapMeans(t, rows, m.whole(b).but(d.goes), b.come().but(d.comes))
 }
 
 // whole is the block as a group for every peer.
