@@ -1,6 +1,7 @@
 package train
 
 import (
+	"math"
 	"slices"
 
 	"starling/rng"
@@ -11,10 +12,11 @@ import (
 // epoch keeps each pair of a border vertex and a part that needs it with
 // probability p, and forgets the others:
 //
-//	z_far = mask·z / p      so that      E[A_far·z_far] = A_far·z
+//	z_far = s·mask·z
 //
-// for all layers of the epoch, forwards and backwards alike: sums and gradients are
-// right on average. Attention weighs its rows itself: a vertex that is not kept
+// for all layers of the epoch, forwards and backwards alike. The paper has s = 1/p, so that
+// sums and gradients are right on average: Choice.Unbiased. Ours is less and misses them by
+// less, see bnsWeight. Attention weighs its rows itself: a vertex that is not kept
 // takes no part in the softmax, and one that is kept is not scaled.
 //
 // What is kept is a function of seed, epoch, receiving part and vertex, so both
@@ -29,7 +31,8 @@ type bns struct {
 	*exact
 	whole  *lists // of the border with all its vertices
 	p      float64
-	all    int // epoch in which all are kept; -1: none
+	weight float64 // s, of a kept row
+	all    int     // epoch in which all are kept; -1: none
 	key    rng.Key
 	now    thinned
 	absent map[int]tensor.Matrix // scores of rows that are not there, by heads
@@ -46,8 +49,44 @@ func newBNS(s *site) (planned, error) {
 		return nil, err
 	}
 	x, whole, err := overHalo(s, move)
-	m.whole = whole
-	return x, err
+	if err != nil {
+		return nil, err
+	}
+	m.whole, m.weight = whole, bnsWeight(m.p, farDegree(whole))
+	if s.opt.Strategy.Unbiased {
+		m.weight = 1 / m.p
+	}
+	return x, nil
+}
+
+// bnsWeight is what a kept row counts where vertices have so many far neighbours, F. Of the
+// sum of their rows, those kept and scaled by s miss, in mean squares,
+//
+//	(1-s·p)²·|Σz|² + s²·p·(1-p)·Σ|z|²        least at   s = 1/(p + (1-p)/r),   r = |Σz|²/Σ|z|²
+//
+// r is F where rows are all alike, and 1 where they have nothing in common. We take √F, halfway:
+// s is 1 for a single neighbour, and near 1/p only for very many. (To make up for what does not
+// come by the means of all rows, or by the rows that a vertex does have, was no better: see
+// docs/strategies/bns.md.)
+func bnsWeight(p, far float64) float64 {
+	return 1 / (p + (1-p)/math.Sqrt(far))
+}
+
+// farDegree is how many far neighbours a vertex has that has any, on average; 1 if none has.
+func farDegree(l *lists) float64 {
+	rows, edges := 0, 0
+	for v := range l.in.Nodes() {
+		before := edges
+		for _, u := range l.in.Indices[l.in.Indptr[v]:l.in.Indptr[v+1]] {
+			if int(u) >= l.src {
+				edges++
+			}
+		}
+		if edges > before {
+			rows++
+		}
+	}
+	return float64(max(edges, 1)) / float64(max(rows, 1))
 }
 
 // check refuses models that need every row.
@@ -192,7 +231,7 @@ func (m *bns) giveBack(t transfer, b *border, rows, dst tensor.Matrix) arrival {
 // scale makes rows stand for those that were not kept too.
 func (m *bns) scale(t transfer, rows tensor.Matrix) {
 	if !t.across {
-		m.dev.Combine(rows, 1/m.p, rows, 0, tensor.Matrix{})
+		m.dev.Combine(rows, m.weight, rows, 0, tensor.Matrix{})
 	}
 }
 

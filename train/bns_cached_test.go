@@ -100,12 +100,14 @@ func TestBNSCachedUsesWhatCameLast(t *testing.T) {
 
 // TestBNSSettings: what may follow the name.
 func TestBNSSettings(t *testing.T) {
-	for text, want := range map[string]Choice{"bns": DefaultChoice("bns"), "bns:cached": cachedBNS(0.1), "bns:0.3:cached": cachedBNS(0.3)} {
+	unbiased := DefaultChoice("bns")
+	unbiased.Keep, unbiased.Unbiased = 0.3, true
+	for text, want := range map[string]Choice{"bns": DefaultChoice("bns"), "bns:0.3:unbiased": unbiased, "bns:cached": cachedBNS(0.1), "bns:0.3:cached": cachedBNS(0.3)} {
 		if got, err := DefaultChoice("").Parse(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"bns:", "bns:cache", "bns:0.1:", "bns:cached:0.1", "bns:0:cached", "bns:0.1:cached:cached"} {
+	for _, text := range []string{"bns:", "bns:cache", "bns:0.1:", "bns:cached:0.1", "bns:0:cached", "bns:0.1:cached:cached", "bns:0.1:unbiased:cached"} {
 		if _, err := DefaultChoice("").Parse(text); err == nil {
 			t.Errorf("%s makes sense", text)
 		}

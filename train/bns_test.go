@@ -50,6 +50,43 @@ func isHalo(t *testing.T, choice Choice) {
 	}
 }
 
+// TestBNSWeightMissesLeast: of rows with √F in common, kept ones with the weight are nearest to
+// the sum of all, over all draws. One row counts as it is, and where all are kept so does each.
+func TestBNSWeightMissesLeast(t *testing.T) {
+	rows := []float64{1, 1, 1, 3 - math.Sqrt(12)} // (Σz)² = √4·Σz²
+	for _, p := range []float64{0.05, 0.1, 0.5, 0.9} {
+		s := bnsWeight(p, float64(len(rows)))
+		if least := missed(rows, p, s); missed(rows, p, s*0.99) <= least || missed(rows, p, s*1.01) <= least {
+			t.Errorf("p %g: weight %g is not the best", p, s)
+		}
+		if one := bnsWeight(p, 1); math.Abs(one-1) > 1e-12 {
+			t.Errorf("p %g: a single neighbour counts %g", p, one)
+		}
+	}
+	for _, far := range []float64{1, 2, 1000} {
+		if all := bnsWeight(1, far); all != 1 {
+			t.Errorf("%g neighbours that all come count %g", far, all)
+		}
+	}
+}
+
+// missed is the mean square by which s times the sum of kept rows misses that of all.
+func missed(rows []float64, p, s float64) (mean float64) {
+	for mask := range 1 << len(rows) {
+		off, chance := 0.0, 1.0
+		for i, z := range rows {
+			if mask>>i&1 == 1 {
+				off, chance = off+s*z, chance*p
+			} else {
+				chance *= 1 - p
+			}
+			off -= z
+		}
+		mean += chance * off * off
+	}
+	return mean
+}
+
 func TestBNSKeepingAllIsHalo(t *testing.T) {
 	c := DefaultChoice("bns")
 	c.Keep = 1
@@ -57,13 +94,13 @@ func TestBNSKeepingAllIsHalo(t *testing.T) {
 }
 
 // masked is boundary sampling as its formula has it: all rows travel, and are
-// multiplied by mask / p on arrival.
+// multiplied by s·mask on arrival.
 type masked struct {
 	*exact
 	draw *bns
 }
 
-// mask is that of far rows in this epoch, times 1/p.
+// mask is that of far rows in this epoch, times s.
 func (m *masked) mask(t transfer, rows tensor.Matrix) []float64 {
 	v := make([]float64, rows.Rows*rows.Cols)
 	m.dev.Download(v, rows)
@@ -74,7 +111,7 @@ func (m *masked) mask(t transfer, rows tensor.Matrix) []float64 {
 			switch {
 			case kept && t.across:
 			case kept:
-				*x /= m.draw.p
+				*x *= m.draw.weight
 			case t.scores && !t.backward:
 				*x = -1e20
 			default:
@@ -138,7 +175,7 @@ func TestBNSIsMasking(t *testing.T) {
 		for j, keep := range []float64{0.02, 0.3, 0.9, 0.3} {
 			o := small(model)
 			o.Strategy = DefaultChoice("masked")
-			o.Strategy.Keep, o.Strategy.Relay = keep, (i+j)%2 == 0
+			o.Strategy.Keep, o.Strategy.Relay, o.Strategy.Unbiased = keep, (i+j)%2 == 0, j == 3
 			parts := someServers(t, i%2 == 0, o.Strategy.Relay)
 			want := trainParts(t, parts, ref, o)
 			o.Strategy.Name = "bns"

@@ -14,6 +14,7 @@ type Choice struct {
 
 	Keep      float64 // bns: the share of border vertices kept
 	Cached    bool    // bns: the others count as they last came
+	Unbiased  bool    // bns: those kept are scaled by 1/Keep, as in the paper
 	Staleness string  // sancus: epoch:K, adaptive:K or variation:X
 	Clip      float64 // sancus: the norm gradients are clipped to; 0: not
 	SkipG     int     // skipg: epochs in a row without gradients of rows
@@ -41,9 +42,11 @@ func DefaultChoice(name string) Choice {
 
 // settings read what follows a strategy's name and a colon.
 var settings = map[string]func(c *Choice, text string) error{
-	"bns": func(c *Choice, text string) (err error) { // bns:0.1, bns:0.1:cached, bns:cached
-		share, cached := strings.CutSuffix(":"+text, ":cached")
-		c.Cached = cached
+	"bns": func(c *Choice, text string) (err error) { // bns:0.1, bns:0.1:cached, bns:cached, bns:0.1:unbiased
+		share := ":" + text
+		if share, c.Cached = strings.CutSuffix(share, ":cached"); !c.Cached {
+			share, c.Unbiased = strings.CutSuffix(share, ":unbiased")
+		}
 		if share != "" {
 			c.Keep, err = strconv.ParseFloat(share[1:], 64)
 		}
@@ -77,7 +80,7 @@ var settings = map[string]func(c *Choice, text string) error{
 	},
 }
 
-// Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1, bns:0.1:cached,
+// Parse reads NAME or NAME:SETTING over the settings that c has, as in bns:0.1, bns:0.1:cached, bns:0.1:unbiased,
 // sancus:epoch:2, pipegcn:0, g3:inter, granndis:2, granndis:eas or granndis:2:eas.
 func (c Choice) Parse(text string) (Choice, error) {
 	name, setting, given := strings.Cut(text, ":")
