@@ -146,13 +146,32 @@ func (s *Sorter) Listed() int64 { return s.listed }
 // deal groups the edges by bucket, in order, and with reverses where asked for. It
 // returns the first edge with an absent end, or -1.
 func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) {
-	if cap(d.upTo) < len(s.buckets)+1 {
-		d.upTo = make([]int, len(s.buckets)+1)
-	}
-	d.upTo = d.upTo[:len(s.buckets)+1]
+	d.upTo = grown(d.upTo, len(s.buckets)+1)
 	clear(d.upTo)
-	next, n, shift := d.upTo[1:], uint64(s.n), s.shift&31
-	loops, both, weighted, numbered := !s.opt.DropSelfLoops, s.opt.Symmetrise, s.weighted, s.numbered
+	next := d.upTo[1:]
+	if bad := s.count(next, src, dst); bad >= 0 {
+		return bad
+	}
+	total := 0
+	for i, c := range next {
+		next[i] = total // where the bucket starts; placing moves it to where it ends
+		total += c
+	}
+	d.ends = grown(d.ends, total)
+	if !s.opt.Symmetrise && !s.weighted {
+		place(d.ends, next, src, dst, s.shift, !s.opt.DropSelfLoops)
+		return -1
+	}
+	if s.weighted {
+		d.weights = grown(d.weights, total)
+	}
+	s.placeAll(d, next, src, dst, weights)
+	return -1
+}
+
+// count adds to next how many edges each bucket gets, up to one with an absent end.
+func (s *Sorter) count(next []int, src, dst []uint32) (bad int) {
+	n, shift, loops, both := uint64(s.n), s.shift&31, !s.opt.DropSelfLoops, s.opt.Symmetrise
 	dst = dst[:len(src)]
 	for i, u := range src {
 		v := dst[i]
@@ -166,23 +185,36 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 			next[u>>shift]++
 		}
 	}
-	total := 0
-	for i, c := range next {
-		next[i] = total // where the bucket starts; placing moves it to where it ends
-		total += c
+	return -1
+}
+
+// place is placeAll where there are neither weights nor reverses. With less to keep in
+// registers, dealing out takes three quarters of the time.
+func place(ends []uint64, next []int, src, dst []uint32, shift int, loops bool) {
+	shift &= 31
+	dst = dst[:len(src)]
+	for i, u := range src {
+		v := dst[i]
+		if u == v && !loops {
+			continue
+		}
+		k := v >> shift
+		at := next[k]
+		next[k] = at + 1
+		ends[at] = uint64(v)<<32 | uint64(u)
 	}
-	ends := grown(d.ends, total)
-	d.ends = ends
-	if weighted {
-		d.weights = grown(d.weights, total)
-	}
+}
+
+// placeAll puts edges where next tells for their bucket, and moves that on.
+func (s *Sorter) placeAll(d *dealt, next []int, src, dst []uint32, weights []float32) {
+	ends, shift, loops := d.ends, s.shift&31, !s.opt.DropSelfLoops
 	put := func(u, v uint32, i int) {
 		at := next[v>>shift]
 		next[v>>shift] = at + 1
 		ends[at] = uint64(v)<<32 | uint64(u)
-		if numbered {
+		if s.numbered {
 			d.weights[at] = math.Float32frombits(uint32(i))
-		} else if weighted {
+		} else if s.weighted {
 			d.weights[at] = weights[i]
 		}
 	}
@@ -191,11 +223,10 @@ func (s *Sorter) deal(d *dealt, src, dst []uint32, weights []float32) (bad int) 
 		if u != v || loops {
 			put(u, v, i)
 		}
-		if both && u != v {
+		if u != v && s.opt.Symmetrise {
 			put(v, u, i)
 		}
 	}
-	return -1
 }
 
 func grown[T any](s []T, n int) []T {
