@@ -88,8 +88,9 @@ func (f *inflate) fill() error {
 	if f.eof || f.end-f.next > inflateSlack {
 		return nil
 	}
-	f.end = copy(f.in, f.in[f.next:max(f.next, f.end)])
-	f.next = 0
+	kept := min(f.next, 8) // what is in bits: a stored block goes back to it
+	f.end = copy(f.in, f.in[f.next-kept:max(f.next, f.end)])
+	f.next = kept
 	n, err := io.ReadFull(f.source, f.in[f.end:inflateIn])
 	f.end += n
 	switch err {

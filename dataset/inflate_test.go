@@ -171,3 +171,26 @@ func BenchmarkInflate(b *testing.B) {
 		})
 	}
 }
+
+// A stored block, as a flush is one, may begin anywhere, also where input that was taken
+// in with the block before has just given way to what follows.
+func TestInflateStoredAcrossInput(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 7))
+	b := make([]byte, 250_000)
+	for i := range b {
+		b[i] = byte(min(255, int(r.ExpFloat64()*9)))
+	}
+	at := 0
+	for step := 1 << 17; step > 50; step /= 2 { // just below a buffer of input
+		if len(deflated(t, b[:at+step], flate.HuffmanOnly, 0)) < inflateIn-inflateSlack {
+			at += step
+		}
+	}
+	for range 30 {
+		at += 13
+		got, err := inflated(bytes.NewReader(deflated(t, b, flate.HuffmanOnly, at)), math.MaxInt64)
+		if err != nil || !bytes.Equal(got, b) {
+			t.Fatalf("flushed after %d bytes: %d bytes of %d, %v", at, len(got), len(b), err)
+		}
+	}
+}
