@@ -17,6 +17,7 @@ import (
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
 // float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go, cpu_matmul_narrow.go).
+// Where enough of a float32 side is zero, zeros are skipped (cpu_matmul_lists.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
 	checkMatMul(dst, a, b, op)
@@ -73,6 +74,10 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		} else {
 			c.tallSmallSplit(dst, a, b, op)
 		}
+		return
+	}
+	if c.listTime(a, dst.Cols, false) < listLimit {
+		c.tallSmallLists(dst, a, b, op)
 		return
 	}
 	g := c.newProduct(a.Cols, dst.Cols)

@@ -66,8 +66,15 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 		c.tallTall16(dst, a, b, op)
 		return
 	}
+	listsA, listsB := c.listTime(a, dst.Cols, true), c.listTime(b, dst.Rows, true)
 	split := c.splits(a, b, dst.Rows, dst.Cols)
 	switch {
+	case listsA < listLimit && listsA <= listsB:
+		c.tallTallLists(dst, a, b, op)
+		return
+	case listsB < listLimit:
+		c.tallTallSwapped(dst, a, b, op)
+		return
 	case split && dst.Cols < dst.Rows, // a's tiles have to be turned
 		!split && tileSteps(c.level, dst.Cols, dst.Rows) < tileSteps(c.level, dst.Rows, dst.Cols):
 		c.tallTallSwapped(dst, a, b, op)
@@ -164,6 +171,12 @@ func nextSlice(a, b Matrix, steps int) ahead {
 	bytes := func(m Matrix) int { return m.Rows * m.stride * m.dtype.Size() }
 	atA, atB := uintptr(a.base())+uintptr(bytes(a)), uintptr(b.base())+uintptr(bytes(b))
 	return ahead{at: atA, end: atA + uintptr(bytes(a)), then: atB, step: (bytes(a) + bytes(b) + steps - 1) / steps}
+}
+
+// nextBlock hands out the rows that follow a's.
+func nextBlock(a Matrix, steps int) ahead {
+	bytes := a.Rows * a.stride * a.dtype.Size()
+	return ahead{at: uintptr(a.base()) + uintptr(bytes), end: ^uintptr(0), step: (bytes + steps - 1) / steps}
 }
 
 func (x *ahead) take(k int) (uintptr, int) {

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -119,6 +120,51 @@ func BenchmarkBlocks(b *testing.B) {
 				b.ReportMetric(of[int(q*float64(len(of)-1))], name)
 			}
 		})
+	}
+}
+
+// BenchmarkLists is products with lists in turns with those without, which take as long whatever the numbers: how many
+// times as fast lists are, at the worse moments, in the middle and at the better (a tenth, half, nine tenths).
+func BenchmarkLists(b *testing.B) {
+	shapes := []peerShape{{"NN", 20000, 256, 256, nn}, {"NN", 20000, 256, 64, nn}, {"NT", 20000, 256, 256, nt},
+		{"TN", 1600, 256, 256, tn}, {"TN", 20000, 256, 256, tn}, {"TN", 20000, 256, 128, tn}, {"TN", 20000, 256, 602, tn}}
+	for level := simd.AVX2; level <= simd.Supported(); level++ {
+		for _, s := range shapes {
+			for _, zeros := range []float64{0.5, 0.75, 0.9} {
+				for threads := 1; threads <= 2; threads++ {
+					b.Run(fmt.Sprintf("%v/zeros=%v/level=%v/threads=%d", s, zeros, level, threads), func(b *testing.B) {
+						c := NewCPULevel(threads, level)
+						defer c.Close()
+						timesWithLists(b, c, s, zeros)
+					})
+				}
+			}
+		}
+	}
+}
+
+func timesWithLists(b *testing.B, c *CPU, s peerShape, zeros float64) {
+	dst, full, y := s.operands(c, F32)
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range full.f32 {
+		full.f32[i] = r.Float32() + 0.5
+	}
+	x := c.New(F32, full.Rows, full.Cols)
+	c.Copy(x, full)
+	dropNumbers(x, r, zeros)
+	lists := c.tallSmallLists
+	if s.op.TransA {
+		lists = c.tallTallLists
+	}
+	var times []float64
+	for range b.N {
+		without := seconds(func() { c.MatMul(dst, full, y, s.op) })
+		times = append(times, without/seconds(func() { lists(dst, x, y, s.op) }))
+	}
+	slices.Sort(times)
+	b.ReportMetric(0, "ns/op")
+	for name, q := range map[string]float64{"worst-times": 0.1, "times": 0.5, "best-times": 0.9} {
+		b.ReportMetric(times[int(q*float64(len(times)-1))], name)
 	}
 }
 

@@ -113,6 +113,11 @@ func checkProduct(t *testing.T, c *CPU, dst, a, b Matrix, op MatMul) {
 	t.Helper()
 	want, size := dumbMatMul(dst, a, b, op)
 	c.MatMul(dst, a, b, op)
+	checkNumbers(t, c, dst, a, b, op, want, size)
+}
+
+func checkNumbers(t *testing.T, c *CPU, dst, a, b Matrix, op MatMul, want, size []float64) {
+	t.Helper()
 	tol := tolerance(dst, a, b, c.level)
 	for i, got := range numbers(dst) {
 		if d := math.Abs(got - want[i]); !(d <= 2*tol*(size[i]+1)) {

@@ -1,0 +1,139 @@
+package tensor
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"starling/tensor/simd"
+)
+
+// dropNumbers makes a share of a matrix's numbers zero.
+func dropNumbers(m Matrix, r *rand.Rand, share float64) {
+	host := numbers(m)
+	for i := range host {
+		if r.Float64() < share {
+			host[i] = 0
+		}
+	}
+	upload(m, host)
+}
+
+// sideWithZeros is the side of a product that lists are made of: a, or b in every other gradient.
+func sideWithZeros(i int, op MatMul, a, b Matrix) Matrix {
+	if op.TransA && i%2 > 0 {
+		return b
+	}
+	return a
+}
+
+// TestMatMulSkipsZeros: products of sides with many zeros, which become lists at every level that has them, are
+// those of the dumb loop.
+func TestMatMulSkipsZeros(t *testing.T) {
+	sizes := []struct{ m, k, n int }{{200, 200, 256}, {333, 70, 129}, {130, 321, 200}}
+	for _, level := range levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			c := NewCPULevel(2, level)
+			defer c.Close()
+			r := rand.New(rand.NewPCG(7, uint64(level)))
+			for i, s := range sizes {
+				for j, op := range []MatMul{{}, {TransB: true}, {TransA: true}, {TransA: true, TransB: true}} {
+					for k, types := range [][3]DType{{F32, F32, F32}, {BF16, F32, F32}} {
+						op.Add = (i+j+k)%2 > 0
+						dst, a, b := randomProduct(c, r, s.m, s.k, s.n, op, types, k > 0)
+						dropNumbers(sideWithZeros(i, op, a, b), r, 0.97)
+						op.After = After{}
+						if types[0] == F32 { // the tolerance of bfloat16 does not count the bias
+							op.After.Bias = randomView(c, r, F32, 1, s.n, false)
+						}
+						checkProduct(t, c, dst, a, b, op)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestListProducts: the same of the products with lists themselves, at all sizes.
+func TestListProducts(t *testing.T) {
+	for _, level := range levels() {
+		if level == simd.Generic {
+			continue // it has no packing for lists
+		}
+		c := NewCPULevel(2, level)
+		r := rand.New(rand.NewPCG(8, uint64(level)))
+		for i := range 40 {
+			m, k, n := 1+r.IntN(300), 1+r.IntN(200), 1+r.IntN(300)
+			op := MatMul{TransA: i%3 == 0, TransB: i%3 == 1, Add: i%2 > 0}
+			dst, a, b := randomProduct(c, r, m, k, n, op, typeCases[3*(i%2)], i%4 == 0)
+			dropNumbers(a, r, r.Float64())
+			want, size := dumbMatMul(dst, a, b, op)
+			if op.TransA {
+				c.tallTallLists(dst, a, b, op)
+			} else {
+				c.tallSmallLists(dst, a, b, op)
+			}
+			checkNumbers(t, c, dst, a, b, op, want, size)
+		}
+		c.Close()
+	}
+}
+
+// TestListsWhereTheyPay: sides of many zeros become lists, others do not, nor do those of too few rows or columns; a
+// matrix unit leaves them gradients of weights, or nothing.
+func TestListsWhereTheyPay(t *testing.T) {
+	for _, level := range levels() {
+		c := NewCPULevel(1, level)
+		r := rand.New(rand.NewPCG(9, 9))
+		for _, x := range []struct {
+			rows, cols, width int
+			zeros             float64
+			turned, pays      bool
+		}{
+			{1000, 256, 256, 0.75, true, level > simd.Generic && level <= simd.AMX},
+			{1000, 256, 256, 0.75, false, level == simd.AVX2 || level == simd.AVX512},
+			{1000, 256, 256, 0.2, true, false},
+			{1000, 256, 256, 0.2, false, false},
+			{63, 256, 256, 0.75, true, false},
+			{1000, 31, 256, 0.75, true, false},
+			{1000, 256, 16, 0.75, true, false},
+		} {
+			m := randomView(c, r, F32, x.rows, x.cols, true)
+			dropNumbers(m, r, x.zeros)
+			if got := c.listTime(m, x.width, x.turned) < listLimit; got != x.pays {
+				t.Errorf("%v: %+v: %v", level, x, got)
+			}
+		}
+		if m := c.New(BF16, 1000, 256); c.listTime(m, 256, true) < listLimit {
+			t.Errorf("%v: bfloat16 became lists", level)
+		}
+		c.Close()
+	}
+}
+
+// TestListsSameForAnyThreads: products with lists are equal, bit for bit, on any number of threads.
+func TestListsSameForAnyThreads(t *testing.T) {
+	for _, level := range levels() {
+		for _, op := range []MatMul{{}, {TransA: true}} {
+			var first []float64
+			for threads := 1; threads <= 3; threads++ {
+				c := NewCPULevel(threads, level)
+				r := rand.New(rand.NewPCG(10, 10))
+				m, k := 2500, 160
+				if op.TransA {
+					m, k = k, m
+				}
+				dst, a, b := randomProduct(c, r, m, k, 224, op, typeCases[0], false)
+				dropNumbers(a, r, 0.8)
+				c.MatMul(dst, a, b, op)
+				got := numbers(dst)
+				c.Close()
+				if threads == 1 {
+					first = got
+				} else if !slices.Equal(got, first) {
+					t.Errorf("%v, TransA %v: %d threads differ from one", level, op.TransA, threads)
+				}
+			}
+		}
+	}
+}
