@@ -136,8 +136,9 @@ func notFinite(field string, x float32, pos int64, cols int) error {
 // same weight. It adds a hash of every edge and takes that of its reverse away,
 // so it needs no memory; sums that differ are zero by chance once in 2^64.
 func (g *CSR) Symmetric() bool {
-	sums := make(chan uint64, g.Nodes()/grain+1)
-	Parallel(int64(g.Nodes()), grain, func(lo, hi int64) { sums <- g.lopsided(lo, hi) })
+	const rows = grain / 4 // of several edges each
+	sums := make(chan uint64, g.Nodes()/rows+1)
+	Parallel(int64(g.Nodes()), rows, func(lo, hi int64) { sums <- g.lopsided(lo, hi) })
 	close(sums)
 	var total uint64
 	for s := range sums {
