@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"math"
 
 	"starling/rng"
 )
@@ -47,7 +46,10 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 	defer mem.freeAll()
 	m := &mlPartition{mlRun: newMLRun(ctx, rng.New(p.Seed), p.Threads, mem), p: p, k: p.Parts}
 	g := m.newMLGraph(p, l.constraints)
-	m.limit, m.style = l.limit, g.style()
+	m.limit, m.style = l.limit, mlGentle
+	if g.skewed() {
+		m.style = mlBold
+	}
 	part := m.run(g)
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -56,17 +58,6 @@ func Multilevel(ctx context.Context, p *Problem) ([]uint32, error) {
 		parts[v] = uint32(part[v])
 	}
 	return parts, settle(ctx, p, parts, l.of(parts))
-}
-
-// style is how to cut g.
-func (g *mlGraph) style() mlStyle {
-	switch {
-	case g.skewed():
-		return mlBold
-	case g.off[g.n] <= mlSmall && g.con == 1:
-		return mlQuick
-	}
-	return mlGentle
 }
 
 // skewed tells whether some degrees are far above the mean.
@@ -85,10 +76,9 @@ type mlPartition struct {
 	k     int
 	limit []int64 // by constraint
 	style mlStyle
-	least int64 // what a pass of refinement must gain to be followed by another
 }
 
-// mlStyle is how to coarsen, and how much work refinement is worth.
+// mlStyle is how to coarsen.
 type mlStyle struct {
 	shrink  int64 // the most vertices that become one in a step
 	rounds  int   // of label propagation
@@ -96,23 +86,16 @@ type mlStyle struct {
 	perPart int   // vertices for each part in the coarsest graph
 	fewest  int   // vertices in the coarsest graph
 
-	trim   bool // light edges
-	effort mlEffort
-	search int   // the most vertices for which local is worth its time
-	share  int64 // of the cut: a pass of refinement that gains less is the last
+	trim     bool // light edges
+	searches int  // rounds of local
 }
 
 // Where degrees vary much, whole communities collapse at once, and should: in one
 // step the graph is a hundredth, and the cut is the better for it. A mesh has no
-// communities, and loses its shape unless it shrinks gently. Of a small one the coarse
-// levels are no longer cheap beside the finest, and each gets less.
+// communities, and loses its shape unless it shrinks gently.
 var (
-	mlBold = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true,
-		effort: mlEffort{tries: 4, later: 4, seeds: 6}, share: math.MaxInt64}
-	mlGentle = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600,
-		effort: mlEffort{tries: 4, later: 4, seeds: 6}, search: math.MaxInt, share: math.MaxInt64}
-	mlQuick = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600,
-		effort: mlEffort{tries: 4, later: 2, seeds: 4}, search: 1000, share: 400}
+	mlBold   = mlStyle{shrink: 1 << 20, rounds: 2, perPart: 40, fewest: 2000, trim: true}
+	mlGentle = mlStyle{shrink: 8, rounds: 1, balls: true, perPart: 30, fewest: 600, searches: 1}
 )
 
 func (m *mlPartition) progress(stage string, done, total int) {
@@ -136,8 +119,7 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 	if m.ctx.Err() != nil { // the graph may be large still
 		return nil
 	}
-	part := m.initial(g, m.k, m.limits(g), m.style.effort)
-	m.least = newMLState(g, m.k, part, nil).cut() / m.style.share
+	part := m.initial(g, m.k, m.limits(g))
 	part = m.refine(g, part, nil, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
 		g.free(m.mlRun)
@@ -188,14 +170,14 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bo
 		j.free()
 		m.polish(s, 5)
 		if g.con > 1 && g.tabled(m.k) { // most moves wait for room: their order counts
-			m.fm(s, nil).refine(8, g.n/20, m.least)
+			m.fm(s, nil).refine(8, g.n/20)
 		}
 	}
 	if small {
 		f := m.fm(s, near)
-		f.refine(16, mlPatience(g.n), m.least)
-		if g.n <= m.style.search && s.excess() == 0 { // local keeps limits, it does not restore them
-			f.local(1, 10, m.key.Fold(uint64(g.n)))
+		f.refine(16, mlPatience(g.n))
+		if s.excess() == 0 { // local keeps limits, it does not restore them
+			f.local(m.style.searches, 10, m.key.Fold(uint64(g.n)))
 		}
 	}
 	if finest && m.p.Objective == Volume {

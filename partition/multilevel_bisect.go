@@ -18,21 +18,13 @@ import (
 
 // mlInitial is the cutting of one graph.
 type mlInitial struct {
-	r      *mlRun
-	g      *mlGraph
-	k      int
-	effort mlEffort
-	limit  []int64   // by constraint
-	slack  []float64 // by constraint: limit over mean
-	part   []uint16
-	loose  []uint32 // vertices set aside
-}
-
-// mlEffort is how often things are done of which the best counts.
-type mlEffort struct {
-	tries int // at a bisection, while there are one or two pieces: an even number, for two cores
-	later int // at a bisection of more pieces
-	seeds int // to grow a side from
+	r     *mlRun
+	g     *mlGraph
+	k     int
+	limit []int64   // by constraint
+	slack []float64 // by constraint: limit over mean
+	part  []uint16
+	loose []uint32 // vertices set aside
 }
 
 // mlPiece is to become k parts, from first on.
@@ -52,9 +44,8 @@ type mlSides struct {
 }
 
 // initial cuts g into k parts within limit.
-func (r *mlRun) initial(g *mlGraph, k int, limit []int64, effort mlEffort) []uint16 {
+func (r *mlRun) initial(g *mlGraph, k int, limit []int64) []uint16 {
 	b := newMLInitial(r, g, k, limit)
-	b.effort = effort
 	var pieces []mlPiece
 	if p := b.whole(); p.g.n > 0 {
 		pieces = append(pieces, p)
@@ -95,14 +86,11 @@ func (b *mlInitial) whole() mlPiece {
 
 // halve cuts every piece in two, and returns those that are not parts yet.
 func (b *mlInitial) halve(pieces []mlPiece) (next []mlPiece) {
-	tries := b.effort.tries
-	if len(pieces) > 2 {
-		tries = b.effort.later
-	}
+	const tries = 4 // an even number, for two cores
 	sides := make([]mlSides, len(pieces)*tries)
 	b.r.each(len(sides), 1, func(w *mlScratch, i, _, _ int) {
 		p := &pieces[i/tries]
-		sides[i] = w.alone(b.r).try(p.g, b.sides(p), b.effort.seeds, p.key.Fold(uint64(i%tries)))
+		sides[i] = w.alone(b.r).try(p.g, b.sides(p), p.key.Fold(uint64(i%tries)))
 	})
 	halves := make([]mlPiece, 2*len(pieces))
 	b.r.each(len(halves), 1, func(_ *mlScratch, i, _, _ int) {
@@ -147,8 +135,8 @@ func (b *mlInitial) half(p mlPiece, side []uint16, s int) mlPiece {
 }
 
 // try cuts g in two within limit.
-func (r *mlRun) try(g *mlGraph, limit []int64, seeds int, key rng.Key) mlSides {
-	side := r.bisect(g, limit, seeds, key)
+func (r *mlRun) try(g *mlGraph, limit []int64, key rng.Key) mlSides {
+	side := r.bisect(g, limit, key)
 	s := newMLState(g, 2, side, limit)
 	return mlSides{side, s.excess(), s.cut()}
 }
@@ -283,7 +271,7 @@ func (b *mlInitial) place(s *mlState) {
 }
 
 // bisect cuts g in two within limit.
-func (r *mlRun) bisect(g *mlGraph, limit []int64, seeds int, key rng.Key) []uint16 {
+func (r *mlRun) bisect(g *mlGraph, limit []int64, key rng.Key) []uint16 {
 	if g.n > 120 {
 		cap := make([]int64, g.con)
 		for c, sum := range g.totals() {
@@ -291,7 +279,7 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, seeds int, key rng.Key) []uint
 		}
 		label := r.cluster(g, cap, 2, false, key.Fold(uint64(g.n)))
 		if coarse, level := r.contract(g, label, false); coarse.n < g.n*19/20 {
-			side := r.bisect(coarse, limit, seeds, key)
+			side := r.bisect(coarse, limit, key)
 			coarse.free(r)
 			s := newMLState(g, 2, r.project(level, side), limit)
 			mlFree(r.mem, side)
@@ -299,7 +287,7 @@ func (r *mlRun) bisect(g *mlGraph, limit []int64, seeds int, key rng.Key) []uint
 			return s.part
 		}
 	}
-	return r.grow(g, limit, seeds, key)
+	return r.grow(g, limit, key)
 }
 
 // project carries a partition to the finer level and gives the map back.
@@ -315,7 +303,8 @@ func (r *mlRun) project(l mlLevel, coarse []uint16) []uint16 {
 // grow is the best of several bisections of a small graph. Each starts with all
 // vertices in one side and lets the other grow from a random vertex, always by
 // the vertex that is best for the cut.
-func (r *mlRun) grow(g *mlGraph, limit []int64, seeds int, key rng.Key) []uint16 {
+func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
+	const seeds = 6
 	s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
 	h := r.halves(s)
 	h.whole = append(h.whole[:0], h.in...)

@@ -14,14 +14,16 @@ func (r *mlRun) contract(g *mlGraph, label []uint32, trim bool) (*mlGraph, mlLev
 	n := r.number(label)
 	first, member := r.members(label, n)
 	c := &mlGraph{n: n, con: g.con, vw: mlMake[int64](r.mem, n*g.con)}
+	for v, l := range label {
+		for k := range g.con {
+			c.vw[int(l)*g.con+k] += g.load(uint32(v), k)
+		}
+	}
 	bound := mlMake[int64](r.mem, n+1) // by coarse vertex: edges of all its members
 	for i := range n {
 		b := bound[i]
 		for _, v := range member[first[i]:first[i+1]] {
 			b += int64(g.degree(v))
-			for k := range g.con {
-				c.vw[i*g.con+k] += g.load(v, k)
-			}
 		}
 		bound[i+1] = b
 	}

@@ -203,9 +203,8 @@ func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
 	return to, most - int64(conn[own]), ok
 }
 
-// refine makes passes while they gain more than least, or relieve parts that are too heavy;
-// it returns the cut gained.
-func (f *mlFM) refine(passes, patience int, least int64) (gained int64) {
+// refine makes passes while they help; it returns the cut gained.
+func (f *mlFM) refine(passes, patience int) (gained int64) {
 	for _, whole := range []bool{false, true} {
 		if f.excess() > 0 {
 			gained += f.relieve(whole)
@@ -215,7 +214,7 @@ func (f *mlFM) refine(passes, patience int, least int64) (gained int64) {
 		f.fill(false)
 		g, relieved := f.pass(patience)
 		gained += g
-		if g <= least && !relieved || f.ctx.Err() != nil {
+		if g <= 0 && !relieved || f.ctx.Err() != nil {
 			break
 		}
 	}

@@ -125,27 +125,12 @@ func (r *mlRun) each(n, grain int, f func(s *mlScratch, chunk, lo, hi int)) {
 		}
 	}
 	var wg sync.WaitGroup
-	var busy atomic.Int64
-	busy.Store(int64(workers - 1))
 	for i := 1; i < workers; i++ {
-		wg.Go(func() {
-			work(r.scratch[i])
-			busy.Add(-1)
-		})
+		wg.Go(func() { work(r.scratch[i]) })
 	}
 	work(r.scratch[0]) // here: others take a while to wake up
-	for range mlSpins {
-		if busy.Load() == 0 {
-			return
-		}
-	}
 	wg.Wait()
 }
-
-// mlSpins is how often to look whether the others are done before going to sleep: some
-// 50 microseconds. Who sleeps is woken up on the core of the one that was last, where
-// nothing of a small graph is in the cache.
-const mlSpins = 1 << 16
 
 // mlChunks is how many ranges each makes.
 func mlChunks(n, grain int) int { return (n + grain - 1) / grain }

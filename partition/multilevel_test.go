@@ -311,7 +311,7 @@ func TestRefinementKeepsCount(t *testing.T) {
 			s := newMLState(g, k, part, mlSpread(limit, k))
 			before := s.cut()
 			f := r.fm(s, nil)
-			gained := f.refine(3, 50, 0)
+			gained := f.refine(3, 50)
 			mlRecount(t, s, before-gained)
 			j := r.newJet(s, 0.5)
 			for i := range uint8(6) {
@@ -327,28 +327,6 @@ func TestRefinementKeepsCount(t *testing.T) {
 			}
 			mlRecount(t, s, j.cut2/2)
 			j.free()
-		}
-	}
-}
-
-// A pass that gains no more than what is asked for is the last.
-func TestRefinementStopsAtSmallGains(t *testing.T) {
-	for seed := range uint64(10) {
-		r, g, _, _ := mlWeighted(t, seed)
-		refine := func(passes int, least int64) (gained, cut int64) {
-			part := make([]uint16, g.n)
-			for v := range part {
-				part[v] = uint16(r.key.IntN(uint64(v), 5))
-			}
-			s := newMLState(g, 5, part, mlSpread(g.totals(), 5)) // no limits: every pass is for its gain
-			return r.fm(s, nil).refine(passes, 50, least), s.cut()
-		}
-		first, cut := refine(1, 0)
-		if gained, after := refine(9, first); gained != first || after != cut {
-			t.Fatalf("seed %d: a gain of %d was enough to go on, to %d", seed, first, gained)
-		}
-		if gained, _ := refine(9, first-1); gained <= first {
-			t.Fatalf("seed %d: a gain of %d was too little to go on", seed, first)
 		}
 	}
 }
