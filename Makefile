@@ -36,6 +36,7 @@ test-arm64:
 lint:
 	$(GO) vet ./...
 	$(GO) vet -tags static ./wire ./partition
+	$(GO) vet -tags openblas ./tensor
 	GOARCH=arm64 $(GO) vet ./...
 	$(GO) test ./internal/lint
 

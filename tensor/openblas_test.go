@@ -54,6 +54,18 @@ func (o openblas) multiply(dst, a, b Matrix, op MatMul) {
 		1, &a.f32[0], int32(a.stride), &b.f32[0], int32(b.stride), 0, &dst.f32[0], int32(dst.stride))
 }
 
+// readSeconds is how long it takes to read matrices on all threads: with the FMA loop's time, the
+// roofline of a product of them.
+func readSeconds(c *CPU, ms ...Matrix) (t float64) {
+	for _, m := range ms {
+		const piece = 32 << 10 // numbers
+		t += seconds(func() {
+			c.forRows(len(m.f32), piece, func(lo, hi, _, _ int) { simd.StreamRead(c.level, m.f32[lo:hi]) })
+		})
+	}
+	return t
+}
+
 func BenchmarkPeers(b *testing.B) {
 	blas := openOpenBLAS(b)
 	for _, s := range peerShapes {
