@@ -17,6 +17,7 @@ type Lines struct {
 	val     float64
 	next    time.Time
 	task    string
+	ended   bool   // the task's last line was shown
 	waiting string // an epoch's line held back, shown if the run ends with it
 	few     int    // epochs of a run that is shown in full
 }
@@ -75,18 +76,24 @@ func (l *Lines) flush() {
 	l.waiting = ""
 }
 
+// progress shows tasks about once a second, and the end of each: a quick one is one line.
 func (l *Lines) progress(e Progress) {
 	if l.pace.now == nil {
 		l.pace.now = time.Now
 	}
 	now := l.pace.now()
-	if e.Task == l.task && now.Before(l.next) {
+	if l.next.IsZero() {
+		l.next = now.Add(lineEvery)
+	}
+	if e.Task != l.task {
+		l.task, l.ended = e.Task, false
+	}
+	end := e.Done == e.Total
+	if e.Total <= 0 || l.ended || !end && now.Before(l.next) {
 		return
 	}
-	l.task, l.next = e.Task, now.Add(lineEvery)
-	if e.Total > 0 && e.Done > 0 {
-		l.print(fmt.Sprintf("%s: %.0f%%", e.Task, 100*float64(e.Done)/float64(e.Total)))
-	}
+	l.ended, l.next = end, now.Add(lineEvery)
+	l.print(fmt.Sprintf("%s: %.0f%%", e.Task, 100*float64(e.Done)/float64(e.Total)))
 }
 
 func (l *Lines) print(s string) { fmt.Fprintln(l.w, s) }

@@ -81,6 +81,25 @@ func TestLinesOfALongRun(t *testing.T) {
 	}
 }
 
+func TestLinesOfTasks(t *testing.T) {
+	var b bytes.Buffer
+	l := NewLines(&b)
+	l.pace.now = (&clock{step: 300 * time.Millisecond}).now
+	for part := range int64(3) { // two quick tasks that take turns
+		l.On(Progress{Task: "halos", Done: part + 1, Total: 3})
+		l.On(Progress{Task: "write", Done: part + 1, Total: 3})
+	}
+	for done := range int64(6) {
+		l.On(Progress{Task: "refine", Done: done + 1, Total: 6})
+	}
+	l.On(Progress{Task: "refine", Done: 6, Total: 6})
+	l.On(Progress{Task: "read", Done: 5})
+	want := "halos: 100%\nwrite: 100%\nrefine: 67%\nrefine: 100%\n"
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+}
+
 func TestBarOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	bar := NewBar(&b)
