@@ -303,12 +303,18 @@ func (s *Spec) checkFiles() error {
 	return nil
 }
 
-// suggest names what was perhaps meant: the nearest, and of those one as long.
+// suggest names what was perhaps meant: the nearest, and of those one as long; or the
+// shortest name that the word is a part of.
 func suggest(word string, known []string) string {
 	best, score := "", 3
 	for _, k := range known {
 		if d := distance(word, k); d < score || d == score && best != "" && len(best) != len(word) && len(k) == len(word) {
 			best, score = k, d
+		}
+	}
+	for _, k := range known {
+		if score == 3 && len(word) >= 3 && strings.Contains(k, word) && (best == "" || len(k) < len(best)) {
+			best = k
 		}
 	}
 	if best == "" {

@@ -194,6 +194,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{[]string{`"trian"`, "did you mean train?"}, []string{"trian"}},
 		{[]string{"--epoch", "did you mean --epochs?"}, trainArgs("--epoch", "3")},
+		{[]string{"--checkpoint", "did you mean --checkpoint-dir?"}, trainArgs("--checkpoint", "x")},
 		{[]string{"--modle", "did you mean --model?"}, trainArgs("--modle", "gcn")},
 		{[]string{`"trian"`, "did you mean train?"}, []string{"help", "trian"}},
 		{[]string{`--epochs: found "many", want a whole number`}, trainArgs("--epochs", "many")},
@@ -223,6 +224,7 @@ func TestMistakes(t *testing.T) {
 		{[]string{"--out"}, []string{"generate", "sbm"}},
 		{[]string{"KIND", "did you mean sbm?"}, []string{"generate", "sbn", "--out", "x"}},
 		{[]string{"--like", "did you mean reddit?"}, []string{"generate", "sbm", "--like", "redit", "--out", "x"}},
+		{[]string{"--like", "did you mean ogbn-arxiv?"}, []string{"generate", "sbm", "--like", "arxiv", "--out", "x"}},
 		{[]string{"homophily"}, []string{"generate", "sbm", "--homophily", "2", "--out", "x"}},
 		{[]string{"graph", "overwrite"}, []string{"generate", "sbm", "--out", "graph"}},
 		{[]string{"FORMAT"}, []string{"import", "cvs", "a", "--out", "x"}},
