@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -286,24 +287,40 @@ func writeMetis(tb testing.TB, g *graph.CSR, file string) {
 	}
 }
 
-// readMetis reads an unweighted graph in METIS's text form.
+// readMetis reads an unweighted graph in METIS's text form, byte by byte: what a process
+// holds to read it is the graph and a buffer, as gpmetis does.
 func readMetis(tb testing.TB, file string) *graph.CSR {
-	raw, err := os.ReadFile(file)
+	f, err := os.Open(file)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	lines := bytes.Split(raw, []byte("\n"))
-	n, _ := strconv.Atoi(string(bytes.Fields(lines[0])[0]))
-	g := &graph.CSR{Indptr: make([]int64, 1, n+1)}
-	for _, line := range lines[1 : n+1] {
-		for _, word := range bytes.Fields(line) {
-			u, err := strconv.Atoi(string(word))
-			if err != nil {
-				tb.Fatal(err)
-			}
-			g.Indices = append(g.Indices, uint32(u-1))
+	defer f.Close()
+	in := bufio.NewReaderSize(io.MultiReader(f, strings.NewReader("\n")), 1<<15) // the last line may lack its end
+	var n, m int
+	if _, err := fmt.Fscanln(in, &n, &m); err != nil {
+		tb.Fatal(err)
+	}
+	g := &graph.CSR{Indptr: make([]int64, 1, n+1), Indices: make([]uint32, 0, 2*m)}
+	var u uint32 // the number under way; there is no vertex 0
+	for len(g.Indptr) <= n {
+		c, err := in.ReadByte()
+		if err != nil {
+			tb.Fatalf("%s: %v after %d of %d vertices", file, err, len(g.Indptr)-1, n)
 		}
-		g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+		switch {
+		case c >= '0' && c <= '9':
+			u = 10*u + uint32(c-'0')
+			continue
+		case c != ' ' && c != '\n':
+			tb.Fatalf("%s: %q", file, c)
+		}
+		if u > 0 {
+			g.Indices = append(g.Indices, u-1)
+			u = 0
+		}
+		if c == '\n' {
+			g.Indptr = append(g.Indptr, int64(len(g.Indices)))
+		}
 	}
 	return g
 }
