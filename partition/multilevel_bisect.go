@@ -224,7 +224,9 @@ func (r *mlRun) extract(g *mlGraph, side []uint16, s uint16) (sub *mlGraph, memb
 		}
 		sub.off = append(sub.off, int64(len(sub.adj)))
 	}
-	return sub, members, loose
+	sub.off, sub.vw = mlShrink(mem, sub.off, len(sub.off)), mlShrink(mem, sub.vw, len(sub.vw))
+	sub.adj, sub.w = mlShrink(mem, sub.adj, len(sub.adj)), mlShrink(mem, sub.w, len(sub.w))
+	return sub, mlShrink(mem, members, len(members)), loose
 }
 
 // touches tells whether v has a neighbour on its side.

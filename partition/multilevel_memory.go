@@ -1,50 +1,45 @@
 package partition
 
 import (
-	"math/bits"
 	"sync"
 	"unsafe"
 )
 
-// mlMemory hands out the large arrays of a run. They live outside the garbage
-// collector's heap: it would let twice as much pile up before it looks, and arrays
-// made larger than needed (contraction) cost only the pages that are touched.
-//
-// Small arrays come from the heap, and are kept for the next one of about their
-// size: cutting a small graph makes thousands, and collecting them would take as
-// long as the work itself.
+// mlMemory hands out the arrays of a run. They live outside the garbage collector's
+// heap: it would let twice as much pile up before it looks, and arrays made larger than
+// needed (contraction) cost only the pages that are touched. Large ones are the system's,
+// each by itself, small ones an arena's: cutting a small graph makes thousands.
 type mlMemory struct {
 	mu struct {
 		sync.Mutex
-		live  map[unsafe.Pointer][]byte
-		small map[unsafe.Pointer][]uint64
-		spare [mlHeapBits + 1][][]uint64 // by the magnitude of their size
+		live  map[unsafe.Pointer][]byte // the large ones
+		arena mlArena
 	}
 }
 
-// mlHeapBelow bytes an array comes from the heap.
-const (
-	mlHeapBits  = 18
-	mlHeapBelow = 1 << mlHeapBits
-)
+// mlSmallBelow bytes an array comes from the arena.
+const mlSmallBelow = 1 << (mlChunkBits - 2)
 
 // mlMake returns n zeroes, on huge pages if the system has them: most reads of
 // these arrays are at random, and each would miss the page tables too.
 func mlMake[T any](m *mlMemory, n int) []T { return mlMakeOn[T](m, n, true) }
 
-// mlMakeSparse is mlMake for an array of which not all will be touched.
+// mlMakeSparse is mlMake for an array of which not all will be touched. It holds anything:
+// what is read must have been written.
 func mlMakeSparse[T any](m *mlMemory, n int) []T { return mlMakeOn[T](m, n, false) }
 
-func mlMakeOn[T any](m *mlMemory, n int, huge bool) []T {
+func mlMakeOn[T any](m *mlMemory, n int, whole bool) []T {
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))
 	if size == 0 {
 		return nil
 	}
-	if size < mlHeapBelow {
-		return unsafe.Slice((*T)(m.reuse(size)), n)
+	if size < mlSmallBelow {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return unsafe.Slice((*T)(m.mu.arena.take(size, whole)), n)
 	}
-	if !huge || size < mlHuge {
+	if !whole || size < mlHuge {
 		return mlKeep[T](m, mlMap(size), 0, n)
 	}
 	raw := mlMap(size + mlHuge)
@@ -54,27 +49,6 @@ func mlMakeOn[T any](m *mlMemory, n int, huge bool) []T {
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(raw)))) & (mlHuge - 1)
 	mlAdviseHuge(raw[skip : skip+size/mlHuge*mlHuge])
 	return mlKeep[T](m, raw, skip, n)
-}
-
-// reuse gives size zero bytes, in memory that was freed before if there is any.
-func (m *mlMemory) reuse(size int) unsafe.Pointer {
-	magnitude := max(bits.Len(uint(size-1)), 3)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var raw []uint64
-	if spare := m.mu.spare[magnitude]; len(spare) > 0 {
-		raw = spare[len(spare)-1]
-		m.mu.spare[magnitude] = spare[:len(spare)-1]
-		clear(raw[:(size+7)/8])
-	} else {
-		raw = make([]uint64, 1<<magnitude/8)
-	}
-	if m.mu.small == nil {
-		m.mu.small = map[unsafe.Pointer][]uint64{}
-	}
-	at := unsafe.Pointer(unsafe.SliceData(raw))
-	m.mu.small[at] = raw
-	return at
 }
 
 // mlHuge is the size of a huge page.
@@ -103,11 +77,8 @@ func mlFree[T any](m *mlMemory, s []T) {
 	at := unsafe.Pointer(unsafe.SliceData(s))
 	m.mu.Lock()
 	raw := m.mu.live[at]
-	delete(m.mu.live, at)
-	if small := m.mu.small[at]; small != nil {
-		delete(m.mu.small, at)
-		magnitude := bits.Len(uint(len(small)*8 - 1))
-		m.mu.spare[magnitude] = append(m.mu.spare[magnitude], small)
+	if !m.mu.arena.give(at) {
+		delete(m.mu.live, at)
 	}
 	m.mu.Unlock()
 	if raw != nil {
@@ -115,15 +86,17 @@ func mlFree[T any](m *mlMemory, s []T) {
 	}
 }
 
-// mlShrink gives back the pages of s beyond its first n elements.
+// mlShrink gives back the memory of s beyond its first n elements.
 func mlShrink[T any](m *mlMemory, s []T, n int) []T {
 	at := unsafe.Pointer(unsafe.SliceData(s))
+	var zero T
+	size := n * int(unsafe.Sizeof(zero))
 	m.mu.Lock()
 	raw := m.mu.live[at]
+	m.mu.arena.shrink(at, size)
 	m.mu.Unlock()
-	var zero T
 	const page = 4096
-	if keep := (n*int(unsafe.Sizeof(zero)) + page - 1) / page * page; keep < len(raw) {
+	if keep := (size + page - 1) / page * page; keep < len(raw) {
 		mlRelease(raw[keep:])
 	}
 	return s[:n:n]
@@ -136,5 +109,6 @@ func (m *mlMemory) freeAll() {
 	for _, raw := range m.mu.live {
 		mlUnmap(raw)
 	}
-	m.mu.live, m.mu.small, m.mu.spare = nil, nil, [mlHeapBits + 1][][]uint64{}
+	m.mu.live = nil
+	m.mu.arena.free()
 }

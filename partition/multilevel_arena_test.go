@@ -1,0 +1,90 @@
+package partition
+
+import (
+	"slices"
+	"testing"
+	"unsafe"
+
+	"starling/rng"
+)
+
+// Arrays of all sizes are made, shrunk and given back in random order. Each is zero at first
+// if it was to be, and keeps what was written to it: none lies in another. In the end
+// everything has grown together again.
+func TestMultilevelArena(t *testing.T) {
+	type array struct {
+		bytes []byte
+		mark  byte
+	}
+	for seed := range uint64(8) {
+		r, step := rng.New(seed), uint64(0)
+		draw := func(n int) int { step++; return r.IntN(step, n) }
+		var a mlArena
+		var live []array
+		kept := func(x array) bool { return !slices.ContainsFunc(x.bytes, func(b byte) bool { return b != x.mark }) }
+		for range 3000 {
+			switch draw(5) {
+			case 0, 1:
+				n := 1 + draw(1<<draw(19))
+				clean := draw(3) > 0
+				x := array{unsafe.Slice((*byte)(a.take(n, clean)), n), byte(1 + draw(255))}
+				if clean && slices.ContainsFunc(x.bytes, func(b byte) bool { return b != 0 }) {
+					t.Fatalf("seed %d: %d bytes are not all zero", seed, n)
+				}
+				for i := range x.bytes {
+					x.bytes[i] = x.mark
+				}
+				live = append(live, x)
+			case 2:
+				if len(live) > 0 {
+					x := &live[draw(len(live))]
+					x.bytes = x.bytes[:draw(len(x.bytes))+1]
+					a.shrink(unsafe.Pointer(&x.bytes[0]), len(x.bytes))
+				}
+			default:
+				if len(live) > 0 {
+					i := draw(len(live))
+					if !kept(live[i]) {
+						t.Fatalf("seed %d: an array was written to by another", seed)
+					}
+					if !a.give(unsafe.Pointer(&live[i].bytes[0])) {
+						t.Fatalf("seed %d: the arena does not know its own", seed)
+					}
+					live = slices.Delete(live, i, i+1)
+				}
+			}
+		}
+		for _, x := range live {
+			if !kept(x) {
+				t.Fatalf("seed %d: an array was written to by another", seed)
+			}
+			a.give(unsafe.Pointer(&x.bytes[0]))
+		}
+		for i, c := range a.chunks {
+			if c.state[0] != mlChunkBits|mlIsFree {
+				t.Errorf("seed %d: chunk %d of %d is in pieces", seed, i, len(a.chunks))
+			}
+		}
+		if stranger := make([]byte, 1); a.give(unsafe.Pointer(&stranger[0])) {
+			t.Error("a stranger was taken in")
+		}
+		a.free()
+	}
+}
+
+// What was given back is used again: a run of many arrays, few at a time, stays within a
+// chunk.
+func TestMultilevelArenaReuses(t *testing.T) {
+	var a mlArena
+	defer a.free()
+	for i := range 10_000 {
+		n := 1 + i*37%(mlSmallBelow-1)
+		x, y := a.take(n, true), a.take(n/2+1, false)
+		a.shrink(x, n/3)
+		a.give(x)
+		a.give(y)
+	}
+	if len(a.chunks) != 1 {
+		t.Errorf("%d chunks", len(a.chunks))
+	}
+}
