@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 
 	"starling/nn"
 )
@@ -43,11 +44,16 @@ const (
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	folderName = regexp.MustCompile(`^epoch-(\d{6,9})$`)
-	groupName  = regexp.MustCompile(`^[a-z]+(-\d{1,5})?$`) // some are by rank
-	byRank     = regexp.MustCompile(`-\d+$`)
-	unfinished = regexp.MustCompile(`^\.epoch-\d+\.(tmp|old)-`)
+	folderName = pattern(`^epoch-(\d{6,9})$`)
+	groupName  = pattern(`^[a-z]+(-\d{1,5})?$`) // some are by rank
+	byRank     = pattern(`-\d+$`)
+	unfinished = pattern(`^\.epoch-\d+\.(tmp|old)-`)
 )
+
+// pattern is compiled when it is first wanted: every start of the program would pay for it.
+func pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // state is state.json.
 type state struct {
@@ -111,7 +117,7 @@ func write(tmp string, c *Checkpoint) (size int64, err error) {
 	s := state{Format: checkpointFormat, Version: checkpointVersion, Epoch: c.Epoch, Steps: c.Steps, Spec: c.Spec, History: c.History,
 		Groups: map[string]fileMark{}, CRC32C: noSum}
 	group := func(name string, write func(io.Writer) error) error {
-		if !groupName.MatchString(name) {
+		if !groupName().MatchString(name) {
 			return fmt.Errorf("a group of arrays cannot be called %q", name)
 		}
 		mark, err := writeFile(filepath.Join(tmp, name+".safetensors"), write)
@@ -221,7 +227,7 @@ func Epochs(dir string) ([]int, error) {
 	}
 	var epochs []int
 	for _, e := range entries {
-		if m := folderName.FindStringSubmatch(e.Name()); m != nil && e.IsDir() {
+		if m := folderName().FindStringSubmatch(e.Name()); m != nil && e.IsDir() {
 			n, _ := strconv.Atoi(m[1]) // nine digits at most
 			epochs = append(epochs, n)
 		}
@@ -249,7 +255,7 @@ func prune(dir string, keep int) error {
 		return err
 	}
 	for _, e := range entries {
-		if unfinished.MatchString(e.Name()) {
+		if unfinished().MatchString(e.Name()) {
 			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
 				return err
 			}

@@ -54,7 +54,7 @@ func Load(path string) (*Checkpoint, error) {
 		if err != nil {
 			return nil, err
 		}
-		if byRank.MatchString(name) {
+		if byRank().MatchString(name) {
 			if c.Files == nil {
 				c.Files = map[string][]byte{}
 			}
@@ -115,7 +115,7 @@ func decodeState(b []byte) (*state, error) {
 		return nil, fmt.Errorf("found %d epochs, %d steps and %d groups of arrays", s.Epoch, s.Steps, len(s.Groups))
 	}
 	for name := range s.Groups {
-		if !groupName.MatchString(name) {
+		if !groupName().MatchString(name) {
 			return nil, fmt.Errorf("group %q is no name of a file", name)
 		}
 	}

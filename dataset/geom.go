@@ -138,10 +138,8 @@ type geomNodes struct {
 	values []float32
 }
 
-var featureAmount = regexp.MustCompile(`feature_amount:(\d+)`)
-
 func (g *geomNodes) header(line string) {
-	if m := featureAmount.FindStringSubmatch(line); m != nil {
+	if m := regexp.MustCompile(`feature_amount:(\d+)`).FindStringSubmatch(line); m != nil {
 		g.ones = true
 		g.amount, _ = strconv.Atoi(m[1])
 	}
