@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	err := root().ExecuteContext(interruptible())
+	err := root(os.Args[1:]).ExecuteContext(interruptible())
 	if err != nil && !errors.Is(err, run.ErrInterrupted) {
 		fmt.Fprintln(os.Stderr, "starling:", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
@@ -52,7 +52,47 @@ func interruptible() context.Context {
 	return ctx
 }
 
-func root() *cobra.Command {
+// commands stand in the order of use.
+var commands = []struct {
+	name string
+	make func() *cobra.Command
+}{
+	{"demo", demoCommand},
+	{"get", getCommand},
+	{"import", importCommand},
+	{"generate", generateCommand},
+	{"info", infoCommand},
+	{"partition", partitionCommand},
+	{"train", trainCommand},
+	{"predict", predictCommand},
+	{"export", exportCommand},
+	{"serve", serveCommand},
+	{"compare", compareCommand},
+	{"worker", workerCommand},
+	{"top", topCommand},
+	{"certs", certsCommand},
+	{"bench", benchCommand},
+	{"version", versionCommand},
+}
+
+// add gives c the command that is called, or all of them if none is, as for help: making
+// the flags of all takes as long as the rest of a short command.
+func add(c *cobra.Command, args []string) {
+	for _, one := range commands {
+		if len(args) > 0 && args[0] == one.name {
+			c.AddCommand(one.make())
+			c.CompletionOptions.DisableDefaultCmd = true
+			return
+		}
+	}
+	for _, one := range commands {
+		c.AddCommand(one.make())
+	}
+	c.Version = version()
+}
+
+// root is the command line for args.
+func root(args []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "starling",
 		Short: "Train graph neural networks on the machines you have",
@@ -79,9 +119,8 @@ by Ctrl-C (with everything saved), 1 for everything else.`,
 	cobra.EnableCommandSorting = false // they stand in the order of use
 	cobra.AddTemplateFunc("byTopic", byTopic)
 	c.SetUsageTemplate(strings.Replace(c.UsageTemplate(), "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "{{byTopic .LocalFlags}}", 1))
-	c.Version = version()
 	c.SetVersionTemplate("{{.Version}}\n")
-	c.AddCommand(demoCommand(), getCommand(), importCommand(), generateCommand(), infoCommand(), partitionCommand(), trainCommand(), predictCommand(), exportCommand(), serveCommand(), compareCommand(), workerCommand(), topCommand(), certsCommand(), benchCommand(), versionCommand())
+	add(c, args)
 	return c
 }
 

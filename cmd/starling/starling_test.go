@@ -477,3 +477,19 @@ func TestInterruptedGenerate(t *testing.T) {
 		t.Errorf("status %d, left %v", c.ProcessState.ExitCode(), entries)
 	}
 }
+
+// A command that is called by its name is the only one that is made; without a name, or
+// with one that is wrong, there are all.
+func TestCommandIsMadeByItsName(t *testing.T) {
+	for _, one := range commands {
+		found := root([]string{one.name, "--help"}).Commands()
+		if len(found) != 1 || found[0].Name() != one.name {
+			t.Errorf("starling %s makes %d commands, the first %s", one.name, len(found), found[0].Name())
+		}
+	}
+	for _, args := range [][]string{nil, {"--help"}, {"help", "train"}, {"trian"}} {
+		if found := root(args).Commands(); len(found) != len(commands) {
+			t.Errorf("starling %v makes %d commands of %d", args, len(found), len(commands))
+		}
+	}
+}
