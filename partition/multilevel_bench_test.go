@@ -39,26 +39,33 @@ import (
 // whole processes, where gpmetis reads text and ours what it has: the same text of
 // the mesh, our own files of the others. memory-ratio is that of whole processes too,
 // growth-ratio that of what each holds beyond what it holds for a ring of 64 vertices.
+// command-time-ratio and command-memory-ratio are those of starling partition, which reads
+// our own files and reports what the parts mean for training, to gpmetis, which reads text
+// and writes the parts.
 func BenchmarkMultilevel(b *testing.B) {
 	metis, err := exec.LookPath("gpmetis")
 	if err != nil {
 		b.Skip("gpmetis is not installed: apt-get install metis")
 	}
 	seeds, _ := strconv.Atoi(benchEnv("STARLING_BENCH_SEEDS", "3"))
+	command := buildCommand(b)
 	floor := benchFloor(b, func(g benchGraph, seed int) benchResult { return runMethod(b, g, "multilevel", "one", "4", seed) })
 	metisFloor := benchFloor(b, func(g benchGraph, seed int) benchResult { return runGpmetis(b, metis, g, "4", seed) })
 	for _, name := range strings.Split(benchEnv("STARLING_BENCH_GRAPHS", "block,rmat,mesh"), ",") {
 		g := prepareBench(b, name)
+		dir := command.folder(b, g)
 		for _, k := range strings.Split(benchEnv("STARLING_BENCH_PARTS", "4,16,64"), ",") {
 			b.Run(fmt.Sprintf("graph=%s/parts=%s", name, k), func(b *testing.B) {
-				var ours, theirs benchResult
+				var ours, theirs, whole benchResult
 				for b.Loop() {
 					for seed := 1; seed <= seeds; seed++ {
 						ours.best(runMethod(b, g, "multilevel", "one", k, seed))
 						theirs.best(runGpmetis(b, metis, g, k, seed))
+						whole.best(command.partition(b, dir, k, seed))
 					}
 				}
 				ours.report(b, theirs, floor, metisFloor)
+				whole.reportCommand(b, theirs)
 			})
 		}
 	}
