@@ -68,7 +68,7 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		c.tallSmallNarrow(dst, a, b, op)
 		return
 	}
-	if c.splits(a, b, a.Cols, dst.Cols) {
+	if c.splits(a, b, a.Cols, dst.Cols) || c.shallow(a, b, dst.Cols) {
 		if c.halves() {
 			c.tallSmallHalves(dst, a, b, op)
 		} else {

@@ -147,6 +147,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{15, 0, 4}, {0, 3, 4}, {3, 4, 0}, {16, 7, 256}, {29, 600, 16}, {300, 31, 17},
 		{161, 70, 99}, {40, 1300, 50}, {70, 0, 99}, // wide enough to be split
 		{145, 300, 48}, {260, 48, 41}, {128, 1, 33},
+		{133, 40, 96}, {40, 24, 50}, // shallow enough for halves only
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {
