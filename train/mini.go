@@ -58,6 +58,9 @@ func (m *MiniOptions) Method(ctx context.Context, g *graph.CSR, roots []uint32, 
 	case "saint-node":
 		return sample.NewSAINTNodes(g, roots, m.Size, seed)
 	case "saint-edge":
+		if g.Edges() == 0 {
+			return nil, mistaken("sampler saint-edge draws edges, and the graph has none; use --sampler saint-node or neighbour")
+		}
 		return sample.NewSAINTEdges(g, roots, m.Size, seed)
 	case "saint-walk":
 		length := m.WalkLength

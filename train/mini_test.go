@@ -2,8 +2,10 @@ package train
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"starling/graph"
@@ -246,5 +248,14 @@ func TestCoraMini(t *testing.T) {
 	t.Logf("test accuracy: full graph %.4f, mini-batches %.4f", full, mini)
 	if mini < full-0.01 {
 		t.Errorf("mini-batches reach %.4f on Cora, the full graph %.4f", mini, full)
+	}
+}
+
+// Where there are no edges to draw, no batch is large enough.
+func TestMiniDrawsNoEdgesWhereThereAreNone(t *testing.T) {
+	m := MiniOptions{Sampler: "saint-edge", Size: 10}
+	_, err := m.Method(context.Background(), &graph.CSR{Indptr: make([]int64, 51)}, []uint32{1, 2}, 2, false, 1)
+	if !errors.Is(err, graph.ErrInput) || !strings.Contains(err.Error(), "the graph has none") {
+		t.Errorf("%v", err)
 	}
 }
