@@ -21,6 +21,9 @@ func MakeCerts(out string, hosts []string, valid time.Duration, renew bool) ([]s
 	if valid <= 0 {
 		return nil, mistake("--days", fmt.Sprint(int(valid.Hours()/24)), "1 or more", "")
 	}
+	if err := checkNotDash("--out", out); err != nil {
+		return nil, err
+	}
 	return cluster.MakeCerts(out, hosts, valid, renew)
 }
 

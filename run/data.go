@@ -42,6 +42,9 @@ func Generate(ctx context.Context, kind string, p Params, out string, events eve
 	if !slices.Contains(Kinds(), kind) {
 		return Summary{}, mistake("KIND", fmt.Sprintf("%q", kind), "sbm, rmat or er", suggest(kind, Kinds()))
 	}
+	if err := checkNotDash("--out", out); err != nil {
+		return Summary{}, err
+	}
 	if free, known := graph.DiskFree(filepath.Dir(filepath.Clean(out))); known && p.DiskBytes() > free {
 		return Summary{}, mistake("--out", fmt.Sprintf("%s, on a disk with room for %s", out, event.Bytes(free)), "room for about "+event.Bytes(p.DiskBytes()), "choose another disk, or fewer --nodes, --edges or --features; --bf16 halves these")
 	}
@@ -53,6 +56,9 @@ func Generate(ctx context.Context, kind string, p Params, out string, events eve
 func Import(ctx context.Context, format, src string, opt ImportOptions, out string, events event.Listener) (Summary, error) {
 	if !slices.Contains(Formats(), format) {
 		return Summary{}, mistake("FORMAT", fmt.Sprintf("%q", format), "one of "+strings.Join(Formats(), ", "), suggest(format, Formats()))
+	}
+	if err := checkNotDash("--out", out); err != nil {
+		return Summary{}, err
 	}
 	opt.Progress = progress(events)
 	return untilInterrupted(ctx, out, func() (Summary, error) { return dataset.Import(format, src, opt, out) })

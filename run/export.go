@@ -29,6 +29,9 @@ func checkExportFolder(dir string) error {
 	if dir == "" {
 		return mistake("--out", "nothing", "a folder to write", "")
 	}
+	if err := checkNotDash("--out", dir); err != nil {
+		return err
+	}
 	if serve.IsExport(dir) {
 		return nil
 	}

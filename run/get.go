@@ -103,6 +103,9 @@ func keepSums(sums map[string]string) error {
 
 // checkOut refuses before an hour of downloading, not after.
 func (o *GetOptions) checkOut() error {
+	if err := checkNotDash("--out", o.Out); err != nil {
+		return err
+	}
 	w, err := graph.Create(o.Out, graph.WriterOptions{Overwrite: o.Overwrite})
 	if err != nil {
 		return err

@@ -64,6 +64,9 @@ func Partition(ctx context.Context, dir string, s PartitionSpec, events event.Li
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNotDash("--out", s.Out); err != nil {
+		return nil, err
+	}
 	for _, f := range []struct{ flag, path string }{{"--json", s.JSON}, {"--html", s.HTML}} {
 		if err := checkFolder(f.flag, f.path); err != nil {
 			return nil, err

@@ -229,6 +229,14 @@ func checkFolder(flag, path string) error {
 	return checkWritable(flag, dir)
 }
 
+// checkNotDash refuses the name that elsewhere is standard output: a folder cannot go there.
+func checkNotDash(flag, dir string) error {
+	if dir == "-" {
+		return mistake(flag, dir, "a folder to write", "a folder does not fit into standard output; one of that name is ./-")
+	}
+	return nil
+}
+
 // checkWritable makes sure that files can be made in a folder, or in that in which it is
 // to be made.
 func checkWritable(flag, dir string) error {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -300,7 +301,7 @@ func (s *Spec) checkFiles() error {
 		}
 		given[f.path] = f.flag
 	}
-	return nil
+	return cmp.Or(checkNotDash("--out", s.Out), checkNotDash("--checkpoint-dir", s.CheckpointDir))
 }
 
 // suggest names what was perhaps meant: the nearest, and of those one as long; or the

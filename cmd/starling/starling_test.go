@@ -493,3 +493,22 @@ func TestCommandIsMadeByItsName(t *testing.T) {
 		}
 	}
 }
+
+// What writes a folder does not take - for its name, which elsewhere is standard output.
+func TestFolderIsNotStandardOutput(t *testing.T) {
+	dir := small(t)
+	for _, args := range [][]string{
+		{"generate", "er", "--nodes", "10", "--edges", "20"},
+		{"import", "edgelist", "nowhere"},
+		{"get", "cora"},
+		{"partition", "graph", "--parts", "2"},
+		{"export", "nowhere"},
+		{"certs", "--hosts", "alpha"},
+		trainArgs(),
+	} {
+		refuses(t, dir, []string{"--out", "./-"}, append(args, "--out", "-")...)
+		if _, err := os.Stat(filepath.Join(dir, "-")); err == nil {
+			t.Errorf("starling %v made the folder", args)
+		}
+	}
+}
