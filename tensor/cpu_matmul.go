@@ -17,6 +17,7 @@ import (
 //
 // Where there is a matrix unit, a bfloat16 left side goes to it (cpu_matmul_amx.go), and
 // float32 on both sides in two parts or in three (cpu_matmul_halves.go, cpu_matmul_split.go, cpu_matmul_narrow.go).
+// Rows of float32 with up to eight columns are dot products (cpu_matmul_dots.go).
 // Where enough of a float32 side is zero, zeros are skipped (cpu_matmul_lists.go).
 
 func (c *CPU) MatMul(dst, a, b Matrix, op MatMul) {
@@ -64,6 +65,10 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		c.tallSmall16(dst, a, b, op)
 		return
 	}
+	if c.dots(a, b, dst.Cols) {
+		c.tallSmallDots(dst, a, b, op)
+		return
+	}
 	if c.narrow(a, b, dst.Cols) {
 		c.tallSmallNarrow(dst, a, b, op)
 		return
@@ -88,7 +93,7 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 		sums = g.block * dst.Cols
 	}
 	room := c.Scratch(F32, c.threads, left+sums)
-	tiles := make([]simd.Tile, c.threads)
+	tiles := make([]perCore[simd.Tile], c.threads)
 	c.inTurns(dst.Rows, g.block, g.leastBlocks(), func(lo, hi, thread int) {
 		mine := room.row(thread)
 		for ; lo < hi; lo += g.block {
@@ -101,7 +106,7 @@ func (c *CPU) tallSmall(dst, a, b Matrix, op MatMul) {
 					c.activateSerial(sum, out, After{})
 				}
 			}
-			c.block(g, &tiles[thread], sum, in, panels, mine[:left], op.Add)
+			c.block(g, &tiles[thread].of, sum, in, panels, mine[:left], op.Add)
 			if sums > 0 || !op.After.Empty() {
 				c.activateSerial(out, sum, op.After.slice(lo, end))
 			}

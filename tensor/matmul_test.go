@@ -148,6 +148,7 @@ func TestMatMulAgainstDumbLoop(t *testing.T) {
 		{161, 70, 99}, {40, 1300, 50}, {70, 0, 99}, // wide enough to be split
 		{145, 300, 48}, {260, 48, 41}, {128, 1, 33},
 		{133, 40, 96}, {40, 24, 50}, // shallow enough for halves only
+		{130, 100, 7}, {50, 33, 1}, {300, 16, 8}, // dot products
 	}
 	for _, level := range levels() {
 		t.Run(level.String(), func(t *testing.T) {

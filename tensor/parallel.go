@@ -93,6 +93,13 @@ func (j *job) work(thread int) {
 	}
 }
 
+// perCore is what one core writes while it works, away from the others' (see apart). Side by side, that was half of the
+// time of products of seven columns to seven.
+type perCore[T any] struct {
+	of T
+	_  [4 * apart]byte
+}
+
 // rowChunk is how many rows of the given number of bytes make a chunk worth
 // handing out: about a quarter of a megabyte, within a core's second-level cache.
 func rowChunk(rowBytes int) int { return max(1, (256<<10)/max(1, rowBytes)) }

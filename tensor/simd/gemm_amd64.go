@@ -47,6 +47,8 @@ func (t *Tile) vector(level Level, rows int) {
 	tiles512[min(rows, 8)-1][packed][(t.Cols-1)>>4](raw)
 }
 
+func runDots(t *Dots) { rowDots512((*byte)(unsafe.Pointer(t))) }
+
 func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
 	transpose512(dst, src, 4*dstStride, 4*srcStride, blocks)
 }

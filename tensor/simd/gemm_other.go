@@ -6,6 +6,8 @@ package simd
 
 func (t *Tile) vector(Level, int) {}
 
+func runDots(*Dots) {}
+
 func transpose(*float32, *float32, int, int, int) {}
 
 func copyLeft(*float32, *float32, int, int, int) {}

@@ -173,6 +173,9 @@ func tile256r6w2(t *byte)
 func tile256r6w2packed(t *byte)
 
 //go:noescape
+func rowDots512(t *byte)
+
+//go:noescape
 func copyRows512(dst *float32, src *float32, rows int, cols int, stride int)
 
 //go:noescape

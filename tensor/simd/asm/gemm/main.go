@@ -23,6 +23,7 @@ func main() {
 			avx2.tile(rows, vectors, true)
 		}
 	}
+	rowDots512()
 	masks()
 	copyRows512()
 	packRows512(1, false)

@@ -1,0 +1,137 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of simd.Dots.
+const (
+	fieldDotsA = 8 * iota
+	fieldDotsB
+	fieldDotsC
+	fieldDotsARow
+	fieldDotsCRow
+	fieldDotsDepth
+	fieldDotsRows
+	fieldDotsCols
+	fieldDotsAdd
+	fieldDotsAhead
+)
+
+// rowDots512: three rows of A by eight columns of B, each of the 24 sums a vector along the depth, until the end. So
+// numbers of A are loaded once, as they lie, and nothing else is far.
+func rowDots512() {
+	TEXT("rowDots512", NOSPLIT, "func(t *byte)")
+	Pragma("noescape")
+	t := RAX
+	Load(Param("t"), t)
+	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	sum := func(r, j int) VecPhysical { return avx512.vec[8*r+j] }
+	x := avx512.vec[24:27]
+	a, rows, c := [3]GPPhysical{RSI, RDI, R8}, R9, R10
+	b, k, whole, row, ahead, tmp := R11, R12, R13, RBX, RDX, RCX
+
+	MOVQ(at(fieldDotsDepth), whole)
+	MOVQ(whole, tmp)
+	ANDQ(Imm(15), tmp)
+	MOVQ(I32(-1), k)
+	BZHIQ(tmp, k, k)
+	KMOVW(k.As32(), K1) // lanes of the last numbers of a row
+	SHRQ(Imm(4), whole)
+	MOVQ(at(fieldDotsCols), tmp)
+	MOVQ(I32(-1), k)
+	BZHIQ(tmp, k, k)
+	KMOVW(k.As32(), K2) // columns of C
+	KXORW(K3, K3, K3)   // those that are added to
+	CMPQ(at(fieldDotsAdd), Imm(0))
+	JEQ(LabelRef("start"))
+	KMOVW(K2, K3)
+	Label("start")
+	MOVQ(at(fieldDotsA), a[0])
+	MOVQ(at(fieldDotsC), c)
+	MOVQ(at(fieldDotsRows), rows)
+	MOVQ(at(fieldDotsARow), row)
+	MOVQ(at(fieldDotsAhead), ahead)
+
+	Label("rows")
+	// Of fewer than three rows the last is read again.
+	for r := 1; r < 3; r++ {
+		LEAQ(Mem{Base: a[r-1], Index: row, Scale: 1}, a[r])
+		CMPQ(rows, Imm(uint64(r)))
+		CMOVQLE(a[r-1], a[r])
+	}
+	for r := range 3 {
+		for j := range 8 {
+			VPXORD(sum(r, j), sum(r, j), sum(r, j))
+		}
+	}
+	MOVQ(at(fieldDotsB), b)
+	step := func(load func(m Mem, to VecPhysical)) {
+		for r := range 3 {
+			load(Mem{Base: a[r]}, x[r])
+			PREFETCHT0(Mem{Base: a[r], Index: ahead, Scale: 1})
+		}
+		for j := range 8 {
+			VMOVUPS(Mem{Base: b, Disp: 64 * j}, avx512.vec[27+j%2])
+			for r := range 3 {
+				VFMADD231PS(avx512.vec[27+j%2], x[r], sum(r, j))
+			}
+		}
+	}
+	MOVQ(whole, k)
+	TESTQ(k, k)
+	JEQ(LabelRef("last"))
+	Label("depth")
+	step(func(m Mem, to VecPhysical) { VMOVUPS(m, to) })
+	for r := range 3 {
+		ADDQ(Imm(64), a[r])
+	}
+	ADDQ(U32(512), b)
+	DECQ(k)
+	JNZ(LabelRef("depth"))
+	Label("last")
+	KTESTW(K1, K1)
+	JEQ(LabelRef("sums"))
+	step(func(m Mem, to VecPhysical) { VMOVUPS_Z(m, K1, to) })
+	Label("sums")
+	for r := range 3 {
+		addUp(sum(r, 0), sum(r, 1), sum(r, 2), sum(r, 3), sum(r, 4), sum(r, 5), sum(r, 6), sum(r, 7), x[0], x[1])
+		VADDPS(Mem{Base: c}, sum(r, 0).AsY(), K3, sum(r, 0).AsY())
+		VMOVUPS(sum(r, 0).AsY(), K2, Mem{Base: c})
+		DECQ(rows)
+		JEQ(LabelRef("end"))
+		ADDQ(at(fieldDotsCRow), c)
+	}
+	// The next row lies below the third, whose numbers are passed but for the last.
+	MOVQ(whole, k)
+	SHLQ(Imm(6), k)
+	SUBQ(k, a[2])
+	LEAQ(Mem{Base: a[2], Index: row, Scale: 1}, a[0])
+	JMP(LabelRef("rows"))
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// addUp adds up the lanes of eight vectors; the sums become the lower lanes of the first. Two vectors at a time become
+// one whose lanes are of both in turn.
+func addUp(v0, v1, v2, v3, v4, v5, v6, v7, s, t VecPhysical) {
+	fold := func(x, y VecPhysical, lower, upper func(y, x, to VecPhysical)) {
+		lower(y, x, s)
+		upper(y, x, t)
+		VADDPS(s, t, x)
+	}
+	quarters := func(how uint64) func(y, x, to VecPhysical) {
+		return func(y, x, to VecPhysical) { VSHUFF32X4(Imm(how), y, x, to) }
+	}
+	for _, p := range [][2]VecPhysical{{v0, v1}, {v2, v3}, {v4, v5}, {v6, v7}} {
+		fold(p[0], p[1], func(y, x, to VecPhysical) { VUNPCKLPS(y, x, to) }, func(y, x, to VecPhysical) { VUNPCKHPS(y, x, to) })
+	}
+	for _, p := range [][2]VecPhysical{{v0, v2}, {v4, v6}} {
+		fold(p[0], p[1], func(y, x, to VecPhysical) { VUNPCKLPD(y, x, to) }, func(y, x, to VecPhysical) { VUNPCKHPD(y, x, to) })
+	}
+	fold(v0, v4, quarters(0x44), quarters(0xee))
+	fold(v0, v0, quarters(0x08), quarters(0x0d))
+}
