@@ -19,7 +19,7 @@ func (c *CPU) tallSmall16(dst, a, b Matrix, op MatMul) {
 	depth, cols := up32(a.Cols), up32(dst.Cols)
 	panels := c.packSmall16(b, op.TransB, depth, dst.Cols)
 	sums, rows := c.Scratch(F32, c.threads, block*cols), c.Scratch(BF16, c.threads, block*depth)
-	tiles := make([]simd.Tiles16, c.threads)
+	tiles := make([]perCore[simd.Tiles16], c.threads)
 	c.inTurns(dst.Rows, block, max(1, (1<<22)/max(1, 2*block*depth*cols)), func(lo, hi, thread int) {
 		for ; lo < hi; lo += block {
 			end := min(hi, lo+block)
@@ -35,7 +35,7 @@ func (c *CPU) tallSmall16(dst, a, b Matrix, op MatMul) {
 			if !whole || depth != a.Cols {
 				in = padRows(rows.row16(thread), in, depth)
 			}
-			t := &tiles[thread]
+			t := &tiles[thread].of
 			t.A, t.B, t.C = in.base(), panels.base(), sum.base()
 			t.ARow, t.CRow, t.Add = 2*in.stride, 4*sum.stride, flag(op.Add)
 			t.Depth, t.Rows, t.Panels = depth/32, up32(in.Rows)/32, cols/32
@@ -94,10 +94,10 @@ func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
 	roomA, roomB, tail := m*g.depth, n*g.depth, 32*max(m, n)
 	room := c.Scratch(BF16, c.threads, roomA+roomB+tail)
 	sums := c.Scratch(F32, g.groups, m*n)
-	tiles := make([]simd.Tiles16, c.threads)
+	tiles := make([]perCore[simd.Tiles16], c.threads)
 	c.run(g.groups, func(group, thread int) {
 		mine := room.row16(thread)
-		s := slice16{t: &tiles[thread], left: mine[:roomA], right: mine[roomA : roomA+roomB], tail: mine[roomA+roomB:],
+		s := slice16{t: &tiles[thread].of, left: mine[:roomA], right: mine[roomA : roomA+roomB], tail: mine[roomA+roomB:],
 			sum: dense(sums.row(group), m, n), level: c.level}
 		lo := group * g.rows
 		hi := min(a.Rows, lo+g.rows)

@@ -29,9 +29,9 @@ func (c *CPU) tallSmallHalves(dst, a, b Matrix, op MatMul) {
 	panels, backs := c.halveSmall(b, op.TransB, a.Cols, n)
 	left := c.Scratch(BF16, c.threads, splitRows/32*depth*simd.HalfBlock)
 	room := c.Scratch(F32, c.threads, simd.RoomHalves+splitRows+splitRows*cols)
-	tiles := make([]simd.Halves, c.threads)
+	tiles := make([]perCore[simd.Halves], c.threads)
 	c.inTurns(dst.Rows, splitRows, max(1, (1<<22)/(splitRows*32*blocks*cols)), func(lo, hi, thread int) {
-		t, strips, mine := &tiles[thread], left.row16(thread), room.row(thread)
+		t, strips, mine := &tiles[thread].of, left.row16(thread), room.row(thread)
 		backA, sums := mine[simd.RoomHalves:simd.RoomHalves+splitRows], mine[simd.RoomHalves+splitRows:]
 		t.Own = flag(4*dst.Rows*dst.stride >= farResult)
 		t.Room, t.BackA, t.BackB = unsafe.Pointer(&mine[0]), unsafe.Pointer(&backA[0]), backs.base()
@@ -107,9 +107,9 @@ func (c *CPU) tallTallHalves(dst, a, b Matrix, op MatMul) {
 	room := c.Scratch(BF16, c.threads, roomA+wide*panel)
 	backs := c.Scratch(F32, c.threads, simd.RoomHalves+m+32*wide)
 	sums := c.Scratch(F32, g.groups, m*n)
-	tiles := make([]simd.Halves, c.threads)
+	tiles := make([]perCore[simd.Halves], c.threads)
 	c.run(g.groups, func(group, thread int) {
-		t, mine, back := &tiles[thread], room.row16(thread), backs.row(thread)
+		t, mine, back := &tiles[thread].of, room.row16(thread), backs.row(thread)
 		left, right := mine[:roomA], mine[roomA:]
 		backA, backB := back[simd.RoomHalves:simd.RoomHalves+m], back[simd.RoomHalves+m:]
 		lo, hi := g.start(group), g.start(group+1)

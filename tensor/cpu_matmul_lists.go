@@ -79,9 +79,9 @@ func (c *CPU) tallSmallLists(dst, a, b Matrix, op MatMul) {
 	k, n, cols := a.Cols, dst.Cols, up32(dst.Cols)
 	pieces := c.packPieces(b, op.TransB, k, n)
 	room := c.Scratch(F32, c.threads, listBlock*(listFloats+cols))
-	tiles := make([]simd.ListTile, c.threads)
+	tiles := make([]perCore[simd.ListTile], c.threads)
 	c.inTurns(dst.Rows, listBlock, max(1, (1<<21)/(2*listBlock*k*cols)), func(lo, hi, thread int) {
-		mine, t := room.row(thread), &tiles[thread]
+		mine, t := room.row(thread), &tiles[thread].of
 		lists, sums := listsIn(mine, listBlock), mine[listBlock*listFloats:]
 		for ; lo < hi; lo += listBlock {
 			end := min(hi, lo+listBlock)
@@ -158,9 +158,9 @@ func (c *CPU) tallTallLists(dst, a, b Matrix, op MatMul) {
 	roomA := m * listFloats
 	room := c.Scratch(F32, c.threads, roomA+turned+p.Size(n))
 	sums := c.Scratch(F32, g.groups, m*n)
-	tiles := make([]simd.ListTile, c.threads)
+	tiles := make([]perCore[simd.ListTile], c.threads)
 	c.run(g.groups, func(group, thread int) {
-		mine, t := room.row(thread), &tiles[thread]
+		mine, t := room.row(thread), &tiles[thread].of
 		lists, turn, panels := listsIn(mine, m), mine[roomA:roomA+turned], mine[roomA+turned:]
 		lo, hi := g.start(group), g.start(group+1)
 		sum := dense(sums.row(group), m, n)

@@ -20,9 +20,9 @@ func (c *CPU) tallSmallNarrow(dst, a, b Matrix, op MatMul) {
 	panels := c.splitSmall(b, op.TransB, k, n)
 	split := c.Scratch(BF16, c.threads, simd.Room48)
 	room := c.Scratch(F32, c.threads, splitRows*n+16*k) // sums, and the last rows
-	tiles := make([]simd.Tiles48, c.threads)
+	tiles := make([]perCore[simd.Tiles48], c.threads)
 	c.inTurns(dst.Rows, splitRows, max(1, (1<<22)/(splitRows*up32(k)*48)), func(lo, hi, thread int) {
-		t, mine := &tiles[thread], room.row(thread)
+		t, mine := &tiles[thread].of, room.row(thread)
 		t.B, t.BPanel, t.Depth, t.Cols, t.Add = panels.base(), 2*panels.stride, k, n, flag(op.Add)
 		t.Room, t.AheadStep = unsafe.Pointer(&split.row16(thread)[0]), 2048
 		for ; lo < hi; lo += splitRows {

@@ -32,9 +32,9 @@ func (c *CPU) tallSmallSplit(dst, a, b Matrix, op MatMul) {
 	panels := c.splitSmall(b, op.TransB, a.Cols, n)
 	left := c.Scratch(BF16, c.threads, splitRows/32*depth*simd.SplitBlock)
 	sums := c.Scratch(F32, c.threads, splitRows*cols)
-	tiles := make([]simd.Tiles32, c.threads)
+	tiles := make([]perCore[simd.Tiles32], c.threads)
 	c.inTurns(dst.Rows, splitRows, max(1, (1<<22)/(splitRows*32*blocks*cols)), func(lo, hi, thread int) {
-		t, strips := &tiles[thread], left.row16(thread)
+		t, strips := &tiles[thread].of, left.row16(thread)
 		for ; lo < hi; lo += splitRows {
 			end := min(hi, lo+splitRows)
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)
@@ -104,9 +104,9 @@ func (c *CPU) tallTallSplit(dst, a, b Matrix, op MatMul) {
 	wide := min(n/32, 4)
 	room := c.Scratch(BF16, c.threads, roomA+wide*panel)
 	sums := c.Scratch(F32, g.groups, m*n)
-	tiles := make([]simd.Tiles32, c.threads)
+	tiles := make([]perCore[simd.Tiles32], c.threads)
 	c.run(g.groups, func(group, thread int) {
-		t, mine := &tiles[thread], room.row16(thread)
+		t, mine := &tiles[thread].of, room.row16(thread)
 		left, right := mine[:roomA], mine[roomA:]
 		lo, hi := g.start(group), g.start(group+1)
 		sum := dense(sums.row(group), m, n)

@@ -90,7 +90,7 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	roomA, roomB := g.left.Size(g.m), g.right.Size(g.n)
 	room := c.Scratch(F32, c.threads, roomA+roomB)
 	sums := c.Scratch(F32, g.groups, g.m*g.n)
-	tiles := make([]simd.Tile, c.threads)
+	tiles := make([]perCore[simd.Tile], c.threads)
 	c.run(g.groups, func(group, thread int) {
 		mine := room.row(thread)
 		lo := group * g.rows
@@ -101,7 +101,7 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 		}
 		for first := lo; lo < hi; lo += g.depth {
 			end := min(hi, lo+g.depth)
-			g.slice(&tiles[thread], sum, a.Slice(lo, end), b.Slice(lo, end), mine[:roomA], mine[roomA:], lo > first)
+			g.slice(&tiles[thread].of, sum, a.Slice(lo, end), b.Slice(lo, end), mine[:roomA], mine[roomA:], lo > first)
 		}
 	})
 	c.Free(room)

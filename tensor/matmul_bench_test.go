@@ -96,7 +96,7 @@ func BenchmarkBlocks(b *testing.B) {
 			c.MatMul(dst, x, y, nn)
 			g := c.newProduct(x.Cols, dst.Cols)
 			panels, room := c.packSmall(y, false, g), c.Scratch(F32, c.threads, g.block*simd.LeftPitch)
-			tiles := make([]simd.Tile, c.threads)
+			tiles := make([]perCore[simd.Tile], c.threads)
 			var mu sync.Mutex
 			var of []float64
 			for range b.N {
@@ -104,7 +104,7 @@ func BenchmarkBlocks(b *testing.B) {
 					ours := seconds(func() {
 						for i := lo; i < hi; i += g.block {
 							end := min(hi, i+g.block)
-							c.block(g, &tiles[thread], dst.Slice(i, end), x.Slice(i, end), panels, room.row(thread), false)
+							c.block(g, &tiles[thread].of, dst.Slice(i, end), x.Slice(i, end), panels, room.row(thread), false)
 						}
 					})
 					var flops int
