@@ -22,11 +22,11 @@ type mlArena struct {
 // A block's number is its chunk's and, below that, the unit it begins at. A free one keeps
 // the numbers of its neighbours in the list, each plus one, in its own first words.
 type mlChunk struct {
-	raw     []byte // what the system gave, of which the chunk is a part
-	at      unsafe.Pointer
-	word    []uint32
-	state   [mlUnits]uint8 // by unit: the magnitude of the block that begins there, and whether it is free
-	touched int            // bytes handed out so far; the rest is zero but for the words of lists
+	raw   []byte // what the system gave, of which the chunk is a part
+	at    unsafe.Pointer
+	word  []uint32
+	state [mlUnits]uint8 // by unit: the magnitude of the block that begins there, and whether it is free
+	front int            // in bytes: blocks were cut up to here; the rest was never touched and is zero
 }
 
 const (
@@ -38,13 +38,13 @@ const (
 
 // take gives size bytes. They are zero if they are to be clean.
 func (a *mlArena) take(size int, clean bool) unsafe.Pointer {
-	want := max(bits.Len(uint(size-1)), mlUnitBits)
+	want := mlMagnitude(size)
 	have := want
 	for have < mlChunkBits && a.first[have] == 0 {
 		have++
 	}
 	if a.first[have] == 0 {
-		a.grow()
+		return a.cut(want)
 	}
 	b := a.first[have] - 1
 	a.unlink(b)
@@ -54,12 +54,35 @@ func (a *mlArena) take(size int, clean bool) unsafe.Pointer {
 	c, unit := a.block(b)
 	c.state[unit] = uint8(want)
 	lo := int(unit) << mlUnitBits
-	if clean && lo < c.touched {
-		clear(c.word[lo/4 : min((lo+size+3)/4, c.touched/4)])
+	if clean {
+		clear(c.word[lo/4 : (lo+size+3)/4])
 	}
-	c.touched = max(c.touched, lo+1<<want)
 	return unsafe.Add(c.at, lo)
 }
+
+// cut takes a block that was never used before. What is passed over to reach a multiple of
+// its size is free.
+func (a *mlArena) cut(want int) unsafe.Pointer {
+	for {
+		if n := len(a.chunks); n > 0 {
+			c := a.chunks[n-1]
+			for c.front%(1<<want) != 0 {
+				m := bits.TrailingZeros(uint(c.front))
+				a.link(uint32((n-1)*mlUnits+c.front>>mlUnitBits), m)
+				c.front += 1 << m
+			}
+			if at := c.front; at < 1<<mlChunkBits {
+				c.front += 1 << want
+				c.state[at>>mlUnitBits] = uint8(want)
+				return unsafe.Add(c.at, at)
+			}
+		}
+		a.grow()
+	}
+}
+
+// mlMagnitude is that of the smallest block that holds size bytes.
+func mlMagnitude(size int) int { return max(bits.Len(uint(max(size, 1)-1)), mlUnitBits) }
 
 // give takes a block back; it tells whether it is the arena's.
 func (a *mlArena) give(at unsafe.Pointer) bool {
@@ -88,7 +111,7 @@ func (a *mlArena) shrink(at unsafe.Pointer, size int) {
 	if !ok {
 		return
 	}
-	want := max(bits.Len(uint(max(size, 1)-1)), mlUnitBits)
+	want := mlMagnitude(size)
 	c, unit := a.block(b)
 	for m := int(c.state[unit]) - 1; m >= want; m-- {
 		c.state[unit] = uint8(m)
@@ -117,12 +140,11 @@ func (a *mlArena) link(b uint32, magnitude int) {
 	a.first[magnitude] = b + 1
 }
 
-// unlink removes a free block from its list, and leaves it as clean as it was.
+// unlink removes a free block from its list.
 func (a *mlArena) unlink(b uint32) {
 	c, unit := a.block(b)
 	w := a.words(b)
 	next, prev := w[0], w[1]
-	w[0], w[1] = 0, 0
 	if next != 0 {
 		a.words(next - 1)[1] = prev
 	}
@@ -156,10 +178,8 @@ func (a *mlArena) grow() {
 	if a.number == nil {
 		a.number = map[uintptr]uint32{}
 	}
-	n := uint32(len(a.chunks))
-	a.number[uintptr(c.at)] = n
+	a.number[uintptr(c.at)] = uint32(len(a.chunks))
 	a.chunks = append(a.chunks, c)
-	a.link(n*mlUnits, mlChunkBits)
 }
 
 // free gives all chunks back to the system.

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"math/bits"
 	"slices"
 	"testing"
 	"unsafe"
@@ -61,8 +62,12 @@ func TestMultilevelArena(t *testing.T) {
 			a.give(unsafe.Pointer(&x.bytes[0]))
 		}
 		for i, c := range a.chunks {
-			if c.state[0] != mlChunkBits|mlIsFree {
-				t.Errorf("seed %d: chunk %d of %d is in pieces", seed, i, len(a.chunks))
+			for at := 0; at < c.front; {
+				m := bits.Len(uint(c.front^at)) - 1 // the largest block that can begin here
+				if c.state[at>>mlUnitBits] != uint8(m)|mlIsFree {
+					t.Fatalf("seed %d: chunk %d of %d is in pieces at %d of %d", seed, i, len(a.chunks), at, c.front)
+				}
+				at += 1 << m
 			}
 		}
 		if stranger := make([]byte, 1); a.give(unsafe.Pointer(&stranger[0])) {
