@@ -14,6 +14,7 @@ import (
 //	contract  multilevel_contract.go
 //	          multilevel_trim.go      without the lightest edges
 //	cut       multilevel_bisect.go    recursive bisection, several tries
+//	          multilevel_grow.go      from one side that grows
 //	          multilevel_halves.go    two sides at a time
 //	refine    multilevel_jet.go       large graphs: all vertices at once
 //	          multilevel_polish.go    then one by one
@@ -122,9 +123,9 @@ func (m *mlPartition) run(g *mlGraph) []uint16 {
 	part := m.initial(g, m.k, m.limits(g))
 	part = m.refine(g, part, nil, len(levels) == 0)
 	for i := len(levels) - 1; i >= 0; i-- {
+		near := m.nearby(levels[i], g, part)
 		g.free(m.mlRun)
 		g = levels[i].fine
-		near := m.nearby(levels[i])
 		fine := m.project(levels[i], part)
 		mlFree(m.mem, part)
 		part = m.refine(g, fine, near, i == 0)
@@ -187,18 +188,30 @@ func (m *mlPartition) refine(g *mlGraph, part []uint16, near []uint32, finest bo
 }
 
 // nearby lists the vertices that can be on the boundary of a level because those they
-// went to came near it, after refinement of the coarser one; nil if nobody knows.
-func (m *mlPartition) nearby(l mlLevel) []uint32 {
-	if m.refiner == nil || l.fine.off[l.fine.n] > mlSmall {
+// went to are on that of the coarser one; nil, for all, if that is large.
+func (m *mlPartition) nearby(l mlLevel, coarse *mlGraph, part []uint16) []uint32 {
+	if l.fine.off[l.fine.n] > mlSmall {
 		return nil
 	}
-	near := mlMake[uint32](m.mem, l.fine.n)[:0]
-	for v, c := range l.to {
-		if m.refiner.seen[c] {
-			near = append(near, uint32(v))
+	boundary := mlMake[bool](m.mem, coarse.n)
+	for v, own := range part {
+		for _, u := range coarse.adj[coarse.off[v]:coarse.off[v+1]] {
+			if part[u] != own {
+				boundary[v] = true
+				break
+			}
 		}
 	}
-	return near
+	near := mlMake[uint32](m.mem, l.fine.n)
+	n := 0
+	for v, c := range l.to {
+		near[n] = uint32(v)
+		if boundary[c] {
+			n++
+		}
+	}
+	mlFree(m.mem, boundary)
+	return near[:n]
 }
 
 // limits are those of one level; only at the finest must they be the true ones.

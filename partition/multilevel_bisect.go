@@ -9,7 +9,7 @@ import (
 )
 
 // The coarsest graph is cut in two, its halves are, and so on. Each bisection is
-// itself multilevel (coarsened to a hundred vertices, grown from a random seed, refined
+// itself multilevel (coarsened to a hundred vertices, grown from random seeds, refined
 // on the way back) and made several times; the best one counts. All pieces that there
 // are at a time, and all tries of each, are cut side by side.
 //
@@ -300,30 +300,4 @@ func (r *mlRun) project(l mlLevel, coarse []uint16) []uint16 {
 	}
 	mlFree(r.mem, l.to)
 	return part
-}
-
-// grow is the best of several bisections of a small graph. Each starts with all
-// vertices in one side and lets the other grow from a random vertex, always by
-// the vertex that is best for the cut.
-func (r *mlRun) grow(g *mlGraph, limit []int64, key rng.Key) []uint16 {
-	const seeds = 6
-	s := newMLState(g, 2, mlMake[uint16](r.mem, g.n), limit)
-	h := r.halves(s)
-	h.whole = append(h.whole[:0], h.in...)
-	best := mlMake[uint16](r.mem, g.n)
-	var bestExcess float64
-	var bestCut int64
-	for t := range seeds {
-		cut := h.grow(key.IntN(uint64(t), g.n))
-		if excess := s.excess(); t == 0 || mlBetter(excess, cut, bestExcess, bestCut) {
-			copy(best, s.part)
-			bestExcess, bestCut = excess, cut
-		}
-		h.gather()
-	}
-	mlFree(r.mem, s.part)
-	s.part = best
-	s.weigh()
-	r.halves(s).refine(2, mlPatience(g.n)) // refining every one of them gains nothing more
-	return best
 }

@@ -33,11 +33,11 @@ func (c *mlClustering) oneByOne(rounds int, balls bool) {
 // balls are round, fit together, and take a fraction of the time.
 func (c *mlClustering) balls(order []uint32) {
 	for _, v := range order {
-		if c.count[c.label[v]] > 1 {
+		if c.count[v] != 1 { // it has joined another, or others have joined it
 			continue
 		}
 		for _, u := range c.g.adj[c.g.off[v]:c.g.off[v+1]] {
-			if c.count[c.label[u]] == 1 && u != v && c.room(u, v) {
+			if c.count[u] == 1 && u != v && c.room(u, v) {
 				c.move(u, v)
 			}
 		}

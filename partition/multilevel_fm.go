@@ -1,9 +1,6 @@
 package partition
 
-import (
-	"context"
-	"math"
-)
+import "context"
 
 // mlFM is refinement by single moves in order of gain, downhill as well, back to
 // the best point reached.
@@ -17,11 +14,9 @@ type mlFM struct {
 	*mlState
 	ctx     context.Context
 	table   []uint32 // by vertex and part: weight of edges into it; nil: sum anew
-	fresh   []bool   // by vertex: gains holds what gain would return
-	gains   []int32  // by vertex: key of its gain; mlInside if it is not on the boundary
-	conn    []uint32 // of one vertex, if there is no table
-	touched []uint16 // parts whose conn is not zero
-	hit     []uint16 // parts it touches, its own aside
+	fresh   []bool   // by vertex: in and out are right
+	in, out []uint32 // by vertex: weight of its edges within its part, and into the best other one
+	conn    []uint32 // by part, of one vertex, if there is no table; else zero
 	queue   mlQueue
 	locked  []bool
 	moves   []mlMove
@@ -46,9 +41,9 @@ func (r *mlRun) fm(s *mlState, near []uint32) *mlFM {
 	f := r.refiner
 	f.mlState, f.ctx = s, r.ctx
 	f.locked, f.seen = mlResize(f.locked, s.g.n), mlResize(f.seen, s.g.n)
-	f.fresh, f.gains = mlResize(f.fresh, s.g.n), mlResize(f.gains, s.g.n)
+	f.fresh, f.in, f.out = mlResize(f.fresh, s.g.n), mlResize(f.in, s.g.n), mlResize(f.out, s.g.n)
 	f.first, f.begun, f.near = near, false, f.near[:0]
-	f.conn, f.touched = mlResize(f.conn, s.k), f.touched[:0]
+	f.conn = mlResize(f.conn, s.k)
 	f.queue.reset(s.g.n)
 	f.table = f.table[:0]
 	if !s.g.tabled(s.k) {
@@ -89,66 +84,8 @@ func mlResize[T any](s []T, n int) []T {
 
 func (f *mlFM) row(v uint32) []uint32 { return f.table[int(v)*f.k : (int(v)+1)*f.k] }
 
-// look is the weight of v's edges by part; hit lists the other parts it touches.
-func (f *mlFM) look(v uint32) []uint32 {
-	own := f.part[v]
-	f.hit = f.hit[:0]
-	if len(f.table) > 0 {
-		row := f.row(v)
-		for p, w := range row {
-			if w > 0 && uint16(p) != own {
-				f.hit = append(f.hit, uint16(p))
-			}
-		}
-		return row
-	}
-	f.forget()
-	lo, hi := f.g.off[v], f.g.off[v+1]
-	for i, u := range f.g.adj[lo:hi] {
-		if u == v {
-			continue
-		}
-		p := f.part[u]
-		if f.conn[p] == 0 {
-			f.touched = append(f.touched, p)
-			if p != own {
-				f.hit = append(f.hit, p)
-			}
-		}
-		f.conn[p] += f.g.edgeWeight(lo + int64(i))
-	}
-	return f.conn
-}
-
-// forget makes all of conn zero.
-func (f *mlFM) forget() {
-	for _, p := range f.touched {
-		f.conn[p] = 0
-	}
-	f.touched = f.touched[:0]
-}
-
-// gain is what the cut loses if v goes where it has most weight outside.
-func (f *mlFM) gain(v uint32) (gain int64, boundary bool) {
-	most := uint32(0)
-	if len(f.table) > 0 {
-		row, own := f.row(v), int(f.part[v])
-		for _, w := range row[:own] {
-			most = max(most, w)
-		}
-		for _, w := range row[own+1:] {
-			most = max(most, w)
-		}
-		return int64(most) - int64(row[own]), most > 0
-	}
-	in, most := f.sums(v)
-	return int64(most) - int64(in), most > 0
-}
-
-// sums is the weight of v's edges within its part, and that into the best other. It
-// has no branches that depend on parts: nobody could guess them.
-func (f *mlFM) sums(v uint32) (in, most uint32) {
-	f.forget()
+// connect sums the weight of v's edges by part, in conn.
+func (f *mlFM) connect(v uint32) {
 	part, conn := f.part, f.conn
 	adj := f.g.adj[f.g.off[v]:f.g.off[v+1]]
 	if f.g.w == nil {
@@ -157,50 +94,134 @@ func (f *mlFM) sums(v uint32) (in, most uint32) {
 				conn[part[u]]++
 			}
 		}
-	} else { // coarse, and without self-loops
-		for i, w := range f.g.w[f.g.off[v]:f.g.off[v+1]] {
-			conn[part[adj[i]]] += w
-		}
+		return
 	}
-	own := part[v]
-	in, conn[own] = conn[own], 0
-	for _, u := range adj {
-		p := part[u]
-		most, conn[p] = max(most, conn[p]), 0
+	for i, w := range f.g.w[f.g.off[v]:f.g.off[v+1]] { // coarse, and without self-loops
+		conn[part[adj[i]]] += w
 	}
-	return in, most
 }
 
-// inside tells whether all neighbours of v are in its part.
-func (f *mlFM) inside(v uint32) bool {
-	own := f.part[v]
+// sums is the weight of v's edges within its part, and that into the best other.
+func (f *mlFM) sums(v uint32) (in, out uint32) {
+	if len(f.table) == 0 {
+		return f.sumsAnew(v)
+	}
+	row, own := f.row(v), int(f.part[v])
+	for _, w := range row[:own] {
+		out = max(out, w)
+	}
+	for _, w := range row[own+1:] {
+		out = max(out, w)
+	}
+	return row[own], out
+}
+
+// sumsAnew has no branches that depend on parts: nobody could guess them.
+func (f *mlFM) sumsAnew(v uint32) (in, out uint32) {
+	f.connect(v)
+	part, conn, own := f.part, f.conn, f.part[v]
+	in, conn[own] = conn[own], 0
 	for _, u := range f.g.adj[f.g.off[v]:f.g.off[v+1]] {
+		p := part[u]
+		out, conn[p] = max(out, conn[p]), 0
+	}
+	return in, out
+}
+
+// into is the weight of v's edges into another part, again without branches.
+func (f *mlFM) into(v uint32, p uint16) (sum uint32) {
+	part := f.part
+	adj := f.g.adj[f.g.off[v]:f.g.off[v+1]]
+	if f.g.w == nil {
+		for _, u := range adj {
+			sum += mlOne(part[u] == p)
+		}
+		return sum
+	}
+	for i, w := range f.g.w[f.g.off[v]:f.g.off[v+1]] {
+		sum += w & -mlOne(part[adj[i]] == p)
+	}
+	return sum
+}
+
+// mlOne is one if something holds, else zero.
+func mlOne(holds bool) uint32 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
+// inside tells whether all neighbours of v are in its part, and the weight of its edges
+// to them if so.
+func (f *mlFM) inside(v uint32) (in uint32, ok bool) {
+	own := f.part[v]
+	lo, hi := f.g.off[v], f.g.off[v+1]
+	for i, u := range f.g.adj[lo:hi] {
 		if f.part[u] != own {
-			return false
+			return 0, false
+		}
+		if u != v {
+			in += f.g.edgeWeight(lo + int64(i))
 		}
 	}
-	return true
+	return in, true
 }
 
 // target is the best part v may go to now: one where it fits, or one that
 // leaves the limits less broken.
 func (f *mlFM) target(v uint32) (to uint16, gain int64, ok bool) {
-	own := f.part[v]
-	conn := f.look(v)
-	most := int64(-1)
-	for _, p := range f.hit {
-		if w := int64(conn[p]); (w > most || w == most && p < to) && f.fits(v, p) {
-			to, most, ok = p, w, true
-		}
+	to, in, out := f.bestOf(v)
+	if out > 0 || !f.overloaded(int(f.part[v])) {
+		return to, int64(out) - int64(in), out > 0
 	}
-	if !ok && f.overloaded(int(own)) {
-		for p, w := range conn {
-			if q := uint16(p); q != own && int64(w) > most && f.relief(v, q) > 0 {
-				to, most, ok = q, int64(w), true
-			}
+	return f.outlet(v)
+}
+
+// outlet is the part outside its own that v has most weight to of those it relieves by
+// going there.
+func (f *mlFM) outlet(v uint32) (to uint16, gain int64, ok bool) {
+	own, conn := f.part[v], f.conn
+	if len(f.table) > 0 {
+		conn = f.row(v)
+	} else {
+		f.connect(v)
+		defer clear(conn)
+	}
+	most := int64(-1)
+	for p, w := range conn {
+		if q := uint16(p); q != own && int64(w) > most && f.relief(v, q) > 0 {
+			to, most, ok = q, int64(w), true
 		}
 	}
 	return to, most - int64(conn[own]), ok
+}
+
+// bestOf is the part v has most weight to of those where it fits, the weight of its edges
+// within its own part, and into that one; 0 if it fits nowhere.
+func (f *mlFM) bestOf(v uint32) (to uint16, in, out uint32) {
+	own := f.part[v]
+	if len(f.table) > 0 {
+		row := f.row(v)
+		for p, w := range row {
+			if q := uint16(p); w > out && q != own && f.fits(v, q) {
+				to, out = q, w
+			}
+		}
+		return to, row[own], out
+	}
+	conn := f.conn
+	f.connect(v)
+	in, conn[own] = conn[own], 0
+	for _, u := range f.g.adj[f.g.off[v]:f.g.off[v+1]] {
+		p := f.part[u]
+		w := conn[p]
+		conn[p] = 0
+		if w > 0 && (w > out || w == out && p < to) && f.fits(v, p) {
+			to, out = p, w
+		}
+	}
+	return to, in, out
 }
 
 // refine makes passes while they help; it returns the cut gained.
@@ -264,27 +285,43 @@ func (f *mlFM) best() (v uint32, to uint16, gain int64, ok bool) {
 // another if it breaks the limits less, or as little and cuts less.
 func (f *mlFM) pass(patience int) (gained int64, relieved bool) {
 	var sum, bestSum int64
+	var squares float64 // of gains since the best point
 	excess := f.excess()
 	first, bestExcess := excess, excess
 	kept, waited := 0, 0
 	for waited < patience {
+		if f.g.con == 1 && mlHopeless(float64(sum-bestSum), squares, float64(waited)) { // several limits: the way to room may lead down
+			break
+		}
 		v, to, gain, ok := f.best()
 		if !ok {
 			break
 		}
 		excess -= f.relief(v, to)
 		sum += gain
+		squares += float64(gain) * float64(gain)
 		f.moves = append(f.moves, mlMove{v, f.part[v]})
 		f.move(v, to, true)
 		waited++
 		if excess < bestExcess-1e-9 || excess < bestExcess+1e-9 && sum > bestSum {
-			bestExcess, bestSum, kept, waited = excess, sum, len(f.moves), 0
+			bestExcess, bestSum, kept, waited, squares = excess, sum, len(f.moves), 0, 0
 		}
 	}
 	for i := len(f.moves) - 1; i >= kept; i-- {
 		f.move(f.moves[i].v, f.moves[i].part, false)
 	}
 	return bestSum, bestExcess < first-1e-9
+}
+
+// mlHopeless tells whether moves since the best point, with gains of this sum and these
+// squares, lead down so steadily that they will hardly lead up there again. Moves that
+// cost nothing may go on: they are how the boundary of a mesh finds a better place.
+//
+// V. Osipov, P. Sanders: n-level graph partitioning, 2010, which takes gains for a random
+// walk and stops once steps·mean² > times·variance + more; here both sides times steps².
+func mlHopeless(sum, squares, steps float64) bool {
+	const least, times, more = 20, 10, 2
+	return steps > least && sum < 0 && sum*sum*(steps+times) > steps*(times*squares+more*steps)
 }
 
 // fill puts every vertex on the boundary into the queue, and all of parts that are too
@@ -315,36 +352,24 @@ func (f *mlFM) fill(whole bool) {
 
 // enter puts v into the queue if it is on the boundary or has to leave.
 func (f *mlFM) enter(v uint32, leave bool) {
-	if !f.fresh[v] && f.inside(v) { // most are
-		f.fresh[v], f.gains[v] = true, mlInside
+	if !f.fresh[v] {
+		f.in[v], f.fresh[v] = f.inside(v) // most are
+		f.out[v] = 0
 	}
-	key, boundary := f.knownGain(v)
-	if !boundary && leave {
-		gain, _ := f.gain(v)
-		key, boundary = mlKey(gain), true
-	}
-	if boundary {
+	if key, boundary := f.gain(v); boundary || leave {
 		f.remember(v)
 		f.queue.set(v, key)
 	}
 }
 
-// mlInside stands for the gain of a vertex that has nowhere to go.
-const mlInside = math.MinInt32
-
-// knownGain is the key of gain, from memory unless something near v moved.
-func (f *mlFM) knownGain(v uint32) (key int32, boundary bool) {
+// gain is what the cut loses if v goes where it has most weight outside, as queues know
+// it; from memory unless something near v moved.
+func (f *mlFM) gain(v uint32) (key int32, boundary bool) {
 	if !f.fresh[v] {
-		f.learn(v)
+		f.in[v], f.out[v] = f.sums(v)
+		f.fresh[v] = true
 	}
-	return f.gains[v], f.gains[v] != mlInside
-}
-
-func (f *mlFM) learn(v uint32) {
-	f.fresh[v], f.gains[v] = true, mlInside
-	if gain, boundary := f.gain(v); boundary {
-		f.gains[v] = max(mlKey(gain), mlInside+1)
-	}
+	return mlKey(int64(f.out[v]) - int64(f.in[v])), f.out[v] > 0
 }
 
 // remember notes that v has been in the queue.
@@ -371,11 +396,18 @@ func (f *mlFM) move(v uint32, to uint16, forward bool) {
 			row[from] -= w
 			row[to] += w
 		}
-		f.fresh[u] = false
-		if !forward || f.locked[u] || f.part[u] == to && f.queue.has(u) { // those have less to gain now: target sees to it
+		own := f.part[u]
+		if !forward || f.locked[u] || own == to && f.queue.has(u) { // those have less to gain now: target sees to it
+			f.fresh[u] = false
 			continue
 		}
-		if key, boundary := f.knownGain(u); boundary {
+		if own == from && f.fresh[u] && len(f.table) == 0 { // most are: the other parts are as they were
+			f.in[u] -= f.g.edgeWeight(lo + int64(i))
+			f.out[u] = max(f.out[u], f.into(u, to))
+		} else {
+			f.fresh[u] = false
+		}
+		if key, boundary := f.gain(u); boundary {
 			f.remember(u)
 			f.queue.set(u, key)
 		} else {

@@ -61,6 +61,7 @@ type mlRun struct {
 	mem      *mlMemory
 	scratch  []*mlScratch // one a thread
 	refiner  *mlFM        // kept for its memory
+	grower   mlGrowth     // likewise
 	bisector mlHalves     // likewise
 }
 

@@ -35,7 +35,7 @@ func (f *mlFM) boundary() []uint32 {
 	clear(f.locked)
 	f.seeds = f.seeds[:0]
 	for _, v := range f.near {
-		if _, boundary := f.knownGain(v); boundary {
+		if _, boundary := f.gain(v); boundary {
 			f.seeds = append(f.seeds, v)
 		}
 	}
@@ -44,7 +44,7 @@ func (f *mlFM) boundary() []uint32 {
 
 // search moves vertices from v on and keeps the best prefix of the moves.
 func (f *mlFM) search(v uint32, patience int) int64 {
-	key, ok := f.knownGain(v)
+	key, ok := f.gain(v)
 	if !ok {
 		return 0
 	}

@@ -18,7 +18,6 @@ type mlQueue struct {
 	full [(2*mlMiddle + 64) / 64]uint64 // by list: a bit, set if it is not empty
 	node []mlNode                       // by vertex
 	size int
-	fair bool // of equals the one that came first comes first
 }
 
 // mlNode is a vertex's place.
@@ -58,9 +57,17 @@ func (q *mlQueue) has(v uint32) bool { return q.node[v].list != 0 }
 func (q *mlQueue) len() int { return q.size }
 
 func (q *mlQueue) clear() {
-	for q.size > 0 {
-		q.pop()
+	for i, word := range q.full {
+		for ; word != 0; word &= word - 1 {
+			front := &q.head[i*64+bits.TrailingZeros64(word)]
+			for v := *front; q.node[v-1].list != 0; v = q.node[v-1].next {
+				q.node[v-1].list = 0
+			}
+			*front = 0
+		}
+		q.full[i] = 0
 	}
+	q.size = 0
 }
 
 // top is the first list that is not empty.
@@ -96,9 +103,7 @@ func (q *mlQueue) set(v uint32, key int32) {
 	back := q.node[front-1].prev
 	n.next, n.prev = front, back
 	q.node[back-1].next, q.node[front-1].prev = v+1, v+1
-	if !q.fair {
-		q.head[list] = v + 1
-	}
+	q.head[list] = v + 1
 }
 
 func (q *mlQueue) pop() uint32 {

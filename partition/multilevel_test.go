@@ -313,6 +313,11 @@ func TestRefinementKeepsCount(t *testing.T) {
 			f := r.fm(s, nil)
 			gained := f.refine(3, 50)
 			mlRecount(t, s, before-gained)
+			for v := range uint32(g.n) {
+				if in, out := f.sums(v); f.fresh[v] && (in != f.in[v] || out != f.out[v]) {
+					t.Fatalf("vertex %d has weights %d and %d, believed %d and %d", v, in, out, f.in[v], f.out[v])
+				}
+			}
 			j := r.newJet(s, 0.5)
 			for i := range uint8(6) {
 				j.look()
@@ -341,19 +346,17 @@ func TestHalvesKeepCount(t *testing.T) {
 				limit[c] = limit[c]/2*21/20 + 1
 			}
 			s := newMLState(g, 2, make([]uint16, g.n), mlSpread(limit, 2))
-			h := r.halves(s)
-			h.whole = slices.Clone(h.in)
+			w := r.growth(s)
 			for t2 := range 3 {
-				mlRecount(t, s, 0)
-				cut := h.grow(r.key.IntN(uint64(t2), g.n))
+				cut := w.grow(r.key.IntN(uint64(t2), g.n))
 				mlRecount(t, s, cut)
+				h := r.halves(s)
 				for excess := s.excess(); h.pass(50); cut, excess = s.cut(), s.excess() {
 					if !mlBetter(s.excess(), s.cut(), excess, cut) {
 						t.Fatalf("a pass led from excess %g, cut %d to %g, %d", excess, cut, s.excess(), s.cut())
 					}
 					mlWeighHalves(t, h)
 				}
-				h.gather()
 			}
 		}
 	}
@@ -362,10 +365,10 @@ func TestHalvesKeepCount(t *testing.T) {
 // mlWeighHalves counts edges within and between the sides anew.
 func mlWeighHalves(t *testing.T, h *mlHalves) {
 	t.Helper()
-	in, out := slices.Clone(h.in), slices.Clone(h.out)
+	out := slices.Clone(h.out)
 	h = (&mlRun{}).halves(h.mlState)
-	if !slices.Equal(in, h.in) || !slices.Equal(out, h.out) {
-		t.Fatal("weights within and between the sides are not what they are believed to be")
+	if !slices.Equal(out, h.out) {
+		t.Fatal("weights between the sides are not what they are believed to be")
 	}
 	mlRecount(t, h.mlState, h.cut())
 }
@@ -471,6 +474,35 @@ func TestListsFollowGains(t *testing.T) {
 	}
 	if last := int(mlList(math.MaxInt32)); last > 2*mlMiddle || mlList(-math.MaxInt32) > mlMiddle {
 		t.Fatalf("the last list is %d of %d", last, 2*mlMiddle)
+	}
+}
+
+// What is hopeless, by the formula of the paper.
+func TestHopelessIsASteadyDescent(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 12))
+	seen := map[bool]int{}
+	for range 2000 {
+		steps := 1 + r.IntN(200)
+		down, noise := r.Float64(), 3*r.Float64()
+		var sum, squares float64
+		for range steps {
+			gain := math.Round(noise*r.NormFloat64() - down)
+			sum, squares = sum+gain, squares+gain*gain
+		}
+		n := float64(steps)
+		mean := sum / n
+		left, right := n*mean*mean, 10*(squares/n-mean*mean)+2
+		if math.Abs(left-right) < 1e-9 {
+			continue
+		}
+		want := n > 20 && sum < 0 && left > right
+		seen[want]++
+		if mlHopeless(sum, squares, n) != want {
+			t.Fatalf("%d steps, sum %g, squares %g: want %v", steps, sum, squares, want)
+		}
+	}
+	if seen[true] < 100 || seen[false] < 100 {
+		t.Fatalf("seldom tried: %v", seen)
 	}
 }
 
