@@ -54,6 +54,12 @@ func (c *CPU) MatMulRoom(dst, a, b Matrix, op MatMul) (rows, cols int) {
 		return b.Rows, (3*b.Cols + 1) / 2
 	case !op.TransA:
 		return b.Rows, b.Cols
+	case c.outer(a, b), c.outer(b, a):
+		if a.Cols > b.Cols {
+			a, b = b, a
+		}
+		g := newOuter(a, b)
+		return g.groups, g.m * g.n
 	case c.level >= simd.AMX:
 		m, n := up32(dst.Rows), up32(dst.Cols)
 		return newSplitGroups(a.Rows, m, n, 256).groups, m * n
@@ -72,7 +78,10 @@ func (c *CPU) tallTall(dst, a, b Matrix, op MatMul) {
 	case listsA < listLimit && listsA <= listsB:
 		c.tallTallLists(dst, a, b, op)
 		return
-	case listsB < listLimit:
+	case c.outer(a, b) && listsB >= listLimit:
+		c.tallTallOuter(dst, a, b, op)
+		return
+	case listsB < listLimit, c.outer(b, a):
 		c.tallTallSwapped(dst, a, b, op)
 		return
 	case split && dst.Cols < dst.Rows, // a's tiles have to be turned

@@ -24,7 +24,7 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 		return 4 * (g.left.Size(n) + g.right.Size(m))
 	case narrow:
 		return 64 * (4*up32(dst.Cols) + 2*up32(a.Cols))
-	case c.splits(a, b, a.Cols, dst.Cols):
+	case c.splits(a, b, a.Cols, dst.Cols), c.shallow(a, b, dst.Cols):
 		return splitRows * (4*up32(dst.Cols) + 6*min(up32(a.Cols), splitDepth))
 	case dst.dtype != F32:
 		return 4 * 112 * (simd.LeftPitch + dst.Cols)

@@ -49,6 +49,10 @@ func (t *Tile) vector(level Level, rows int) {
 
 func runDots(t *Dots) { rowDots512((*byte)(unsafe.Pointer(t))) }
 
+func runOuter(t *Outer) {
+	[3]func(*byte){outer512w1, outer512w2, outer512w3}[(t.Cols-1)/16]((*byte)(unsafe.Pointer(t)))
+}
+
 func transpose(dst, src *float32, dstStride, srcStride, blocks int) {
 	transpose512(dst, src, 4*dstStride, 4*srcStride, blocks)
 }

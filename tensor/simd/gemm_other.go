@@ -8,6 +8,8 @@ func (t *Tile) vector(Level, int) {}
 
 func runDots(*Dots) {}
 
+func runOuter(*Outer) {}
+
 func transpose(*float32, *float32, int, int, int) {}
 
 func copyLeft(*float32, *float32, int, int, int) {}

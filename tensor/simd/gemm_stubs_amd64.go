@@ -176,6 +176,15 @@ func tile256r6w2packed(t *byte)
 func rowDots512(t *byte)
 
 //go:noescape
+func outer512w1(t *byte)
+
+//go:noescape
+func outer512w2(t *byte)
+
+//go:noescape
+func outer512w3(t *byte)
+
+//go:noescape
 func copyRows512(dst *float32, src *float32, rows int, cols int, stride int)
 
 //go:noescape

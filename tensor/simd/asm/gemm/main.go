@@ -24,6 +24,9 @@ func main() {
 		}
 	}
 	rowDots512()
+	for vectors := range 3 {
+		outer512(vectors + 1)
+	}
 	masks()
 	copyRows512()
 	packRows512(1, false)

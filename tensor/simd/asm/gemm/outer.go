@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets of the fields of simd.Outer.
+const (
+	fieldOuterA = 8 * iota
+	fieldOuterB
+	fieldOuterC
+	fieldOuterBRow
+	fieldOuterCRow
+	fieldOuterRows
+	fieldOuterCols
+	fieldOuterAdd
+	fieldOuterAhead
+	fieldOuterAheadStep
+)
+
+// outer512: eight columns of A by up to three vectors of B, whose sums stay in registers for all rows. Rows of A are
+// eight numbers that lie 64 bytes apart; rows of B are read as they lie.
+func outer512(vectors int) {
+	TEXT(fmt.Sprintf("outer512w%d", vectors), NOSPLIT, "func(t *byte)")
+	Pragma("noescape")
+	t := RAX
+	Load(Param("t"), t)
+	at := func(off int) Mem { return Mem{Base: t, Disp: off} }
+	sum := func(j, v int) VecPhysical { return avx512.vec[vectors*j+v] }
+	x, one := avx512.vec[24:27], avx512.vec[27:29]
+	a, b, c, brow, crow, rows, ahead, step, tmp := RSI, RDI, R8, R9, R10, R11, R12, R13, RBX
+
+	MOVQ(at(fieldOuterCols), RCX)
+	for v := range vectors { // the lanes of the last vector, and all of others
+		MOVQ(I32(-1), tmp)
+		BZHIQ(RCX, tmp, tmp)
+		KMOVW(tmp.As32(), []OpmaskPhysical{K1, K2, K3}[v])
+		SUBQ(Imm(16), RCX)
+	}
+	MOVQ(at(fieldOuterA), a)
+	MOVQ(at(fieldOuterB), b)
+	MOVQ(at(fieldOuterBRow), brow)
+	MOVQ(at(fieldOuterCRow), crow)
+	MOVQ(at(fieldOuterRows), rows)
+	MOVQ(at(fieldOuterAhead), ahead)
+	MOVQ(at(fieldOuterAheadStep), step)
+	for j := range 8 {
+		for v := range vectors {
+			VPXORD(sum(j, v), sum(j, v), sum(j, v))
+		}
+	}
+	Label("row")
+	for v := range vectors {
+		VMOVUPS_Z(Mem{Base: b, Disp: 64 * v}, []OpmaskPhysical{K1, K2, K3}[v], x[v])
+		m := Mem{Base: ahead}
+		if v > 0 {
+			m.Index, m.Scale = step, uint8(v)
+		}
+		PREFETCHT0(m)
+	}
+	for j := range 8 {
+		VBROADCASTSS(Mem{Base: a, Disp: 4 * j}, one[j%2])
+		for v := range vectors {
+			VFMADD231PS(x[v], one[j%2], sum(j, v))
+		}
+	}
+	ADDQ(Imm(64), a)
+	ADDQ(brow, b)
+	ADDQ(brow, ahead)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+
+	MOVQ(at(fieldOuterC), c)
+	CMPQ(at(fieldOuterAdd), Imm(0))
+	JEQ(LabelRef("write"))
+	MOVQ(c, tmp)
+	for j := range 8 {
+		for v := range vectors {
+			VADDPS(Mem{Base: tmp, Disp: 64 * v}, sum(j, v), sum(j, v))
+		}
+		ADDQ(crow, tmp)
+	}
+	Label("write")
+	for j := range 8 {
+		for v := range vectors {
+			VMOVUPS(sum(j, v), Mem{Base: c, Disp: 64 * v})
+		}
+		ADDQ(crow, c)
+	}
+	VZEROUPPER()
+	RET()
+}
