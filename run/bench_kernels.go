@@ -41,10 +41,10 @@ func BenchKernels(ctx context.Context, s KernelBenchSpec, out io.Writer) (*Kerne
 	defer c.Close()
 	b := &KernelBench{SIMD: c.Level().String(), Threads: c.Threads()}
 	fmt.Fprintf(out, "%d x %d, %d neighbours a vertex, %s, %d threads; 1 is what the machine can do\n", s.Rows, s.Width, s.Degree, b.SIMD, b.Threads)
-	fmt.Fprintf(out, "%-20s %-9s %10s %14s %7s  %s\n", "kernel", "dtype", "ms", "rate", "ratio", "beside")
+	fmt.Fprintf(out, "%-22s %-9s %10s %14s %7s  %s\n", "kernel", "dtype", "ms", "rate", "ratio", "beside")
 	err = measure.Run(ctx, c, o, func(r measure.Row) {
 		b.Rows = append(b.Rows, r)
-		fmt.Fprintf(out, "%-20s %-9s %10.3f %14s %7.2f  %s\n", r.Kernel, r.Type, 1e3*r.Seconds, rate(r), r.Ratio, measuredBy(r))
+		fmt.Fprintf(out, "%-22s %-9s %10.3f %14s %7.2f  %s\n", r.Kernel, r.Type, 1e3*r.Seconds, rate(r), r.Ratio, measuredBy(r))
 	})
 	if ctx.Err() != nil {
 		return b, ErrInterrupted

@@ -7,50 +7,121 @@ import (
 )
 
 // Products of bfloat16 rows on the matrix unit, four to ten times the rate of
-// float32. It works in tiles of 32 x 32 x 32, so edges are padded on the way: the
-// rows of a block in scratch, the small side when it is packed. Sums are float32
+// float32. It takes rows of most widths as they lie (see simd.Tiles16). Sums are float32
 // throughout. A float32 small side, that is weights, is rounded to bfloat16 first.
 
 func up32(n int) int { return (n + 31) &^ 31 }
 
 // tallSmall16: dst = after(a · op(b)) for bfloat16 a, by blocks of rows.
 func (c *CPU) tallSmall16(dst, a, b Matrix, op MatMul) {
-	const block = 64
-	depth, cols := up32(a.Cols), up32(dst.Cols)
-	panels := c.packSmall16(b, op.TransB, depth, dst.Cols)
-	sums, rows := c.Scratch(F32, c.threads, block*cols), c.Scratch(BF16, c.threads, block*depth)
-	tiles := make([]perCore[simd.Tiles16], c.threads)
-	c.inTurns(dst.Rows, block, max(1, (1<<22)/max(1, 2*block*depth*cols)), func(lo, hi, thread int) {
-		for ; lo < hi; lo += block {
-			end := min(hi, lo+block)
+	g := c.newProduct16(dst, a, op)
+	panels := c.packSmall16(b, op.TransB, g.depth, dst.Cols)
+	sums, rows := c.Scratch(F32, c.threads, g.sums()), c.Scratch(BF16, c.threads, g.rows())
+	bias := c.repeatBias(op.After.Bias, g)
+	tiles, step := make([]perCore[simd.Tiles16], c.threads), simd.RowStep(dst.Cols)
+	c.inTurns(dst.Rows, g.block, max(1, (1<<22)/(2*g.block*g.depth*dst.Cols)), func(lo, hi, thread int) {
+		t := &tiles[thread].of
+		for ; lo < hi; lo += g.block {
+			end := min(hi, lo+g.block)
 			out, in := dst.Slice(lo, end), a.Slice(lo, end)
-			whole := in.Rows%32 == 0
+			whole := in.Rows%step == 0
+			bytes := 2 * in.Rows * in.stride
+			next := uintptr(in.base()) + uintptr(bytes)
 			sum := out
-			if !whole || dst.dtype != F32 || cols != dst.Cols {
-				sum = dense(sums.row(thread), out.Rows, cols).Columns(0, out.Cols)
+			if !whole || dst.dtype != F32 {
+				sum = dense(sums.row(thread), out.Rows, g.pitch).Columns(0, out.Cols)
 				if op.Add {
-					c.activateSerial(sum, out, After{})
+					c.activateSerial(g.flatten(sum), g.flatten(out), After{})
 				}
 			}
-			if !whole || depth != a.Cols {
-				in = padRows(rows.row16(thread), in, depth)
+			if !whole || g.depth != a.Cols {
+				in = c.padRows(rows.row16(thread), in, g.left)
 			}
-			t := &tiles[thread].of
 			t.A, t.B, t.C = in.base(), panels.base(), sum.base()
 			t.ARow, t.CRow, t.Add = 2*in.stride, 4*sum.stride, flag(op.Add)
-			t.Depth, t.Rows, t.Panels = depth/32, up32(in.Rows)/32, cols/32
-			// The block that follows, spread over all steps of this one.
-			t.Ahead = uintptr(a.Slice(lo, end).base()) + uintptr(2*block*a.stride)
-			t.AheadStep = min(512, 2048/t.Panels)
+			t.Rows, t.Cols, t.Depth = (in.Rows+step-1)/step*step, dst.Cols, g.depth
+			t.Ask(next, next+uintptr(bytes), bytes, 0)
 			t.Run(c.level)
 			if sum.base() != out.base() || !op.After.Empty() {
-				c.activateSerial(out, sum, op.After.slice(lo, end))
+				after := op.After.slice(lo, end)
+				if g.flat && !bias.IsZero() {
+					after.Bias = bias.Columns(0, out.Rows*out.Cols)
+				}
+				c.finish(g.flatten(out), g.flatten(sum), after, g.bytes)
 			}
 		}
 	})
+	c.Free(bias)
 	c.Free(rows)
 	c.Free(sums)
 	c.Free(panels)
+}
+
+// product16 holds the sizes of one tall · small product of bfloat16.
+type product16 struct {
+	depth int   // of a row: made even where it is less than a tile's
+	left  int   // from one row of a to the next where they are copied
+	pitch int   // from one row of sums to the next
+	block int   // rows that are computed before what comes after is done to them
+	flat  bool  // what comes after sees a block of rows as one: it is the same for all, or a repeated bias
+	bytes int64 // of a result that is not read before it is written
+}
+
+func (c *CPU) newProduct16(dst, a Matrix, op MatMul) product16 {
+	g := product16{depth: a.Cols, left: a.Cols, pitch: dst.Cols}
+	if !op.Add {
+		g.bytes = dst.Bytes()
+	}
+	switch {
+	case g.depth < 32:
+		g.depth += g.depth & 1
+		g.left = g.depth
+	case g.depth%32 > 0 && dst.Cols >= 128: // read often enough to have rows begin with a line
+		g.depth = up32(g.depth)
+		g.left = g.depth | 32
+	}
+	// One long row has no last few numbers, and whole lines, which may go past the caches.
+	g.flat = dst.contiguous() && op.After.Dropout.P == 0 && (dst.Cols < 64 || dst.Cols%32 > 0 && op.After.Bias.IsZero())
+	if !g.flat { // an odd number of lines: else rows of a tile share a few cache sets
+		g.pitch = up32(dst.Cols) | 16
+	}
+	// A block costs some 300 ns whatever its size, and all of it should stay in the second-level cache.
+	most := min(2048, dst.Rows/(2*c.threads), (128<<10)/(2*g.left+4*g.pitch))
+	g.block = max(64, most&^63)
+	return g
+}
+
+// sums and rows are how many numbers a core takes for itself. Kernels ask for memory some way behind what they
+// read: that should not be another core's.
+func (g *product16) sums() int { return g.block*g.pitch + 1024 }
+func (g *product16) rows() int { return g.block*g.left + 2048 }
+
+// flatten sees a block of rows as one.
+func (g *product16) flatten(m Matrix) Matrix {
+	if g.flat {
+		return m.Reshape(1, m.Rows*m.Cols)
+	}
+	return m
+}
+
+// repeatBias is the bias of a block of rows that are seen as one.
+func (c *CPU) repeatBias(bias Matrix, g product16) Matrix {
+	if !g.flat || bias.IsZero() {
+		return Matrix{}
+	}
+	all := c.Scratch(F32, g.block, bias.Cols)
+	for i := range all.Rows {
+		copy(all.row(i), bias.row(0))
+	}
+	return all.Reshape(1, g.block*bias.Cols)
+}
+
+// finish is activateSerial that writes what is part of so many bytes, and is not near, past the caches.
+func (c *CPU) finish(dst, src Matrix, after After, bytes int64) {
+	m := after.steps("MatMul", dst)
+	m.Src, m.Rows, m.Cols = src.block(0), dst.Rows, dst.Cols
+	m.Dst = past(dst.block(0), bytes, m.Src)
+	m.Run(c.level)
 }
 
 // packSmall16 packs op(b), rounded to bfloat16, for the matrix unit.
@@ -64,10 +135,10 @@ func (c *CPU) packSmall16(b Matrix, trans bool, depth, n int) Matrix {
 	if trans {
 		k = b.Cols
 	}
-	panels := c.Scratch(BF16, up32(n)/32, depth*32)
-	c.forRows(panels.Rows, max(1, (1<<15)/(depth*32)), func(lo, hi, _, _ int) {
+	panels := c.Scratch(BF16, up32(n)/32, simd.PanelSize(depth))
+	c.forRows(panels.Rows, max(1, (1<<15)/panels.Cols), func(lo, hi, _, _ int) {
 		for p := lo; p < hi; p++ {
-			simd.PackPairsPanel(panels.row16(p), small.f32, k, n, small.stride, p*32, depth/32, trans)
+			simd.PackPairsPanel(panels.row16(p), small.f32, k, n, small.stride, p*32, depth, trans)
 		}
 	})
 	if b.dtype != F32 {
@@ -78,27 +149,54 @@ func (c *CPU) packSmall16(b Matrix, trans bool, depth, n int) Matrix {
 
 // padRows copies rows to mem with zeros up to depth columns. Rows past the last are
 // whatever mem holds: they make rows of sums that nobody reads.
-func padRows(mem []uint16, rows Matrix, depth int) Matrix {
-	for i := range rows.Rows {
-		d := mem[i*depth : (i+1)*depth]
-		clear(d[copy(d, rows.row16(i)):])
-	}
+func (c *CPU) padRows(mem []uint16, rows Matrix, depth int) Matrix {
+	simd.PadRows(c.level, mem, rows.b16, rows.Rows, rows.Cols, rows.stride, depth)
 	return Matrix{Rows: rows.Rows, Cols: depth, dtype: BF16, stride: depth, b16: mem}
 }
 
 // tallTall16 is tallTall for bfloat16 on both sides: a slice of a is transposed, one
-// of b is packed in pairs.
+// of b is packed in pairs. Transposing is more work, so it should be of the narrower side.
 func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
-	m, n := up32(dst.Rows), up32(dst.Cols)
-	g := newTallTall(c.level, a.Rows, m, n)
-	roomA, roomB, tail := m*g.depth, n*g.depth, 32*max(m, n)
-	room := c.Scratch(BF16, c.threads, roomA+roomB+tail)
-	sums := c.Scratch(F32, g.groups, m*n)
+	if k := folds(dst, a, b); k > 1 {
+		c.tallTallFolded(dst, a, b, op, k)
+		return
+	}
+	if dst.Cols < dst.Rows {
+		c.tallTallSwapped(dst, a, b, op)
+		return
+	}
+	g := newTallTall16(a.Rows, dst.Rows, dst.Cols)
+	sums := c.Scratch(F32, g.groups, g.m*g.n)
+	c.sumGroups16(sums, a, b, g)
+	c.addGroups(dst, sums, g.n, op)
+	c.Free(sums)
+}
+
+// newTallTall16 is the cut of a product of m x n, rows of which are made whole strips.
+func newTallTall16(rows, m, n int) tallTall {
+	step := simd.RowStep(n)
+	m = (m + step - 1) / step * step
+	g := newTallTall(simd.AMX, rows, m, n)
+	// What is packed of a narrow slice should stay near, and slices be few.
+	g.depth = max(g.depth, min(512, (32<<10)/(m+n)/32*32))
+	g.inGroups(rows, m, n)
+	return g
+}
+
+// room16 is how many bfloat16 a core takes for slices: of a, of b, and for their last rows.
+func (g *tallTall) room16() (left, right, tail int) {
+	return g.m * g.depth, up32(g.n) * g.depth, 32 * max(g.m, g.n)
+}
+
+// sumGroups16 computes the sums of all groups.
+func (c *CPU) sumGroups16(sums, a, b Matrix, g tallTall) {
+	left, right, tail := g.room16()
+	room := c.Scratch(BF16, c.threads, left+right+tail)
 	tiles := make([]perCore[simd.Tiles16], c.threads)
 	c.run(g.groups, func(group, thread int) {
 		mine := room.row16(thread)
-		s := slice16{t: &tiles[thread].of, left: mine[:roomA], right: mine[roomA : roomA+roomB], tail: mine[roomA+roomB:],
-			sum: dense(sums.row(group), m, n), level: c.level}
+		s := slice16{t: &tiles[thread].of, left: mine[:left], right: mine[left : left+right], tail: mine[left+right:],
+			sum: dense(sums.row(group), g.m, g.n), level: c.level}
 		lo := group * g.rows
 		hi := min(a.Rows, lo+g.rows)
 		if lo >= hi {
@@ -110,8 +208,33 @@ func (c *CPU) tallTall16(dst, a, b Matrix, op MatMul) {
 		}
 	})
 	c.Free(room)
-	c.addGroups(dst, sums, n, op)
-	c.Free(sums)
+}
+
+// folds is how many rows of a and b can be seen as one: of narrow rows without gaps as many as fill a panel.
+func folds(dst, a, b Matrix) int {
+	wide := max(dst.Rows, dst.Cols)
+	if 2*wide > 32 || a.Rows < 32 || !a.contiguous() || !b.contiguous() {
+		return 1
+	}
+	return 32 / wide
+}
+
+// tallTallFolded sees each k rows as one, k times as wide. Of the product of these the result is k blocks on
+// the diagonal, added up; packing takes a k-th of the time. Rows that are left over are a block by themselves.
+func (c *CPU) tallTallFolded(dst, a, b Matrix, op MatMul, k int) {
+	m, n := dst.Rows, dst.Cols
+	sides := []Matrix{a, b}
+	rest := fold(k, sides)
+	wide := c.Scratch(F32, k*m, k*n)
+	c.tallTall16(wide, sides[0], sides[1], MatMul{})
+	blocks := c.Scratch(F32, k+1, m*n)
+	for i := range k {
+		c.activateSerial(dense(blocks.row(i), m, n), wide.Slice(i*m, (i+1)*m).Columns(i*n, (i+1)*n), After{})
+	}
+	c.tallTall16(dense(blocks.row(k), m, n), rest[0], rest[1], MatMul{})
+	c.addGroups(dst, blocks, n, op)
+	c.Free(blocks)
+	c.Free(wide)
 }
 
 // slice16 is what one thread needs to add a slice of rows to the sums of its group.
@@ -134,22 +257,19 @@ func (s slice16) run(a, b Matrix, add bool) {
 		simd.PackPairs(s.level, s.right[32*whole:], rest.b16, 32, b.Cols, rest.stride, 32*depth)
 	}
 	t := s.t
-	t.A = unsafe.Pointer(&s.left[0])
+	t.A, t.B, t.C = unsafe.Pointer(&s.left[0]), unsafe.Pointer(&s.right[0]), s.sum.base()
 	t.ARow, t.CRow, t.Add = 2*depth, 4*s.sum.stride, flag(add)
-	t.Depth, t.Rows, t.Panels = depth/32, s.sum.Rows/32, 1
-	steps := t.Depth * t.Rows
-	next := nextSlice(a, b, steps*s.sum.Cols/32)
-	for j := 0; j < s.sum.Cols; j += 32 {
-		t.B = unsafe.Pointer(&s.right[j*depth])
-		t.C = unsafe.Pointer(&s.sum.f32[j])
-		t.Ahead, t.AheadStep = next.take(steps)
-		t.Run(s.level)
-	}
+	t.Depth, t.Rows, t.Cols = depth, s.sum.Rows, s.sum.Cols
+	// The slices that follow.
+	na, nb := 2*a.Rows*a.stride, 2*b.Rows*b.stride
+	t.Ask(uintptr(a.base())+uintptr(na), uintptr(b.base())+uintptr(nb), na, nb)
+	t.Run(s.level)
 }
 
 // rest is the rows of m from lo on, fewer than 32, with rows of zeros after them.
 func (s slice16) rest(m Matrix, lo int) Matrix {
 	clear(s.tail[:32*m.Cols])
-	padRows(s.tail, m.Slice(lo, m.Rows), m.Cols)
+	last := m.Slice(lo, m.Rows)
+	simd.PadRows(s.level, s.tail, last.b16, last.Rows, last.Cols, last.stride, m.Cols)
 	return Matrix{Rows: 32, Cols: m.Cols, dtype: BF16, stride: m.Cols, b16: s.tail}
 }

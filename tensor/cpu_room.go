@@ -16,14 +16,17 @@ func (c *CPU) MatMulCoreRoom(dst, a, b Matrix, op MatMul) int {
 	narrow := c.level >= simd.AMX && a.dtype == BF16
 	switch {
 	case op.TransA && narrow && b.dtype == BF16:
-		return 2 * (up32(m) + up32(n)) * 192
+		g := newTallTall16(a.Rows, m, n)
+		left, right, tail := g.room16()
+		return 2 * (left + right + tail)
 	case op.TransA && c.splits(a, b, m, n): // in parts, 6 bytes a number
 		return min(6*256*up32(m), 512<<10) + 6*256*min(up32(n), 128)
 	case op.TransA:
 		g := newTallTall(c.level, a.Rows, n, m)
 		return 4 * (g.left.Size(n) + g.right.Size(m))
 	case narrow:
-		return 64 * (4*up32(dst.Cols) + 2*up32(a.Cols))
+		g := c.newProduct16(dst, a, op)
+		return 4*g.sums() + 2*g.rows()
 	case c.splits(a, b, a.Cols, dst.Cols), c.shallow(a, b, dst.Cols):
 		return splitRows * (4*up32(dst.Cols) + 6*min(up32(a.Cols), splitDepth))
 	case dst.dtype != F32:

@@ -194,7 +194,7 @@ func TestMatMulTall(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(level)))
 			for i, types := range [][3]DType{{F32, F32, F32}, {BF16, BF16, F32}, {F32, BF16, BF16}} {
 				op := MatMul{TransA: true}
-				for _, s := range [][2]int{{30, 9001}, {67, 2001}, {50, 6301}} {
+				for _, s := range [][2]int{{30, 9001}, {67, 2001}, {50, 6301}, {7, 9001}} {
 					dst, a, b := randomProduct(c, r, s[0], s[1], s[0]+5, op, types, false)
 					checkProduct(t, c, dst, a, b, op)
 				}
@@ -202,6 +202,11 @@ func TestMatMulTall(t *testing.T) {
 				op = MatMul{TransB: i == 1, Add: i == 2, After: After{Bias: bias, Act: ReLU, Dropout: Dropout{P: 0.4, Key: 5, First: 77}}}
 				dst, a, b := randomProduct(c, r, 4001, 20, 40, op, types, true)
 				checkProduct(t, c, dst, a, b, op)
+				for _, depth := range []int{7, 41} {
+					op = MatMul{TransB: i == 1, Add: i == 2, After: After{Bias: bias, Act: ReLU}}
+					dst, a, b = randomProduct(c, r, 4001, depth, 40, op, types, false)
+					checkProduct(t, c, dst, a, b, op)
+				}
 			}
 		})
 	}
@@ -303,17 +308,34 @@ func TestProductsKeepNaN(t *testing.T) {
 		c := NewCPULevel(2, level)
 		for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 			for _, op := range []MatMul{{}, {TransA: true}} {
-				dst, a, b := randomProduct(c, rand.New(rand.NewPCG(8, 8)), 64, 64, 64, op, typeCases[0], false)
-				a.f32[5*64+5] = bad
-				c.MatMul(dst, a, b, op)
-				for i, got := range numbers(dst) {
-					if finite := !math.IsNaN(got) && !math.IsInf(got, 0); finite != (i/64 != 5) {
-						t.Fatalf("%v, TransA %v, with %g in row 5: number (%d,%d) is %g", level, op.TransA, bad, i/64, i%64, got)
+				for _, types := range [][3]DType{{F32, F32, F32}, {F32, BF16, BF16}} {
+					for _, width := range []int{7, 40, 64} {
+						badProduct(t, c, width, op, types, bad)
 					}
 				}
 			}
 		}
 		c.Close()
+	}
+}
+
+// badProduct is a product with what is not a number in row 5 of a, or in column 5.
+func badProduct(t *testing.T, c *CPU, width int, op MatMul, types [3]DType, bad float32) {
+	m, k := 70, width
+	if op.TransA {
+		m, k = k, m
+	}
+	dst, a, b := randomProduct(c, rand.New(rand.NewPCG(8, 8)), m, k, width, op, types, false)
+	host := make([]float32, a.Rows*a.Cols)
+	c.Download32(host, a)
+	host[5*a.Cols+5] = bad
+	c.Upload32(a, host)
+	c.MatMul(dst, a, b, op)
+	for i, got := range numbers(dst) {
+		if finite := !math.IsNaN(got) && !math.IsInf(got, 0); finite != (i/dst.Cols != 5) {
+			t.Fatalf("%v = %v · %v at %v, TransA %v, with %g in row 5: number (%d,%d) is %g",
+				dst, a, b, c.level, op.TransA, bad, i/dst.Cols, i%dst.Cols, got)
+		}
 	}
 }
 

@@ -41,19 +41,29 @@ func (b *bench) rows() tensor.Matrix { return b.filled(b.typ, b.Rows, b.Width) }
 func (b *bench) param() tensor.Matrix { return b.filled(tensor.F32, 1, b.Width) }
 
 // dense are the three products of a layer: rows times weights, a gradient times the weights
-// turned, and the gradient of the weights; and the first of a last layer of forty classes.
+// turned, and the gradient of the weights; and those of a last layer of forty classes and of seven.
 func (b *bench) dense() []kernel {
-	const classes = 40
 	x, y, w, dw := b.rows(), b.rows(), b.filled(tensor.F32, b.Width, b.Width), b.filled(tensor.F32, b.Width, b.Width)
-	few, last := b.filled(b.typ, b.Rows, classes), b.filled(tensor.F32, b.Width, classes)
 	column, read, move := 2*float64(b.Rows)*float64(b.Width), b.stream(1, 0), b.stream(1, 1)
 	work, there := column*float64(b.Width), b.fma(move, x, y)
-	return []kernel{
+	all := []kernel{
 		{"product", work, func() { b.MatMul(y, x, w, tensor.MatMul{}) }, there},
 		{"product-turned", work, func() { b.MatMul(y, x, w, tensor.MatMul{TransB: true}) }, there},
 		{"product-weights", work, func() { b.MatMul(dw, x, y, tensor.MatMul{TransA: true}) }, b.fma(read, x, y)},
-		{"product-narrow", column * classes, func() { b.MatMul(few, x, last, tensor.MatMul{}) }, b.fma(read, x, few)},
 	}
+	for _, last := range []struct {
+		name    string
+		classes int
+	}{{"product-narrow", 40}, {"product-few", 7}} {
+		few, w, dw := b.filled(b.typ, b.Rows, last.classes), b.filled(tensor.F32, b.Width, last.classes), b.filled(tensor.F32, b.Width, last.classes)
+		work, in, out := column*float64(last.classes), b.fma(read, x, few), b.fma(move, x, few)
+		all = append(all, []kernel{
+			{last.name, work, func() { b.MatMul(few, x, w, tensor.MatMul{}) }, in},
+			{last.name + "-turned", work, func() { b.MatMul(y, few, w, tensor.MatMul{TransB: true}) }, out},
+			{last.name + "-weights", work, func() { b.MatMul(dw, x, few, tensor.MatMul{TransA: true}) }, in},
+		}...)
+	}
+	return all
 }
 
 // sparse are sums over neighbours, and attention with four heads.

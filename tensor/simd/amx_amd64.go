@@ -4,7 +4,16 @@ import "unsafe"
 
 //go:generate sh -c "cd asm && go run ./amx -out ../amx_amd64.s -stubs ../amx_stubs_amd64.go -pkg simd"
 
-func runTiles16(t *Tiles16) { tiles16((*byte)(unsafe.Pointer(t))) }
+func runTiles16(t *Tiles16, tiles int) {
+	switch at := (*byte)(unsafe.Pointer(t)); tiles {
+	case 1:
+		tiles16By1(at)
+	case 2:
+		tiles16By2(at)
+	case 3:
+		tiles16By3(at)
+	}
+}
 
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {
 	packPairs512(dst, src, rows/32, cols, 2*stride, 2*panel)
@@ -12,6 +21,10 @@ func packPairs(dst, src *uint16, rows, cols, stride, panel int) {
 
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {
 	packTransposed512(dst, src, rows/32, cols, 2*stride, 2*drow)
+}
+
+func padRows(dst, src *uint16, rows, cols, stride, pitch int) {
+	padRows512(dst, src, rows, cols, stride, pitch)
 }
 
 func runTiles32(t *Tiles32) { tiles32((*byte)(unsafe.Pointer(t))) }

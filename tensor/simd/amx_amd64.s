@@ -62,11 +62,11 @@ DATA tileConfig<>+62(SB)/1, $0x00
 DATA tileConfig<>+63(SB)/1, $0x00
 GLOBL tileConfig<>(SB), RODATA|NOPTR, $64
 
-// func tiles16(t *byte)
+// func tiles16By2(t *byte)
 // Requires: MMX+
-TEXT ·tiles16(SB), NOSPLIT, $16-8
+TEXT ·tiles16By2(SB), NOSPLIT, $32-8
 	MOVQ t+0(FP), AX
-	LEAQ tileConfig<>+0(SB), BX
+	LEAQ 112(AX), BX
 	LONG $0x4978e2c4
 	BYTE $0x03
 	MOVQ 8(AX), BX
@@ -74,40 +74,45 @@ TEXT ·tiles16(SB), NOSPLIT, $16-8
 	MOVQ 16(AX), R8
 	MOVQ R8, 8(SP)
 	MOVQ 24(AX), DX
+	MOVQ DX, DI
+	SHLQ $0x04, DI
 	MOVQ 32(AX), R9
-	MOVQ 56(AX), R13
-	MOVQ 72(AX), R15
+	MOVQ R9, R10
+	SHLQ $0x04, R10
+	MOVQ R10, 24(SP)
+	MOVQ 64(AX), R13
+	MOVQ 80(AX), R15
 	MOVQ $0x00000040, CX
 
 panel:
-	MOVQ 48(AX), R12
+	MOVQ 56(AX), R12
 	MOVQ (AX), SI
+	MOVQ SI, 16(SP)
 	MOVQ 8(SP), R8
 
 rows:
 	MOVQ (SP), BX
-	MOVQ DX, DI
-	SHLQ $0x04, DI
-	ADDQ SI, DI
-	CMPQ 64(AX), $0x00
+	CMPQ 72(AX), $0x00
 	JEQ  zero
+	MOVQ R8, R10
 	LONG $0x4b7b82c4
-	BYTE $0x04
-	BYTE $0x08
-	LEAQ 64(R8), R10
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
 	LONG $0x4b7b82c4
-	BYTE $0x0c
-	BYTE $0x0a
-	MOVQ R9, R10
-	SHLQ $0x04, R10
-	ADDQ R8, R10
+	LONG $0x00400a8c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
 	LONG $0x4b7b82c4
-	BYTE $0x14
-	BYTE $0x0a
-	ADDQ $0x40, R10
+	LONG $0x00000a94
+	BYTE $0x00
+	BYTE $0x00
 	LONG $0x4b7b82c4
-	BYTE $0x1c
-	BYTE $0x0a
+	LONG $0x00400a9c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
 	JMP  sum
 
 zero:
@@ -121,143 +126,593 @@ zero:
 	BYTE $0xd8
 
 sum:
-	LEAQ 1024(BX), R10
 	MOVQ 40(AX), R11
 
 depth:
-	LONG       $0x4b7be2c4
-	BYTE       $0x24
-	BYTE       $0x16
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x4b7be2c4
-	BYTE       $0x34
-	BYTE       $0x0b
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x4b7bc2c4
-	BYTE       $0x3c
-	BYTE       $0x0a
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x5c4ae2c4
-	BYTE       $0xc4
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x5c42e2c4
-	BYTE       $0xcc
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x4b7be2c4
-	BYTE       $0x2c
-	BYTE       $0x17
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x5c4ae2c4
-	BYTE       $0xd5
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	LONG       $0x5c42e2c4
-	BYTE       $0xdd
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
-	BYTE       $0x90
+	MOVQ  SI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x24
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x4b7be2c4
+	LONG  $0x00000bb4
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c4ae2c4
+	BYTE  $0xc4
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x4b7be2c4
+	LONG  $0x04000bbc
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xcc
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x2c
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c4ae2c4
+	BYTE  $0xd5
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xdd
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	MOVQ  104(AX), R14
+	TESTQ R14, R14
+	JEQ   asked
+
+ask:
 	PREFETCHT1 (R15)
 	PREFETCHT1 64(R15)
 	PREFETCHT1 128(R15)
 	PREFETCHT1 192(R15)
-	PREFETCHT1 256(R15)
-	PREFETCHT1 320(R15)
-	PREFETCHT1 384(R15)
-	PREFETCHT1 448(R15)
-	ADDQ       80(AX), R15
-	ADDQ       $0x40, SI
-	ADDQ       $0x40, DI
-	ADDQ       $0x00000800, BX
-	ADDQ       $0x00000800, R10
-	DECQ       R11
-	JNZ        depth
-	LONG       $0x4b7a82c4
-	BYTE       $0x04
-	BYTE       $0x08
-	LEAQ       64(R8), R10
-	LONG       $0x4b7a82c4
-	BYTE       $0x0c
-	BYTE       $0x0a
-	MOVQ       R9, R10
-	SHLQ       $0x04, R10
-	ADDQ       R8, R10
-	LONG       $0x4b7a82c4
-	BYTE       $0x14
-	BYTE       $0x0a
-	ADDQ       $0x40, R10
-	LONG       $0x4b7a82c4
-	BYTE       $0x1c
-	BYTE       $0x0a
-	MOVQ       40(AX), R11
-	SHLQ       $0x06, R11
-	SUBQ       R11, DI
-	MOVQ       DX, SI
-	SHLQ       $0x04, SI
-	ADDQ       DI, SI
-	MOVQ       R9, R11
-	SHLQ       $0x05, R11
-	ADDQ       R11, R8
-	DECQ       R12
-	JNZ        rows
-	MOVQ       BX, (SP)
-	ADDQ       $0x00000080, 8(SP)
-	DECQ       R13
-	JNZ        panel
-	LONG       $0x4978e2c4
-	BYTE       $0xc0
+	ADDQ       $0x00000100, R15
+	CMPQ       R15, 88(AX)
+	JNE        more
+	MOVQ       96(AX), R15
+
+more:
+	SUBQ $0x00000100, R14
+	JNZ  ask
+
+asked:
+	ADDQ $0x40, SI
+	ADDQ $0x00000800, BX
+	DECQ R11
+	JEQ  store
+	CMPQ R11, $0x01
+	JNE  depth
+	ADDQ 48(AX), SI
+	JMP  depth
+
+store:
+	MOVQ R8, R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x00400a8c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a94
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x00400a9c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	MOVQ R10, R8
+	MOVQ 16(SP), SI
+	LEAQ (SI)(DI*2), SI
+	MOVQ SI, 16(SP)
+	DECQ R12
+	JNZ  rows
+	MOVQ BX, (SP)
+	ADDQ $0x00000080, 8(SP)
+	DECQ R13
+	JNZ  panel
+	MOVQ R15, 80(AX)
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+// func tiles16By1(t *byte)
+// Requires: MMX+
+TEXT ·tiles16By1(SB), NOSPLIT, $32-8
+	MOVQ t+0(FP), AX
+	LEAQ 112(AX), BX
+	LONG $0x4978e2c4
+	BYTE $0x03
+	MOVQ 8(AX), BX
+	MOVQ BX, (SP)
+	MOVQ 16(AX), R8
+	MOVQ R8, 8(SP)
+	MOVQ 24(AX), DX
+	MOVQ DX, DI
+	SHLQ $0x04, DI
+	MOVQ 32(AX), R9
+	MOVQ R9, R10
+	SHLQ $0x04, R10
+	MOVQ R10, 24(SP)
+	MOVQ 64(AX), R13
+	MOVQ 80(AX), R15
+	MOVQ $0x00000040, CX
+
+panel:
+	MOVQ 56(AX), R12
+	MOVQ (AX), SI
+	MOVQ SI, 16(SP)
+	MOVQ 8(SP), R8
+
+rows:
+	MOVQ (SP), BX
+	CMPQ 72(AX), $0x00
+	JEQ  zero
+	MOVQ R8, R10
+	LONG $0x4b7b82c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7b82c4
+	LONG $0x00000a8c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7b82c4
+	LONG $0x00000a94
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7b82c4
+	LONG $0x00000a9c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	JMP  sum
+
+zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+	LONG $0x497be2c4
+	BYTE $0xd8
+
+sum:
+	MOVQ 40(AX), R11
+
+depth:
+	MOVQ  SI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x24
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x4b7be2c4
+	LONG  $0x00000bbc
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xc4
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x2c
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xcd
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x24
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xd4
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x2c
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xdd
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	MOVQ  104(AX), R14
+	TESTQ R14, R14
+	JEQ   asked
+
+ask:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	PREFETCHT1 128(R15)
+	PREFETCHT1 192(R15)
+	ADDQ       $0x00000100, R15
+	CMPQ       R15, 88(AX)
+	JNE        more
+	MOVQ       96(AX), R15
+
+more:
+	SUBQ $0x00000100, R14
+	JNZ  ask
+
+asked:
+	ADDQ $0x40, SI
+	ADDQ $0x00000800, BX
+	DECQ R11
+	JEQ  store
+	CMPQ R11, $0x01
+	JNE  depth
+	ADDQ 48(AX), SI
+	JMP  depth
+
+store:
+	MOVQ R8, R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a8c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a94
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a9c
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	MOVQ R10, R8
+	MOVQ 16(SP), SI
+	LEAQ (SI)(DI*4), SI
+	MOVQ SI, 16(SP)
+	DECQ R12
+	JNZ  rows
+	MOVQ BX, (SP)
+	ADDQ $0x00000040, 8(SP)
+	DECQ R13
+	JNZ  panel
+	MOVQ R15, 80(AX)
+	LONG $0x4978e2c4
+	BYTE $0xc0
+	RET
+
+// func tiles16By3(t *byte)
+// Requires: MMX+
+TEXT ·tiles16By3(SB), NOSPLIT, $32-8
+	MOVQ t+0(FP), AX
+	LEAQ 112(AX), BX
+	LONG $0x4978e2c4
+	BYTE $0x03
+	MOVQ 8(AX), BX
+	MOVQ BX, (SP)
+	MOVQ 16(AX), R8
+	MOVQ R8, 8(SP)
+	MOVQ 24(AX), DX
+	MOVQ DX, DI
+	SHLQ $0x04, DI
+	MOVQ 32(AX), R9
+	MOVQ R9, R10
+	SHLQ $0x04, R10
+	MOVQ R10, 24(SP)
+	MOVQ 64(AX), R13
+	MOVQ 80(AX), R15
+	MOVQ $0x00000040, CX
+
+panel:
+	MOVQ 56(AX), R12
+	MOVQ (AX), SI
+	MOVQ SI, 16(SP)
+	MOVQ 8(SP), R8
+
+rows:
+	MOVQ (SP), BX
+	CMPQ 72(AX), $0x00
+	JEQ  zero
+	MOVQ R8, R10
+	LONG $0x4b7b82c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7b82c4
+	LONG $0x00400a8c
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7b82c4
+	LONG $0x00800a94
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	JMP  sum
+
+zero:
+	LONG $0x497be2c4
+	BYTE $0xc0
+	LONG $0x497be2c4
+	BYTE $0xc8
+	LONG $0x497be2c4
+	BYTE $0xd0
+
+sum:
+	MOVQ 40(AX), R11
+
+depth:
+	MOVQ  SI, R10
+	LONG  $0x4b7bc2c4
+	BYTE  $0x24
+	BYTE  $0x12
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x4b7be2c4
+	LONG  $0x00000bac
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c52e2c4
+	BYTE  $0xc4
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x4b7be2c4
+	LONG  $0x04000bb4
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c4ae2c4
+	BYTE  $0xcc
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	MOVQ  40(AX), R14
+	SHLQ  $0x0b, R14
+	ADDQ  BX, R14
+	LONG  $0x4b7bc2c4
+	BYTE  $0x3c
+	BYTE  $0x0e
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	LONG  $0x5c42e2c4
+	BYTE  $0xd4
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	BYTE  $0x90
+	ADDQ  DI, R10
+	MOVQ  104(AX), R14
+	TESTQ R14, R14
+	JEQ   asked
+
+ask:
+	PREFETCHT1 (R15)
+	PREFETCHT1 64(R15)
+	PREFETCHT1 128(R15)
+	PREFETCHT1 192(R15)
+	ADDQ       $0x00000100, R15
+	CMPQ       R15, 88(AX)
+	JNE        more
+	MOVQ       96(AX), R15
+
+more:
+	SUBQ $0x00000100, R14
+	JNZ  ask
+
+asked:
+	ADDQ $0x40, SI
+	ADDQ $0x00000800, BX
+	DECQ R11
+	JEQ  store
+	CMPQ R11, $0x01
+	JNE  depth
+	ADDQ 48(AX), SI
+	JMP  depth
+
+store:
+	MOVQ R8, R10
+	LONG $0x4b7a82c4
+	LONG $0x00000a84
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x00400a8c
+	BYTE $0x00
+	BYTE $0x00
+	LONG $0x4b7a82c4
+	LONG $0x00800a94
+	BYTE $0x00
+	BYTE $0x00
+	ADDQ 24(SP), R10
+	MOVQ R10, R8
+	MOVQ 16(SP), SI
+	LEAQ (SI)(DI*1), SI
+	MOVQ SI, 16(SP)
+	DECQ R12
+	JNZ  rows
+	MOVQ BX, (SP)
+	ADDQ $0x000000c0, 8(SP)
+	DECQ R13
+	JNZ  panel
+	MOVQ R15, 80(AX)
+	LONG $0x4978e2c4
+	BYTE $0xc0
 	RET
 
 // func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)
@@ -554,6 +1009,57 @@ next:
 	ADDQ $0x40, DI
 	DECQ DX
 	JNZ  block
+	VZEROUPPER
+	RET
+
+// func padRows512(dst *uint16, src *uint16, rows int, cols int, stride int, pitch int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·padRows512(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), DI
+	MOVQ  src+8(FP), SI
+	MOVQ  rows+16(FP), DX
+	MOVQ  cols+24(FP), CX
+	MOVQ  stride+32(FP), R8
+	MOVQ  pitch+40(FP), R9
+	MOVQ  CX, R10
+	DECQ  R10
+	ANDQ  $-32, R10
+	MOVQ  CX, AX
+	SUBQ  R10, AX
+	MOVQ  $-1, BX
+	BZHIQ AX, BX, BX
+	KMOVD BX, K1
+	MOVQ  R9, AX
+	SUBQ  R10, AX
+	MOVQ  $-1, BX
+	BZHIQ AX, BX, BX
+	KMOVD BX, K2
+	SHRQ  $0x05, R10
+	SHLQ  $0x01, R8
+	SHLQ  $0x01, R9
+
+row:
+	MOVQ  SI, R11
+	MOVQ  DI, R12
+	MOVQ  R10, R13
+	TESTQ R13, R13
+	JEQ   end
+
+whole:
+	VMOVUPS (R11), Z0
+	VMOVUPS Z0, (R12)
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, R12
+	DECQ    R13
+	JNZ     whole
+
+end:
+	VMOVDQU16.Z (R11), K1, Z0
+	VMOVDQU16   Z0, K2, (R12)
+	ADDQ        R8, SI
+	ADDQ        R9, DI
+	DECQ        DX
+	JNZ         row
 	VZEROUPPER
 	RET
 

@@ -4,11 +4,13 @@ package simd
 
 // Other architectures have no level but Generic, so none of these is reached.
 
-func runTiles16(*Tiles16) {}
+func runTiles16(t *Tiles16, tiles int) {}
 
 func packPairs(dst, src *uint16, rows, cols, stride, panel int) {}
 
 func packTransposed(dst, src *uint16, rows, cols, stride, drow int) {}
+
+func padRows(dst, src *uint16, rows, cols, stride, pitch int) {}
 
 func runTiles32(*Tiles32) {}
 

@@ -5,13 +5,22 @@
 package simd
 
 //go:noescape
-func tiles16(t *byte)
+func tiles16By2(t *byte)
+
+//go:noescape
+func tiles16By1(t *byte)
+
+//go:noescape
+func tiles16By3(t *byte)
 
 //go:noescape
 func packPairs512(dst *uint16, src *uint16, blocks int, cols int, stride int, panel int)
 
 //go:noescape
 func packTransposed512(dst *uint16, src *uint16, blocks int, cols int, stride int, drow int)
+
+//go:noescape
+func padRows512(dst *uint16, src *uint16, rows int, cols int, stride int, pitch int)
 
 //go:noescape
 func splitRows512(dst *byte, src *byte, rows int, cols int, stride int)

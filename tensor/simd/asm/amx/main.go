@@ -12,9 +12,12 @@ import (
 func main() {
 	ConstraintExpr("amd64")
 	tileConfig()
-	product()
+	product("tiles16By2", 2, 2)
+	product("tiles16By1", 4, 1)
+	product("tiles16By3", 1, 3)
 	packPairs()
 	packTransposed()
+	padRows()
 	splitRows()
 	splitPairs()
 	product32()
@@ -26,19 +29,23 @@ func main() {
 	Generate()
 }
 
-// Offsets of the fields of simd.Tiles16.
+// Offsets of the fields of simd.tiles16.
 const (
 	fieldA = 8 * iota
 	fieldB
 	fieldC
 	fieldARow
 	fieldCRow
-	fieldDepth
+	fieldBlocks
+	fieldLast
 	fieldRows
 	fieldPanels
 	fieldAdd
 	fieldAhead
+	fieldAheadEnd
+	fieldThen
 	fieldAheadStep
+	fieldConfig
 )
 
 // tileConfig says that all eight tiles are 16 rows of 64 bytes.
@@ -62,105 +69,134 @@ func tileConfig() {
 	}
 }
 
-// product goes over panels of 32 columns, in each over blocks of 32 rows, in each
-// over depth: two tiles of A and two of B make four of C, which stay in tiles 0-3.
+// product goes over panels of so many tiles' columns, in each over blocks of so many strips of 16 rows, in
+// each over depth: tiles of A, in turns in 4 and 5, and of B, in the last, make three or four of C, which stay in the first.
 // Tiles hold nothing between calls: the state is given back at the end, so that a
 // goroutine may move to another thread.
-func product() {
-	TEXT("tiles16", NOSPLIT, "func(t *byte)")
+func product(name string, strips, wide int) {
+	TEXT(name, NOSPLIT, "func(t *byte)")
 	Pragma("noescape")
 	t := RAX
 	Load(Param("t"), t)
-	LEAQ(NewDataAddr(Symbol{Name: "tileConfig", Static: true}, 0), RBX)
+	LEAQ(Mem{Base: t, Disp: fieldConfig}, RBX)
 	loadConfig()
 	field := func(off int, to GPPhysical) { MOVQ(Mem{Base: t, Disp: off}, to) }
 
-	c, crow, arow, line := R8, R9, RDX, RCX
-	a0, a1, b0, b1 := RSI, RDI, RBX, R10
+	a, arow, astrip, b, line := RSI, RDX, RDI, RBX, RCX
+	c, crow, at, n := R8, R9, R10, R14
 	k, rows, panels, ahead := R11, R12, R13, R15
-	// Where the panel begins, in B and in C. Not kept in the caller's struct, where a
-	// pointer past the end would confuse the garbage collector.
-	local := AllocLocal(16)
-	panelB, panelC := local, local.Offset(8)
-	field(fieldB, b0)
-	MOVQ(b0, panelB)
+	// Where the panel begins, in B and in C, and the block of rows in A. Not kept in the caller's
+	// struct, where a pointer past the end would confuse the garbage collector.
+	local := AllocLocal(32)
+	panelB, panelC, blockA, cstrip := local, local.Offset(8), local.Offset(16), local.Offset(24)
+	field(fieldB, b)
+	MOVQ(b, panelB)
 	field(fieldC, c)
 	MOVQ(c, panelC)
 	field(fieldARow, arow)
+	MOVQ(arow, astrip)
+	SHLQ(Imm(4), astrip)
 	field(fieldCRow, crow)
+	MOVQ(crow, at)
+	SHLQ(Imm(4), at)
+	MOVQ(at, cstrip)
 	field(fieldPanels, panels)
 	field(fieldAhead, ahead)
 	MOVQ(U32(64), line)
+	sums := func(do func(tile int, base, stride GPPhysical, disp int)) {
+		MOVQ(c, at)
+		for i := range strips {
+			for j := range wide {
+				do(i*wide+j, at, crow, 64*j)
+			}
+			ADDQ(cstrip, at)
+		}
+	}
+
+	loadB := func(tile, j int) {
+		if j < 2 {
+			loadTileAt(tile, b, line, 1024*j)
+			return
+		}
+		field(fieldBlocks, n)
+		SHLQ(Imm(11), n)
+		ADDQ(b, n)
+		loadTile(tile, n, line)
+	}
 
 	Label("panel")
 	field(fieldRows, rows)
-	field(fieldA, a0)
+	field(fieldA, a)
+	MOVQ(a, blockA)
 	MOVQ(panelC, c)
 	Label("rows")
-	MOVQ(panelB, b0)
-	// a1 is 16 rows below a0.
-	MOVQ(arow, a1)
-	SHLQ(Imm(4), a1)
-	ADDQ(a0, a1)
-	lower := R10 // b1 is not in use yet
+	MOVQ(panelB, b)
 	CMPQ(Mem{Base: t, Disp: fieldAdd}, Imm(0))
 	JEQ(LabelRef("zero"))
-	eachC(c, crow, lower, loadTile)
+	sums(loadTileAt)
 	JMP(LabelRef("sum"))
 	Label("zero")
-	for i := range 4 {
+	for i := range strips * wide {
 		zeroTile(i)
 	}
 	Label("sum")
-	LEAQ(Mem{Base: b0, Disp: 1024}, b1)
-	field(fieldDepth, k)
+	field(fieldBlocks, k)
 	Label("depth")
-	load := func(tile int, base, stride GPPhysical) {
-		loadTile(tile, base, stride)
+	MOVQ(a, at)
+	for i := range strips {
+		left := 4 + i&1
+		loadTile(left, at, arow)
 		nothing(apart)
+		for j := range wide {
+			right := 8 - wide + j
+			if i == 0 {
+				loadB(right, j)
+				nothing(apart)
+			}
+			multiply(i*wide+j, left, right)
+			nothing(apart)
+		}
+		ADDQ(astrip, at)
 	}
-	times := func(c, a, b int) {
-		multiply(c, a, b)
-		nothing(apart)
-	}
-	load(4, a0, arow)
-	load(6, b0, line)
-	load(7, b1, line)
-	times(0, 4, 6)
-	times(1, 4, 7)
-	load(5, a1, arow)
-	times(2, 5, 6)
-	times(3, 5, 7)
-	for i := range 8 {
+	field(fieldAheadStep, n)
+	TESTQ(n, n)
+	JEQ(LabelRef("asked"))
+	Label("ask")
+	for i := range 4 {
 		PREFETCHT1(Mem{Base: ahead, Disp: 64 * i})
 	}
-	ADDQ(Mem{Base: t, Disp: fieldAheadStep}, ahead)
-	ADDQ(Imm(64), a0)
-	ADDQ(Imm(64), a1)
-	ADDQ(U32(2048), b0)
-	ADDQ(U32(2048), b1)
+	ADDQ(U32(256), ahead)
+	CMPQ(ahead, Mem{Base: t, Disp: fieldAheadEnd})
+	JNE(LabelRef("more"))
+	field(fieldThen, ahead)
+	Label("more")
+	SUBQ(U32(256), n)
+	JNZ(LabelRef("ask"))
+	Label("asked")
+	ADDQ(Imm(64), a)
+	ADDQ(U32(2048), b)
 	DECQ(k)
-	JNZ(LabelRef("depth"))
-	eachC(c, crow, lower, storeTile)
+	JEQ(LabelRef("store"))
+	CMPQ(k, Imm(1))
+	JNE(LabelRef("depth"))
+	ADDQ(Mem{Base: t, Disp: fieldLast}, a)
+	JMP(LabelRef("depth"))
 
-	// The next 32 rows: a1 stands at the end of its first row, 16 rows above.
-	field(fieldDepth, k)
-	SHLQ(Imm(6), k)
-	SUBQ(k, a1)
-	MOVQ(arow, a0)
-	SHLQ(Imm(4), a0)
-	ADDQ(a1, a0)
-	MOVQ(crow, k)
-	SHLQ(Imm(5), k)
-	ADDQ(k, c)
+	Label("store")
+	sums(storeTileAt)
+	MOVQ(at, c) // it stands below the block
+	MOVQ(blockA, a)
+	LEAQ(Mem{Base: a, Index: astrip, Scale: uint8(strips)}, a)
+	MOVQ(a, blockA)
 	DECQ(rows)
 	JNZ(LabelRef("rows"))
 
-	// The next panel: b0 stands behind this one.
-	MOVQ(b0, panelB)
-	ADDQ(U32(128), panelC)
+	// The next panel: b stands behind this one.
+	MOVQ(b, panelB)
+	ADDQ(U32(64*uint32(wide)), panelC)
 	DECQ(panels)
 	JNZ(LabelRef("panel"))
+	MOVQ(ahead, Mem{Base: t, Disp: fieldAhead})
 	releaseTiles()
 	RET()
 }

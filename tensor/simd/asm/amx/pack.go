@@ -167,3 +167,50 @@ func transpose() [16]VecPhysical {
 	}
 	return out
 }
+
+// padRows copies rows of cols bfloat16 and writes zeros after each: of its last 32 lanes those that pitch has room for.
+func padRows() {
+	TEXT("padRows512", NOSPLIT, "func(dst, src *uint16, rows, cols, stride, pitch int)")
+	Pragma("noescape")
+	dst, src, rows, cols, stride, pitch := RDI, RSI, RDX, RCX, R8, R9
+	loadParams("dst src rows cols stride pitch", dst, src, rows, cols, stride, pitch)
+	s, d, n, last := R11, R12, R13, R10
+	// K1: the lanes of a row's last numbers, K2: those with the zeros.
+	MOVQ(cols, last)
+	DECQ(last)
+	ANDQ(I8(-32), last)
+	lanes := func(n GPPhysical, mask OpmaskPhysical) {
+		MOVQ(n, RAX)
+		SUBQ(last, RAX)
+		MOVQ(I32(-1), RBX)
+		BZHIQ(RAX, RBX, RBX)
+		KMOVD(EBX, mask)
+	}
+	lanes(cols, K1)
+	lanes(pitch, K2)
+	SHRQ(Imm(5), last)
+	SHLQ(Imm(1), stride)
+	SHLQ(Imm(1), pitch)
+	Label("row")
+	MOVQ(src, s)
+	MOVQ(dst, d)
+	MOVQ(last, n)
+	TESTQ(n, n)
+	JEQ(LabelRef("end"))
+	Label("whole")
+	VMOVUPS(Mem{Base: s}, Z0)
+	VMOVUPS(Z0, Mem{Base: d})
+	ADDQ(Imm(64), s)
+	ADDQ(Imm(64), d)
+	DECQ(n)
+	JNZ(LabelRef("whole"))
+	Label("end")
+	VMOVDQU16_Z(Mem{Base: s}, K1, Z0)
+	VMOVDQU16(Z0, K2, Mem{Base: d})
+	ADDQ(stride, src)
+	ADDQ(pitch, dst)
+	DECQ(rows)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
